@@ -1,0 +1,59 @@
+# The short way to everything. CMakePresets.json holds the flags, scripts/setup the packages.
+JOBS ?= $(shell nproc)
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test build bench format check-all asan tsan coverage soak clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
+
+# configure+build of one preset: $(call build,preset[,target])
+define build
+	@cmake --preset $(1) --log-level=WARNING > /dev/null
+	@cmake --build build/$(1) --parallel $(JOBS) $(if $(2),--target $(2))
+endef
+ctest = ctest --test-dir build/$(1) --output-on-failure --parallel $(JOBS)
+
+setup:
+	@scripts/setup
+
+demo: setup  ## train the digits example on a 2x2 mesh of threads
+	$(call build,release,example_digits)
+	@build/release/examples/digits
+
+test: setup  ## build with the verifier on and run all tests but the soak tests
+	$(call build,dev)
+	@$(call ctest,dev) -LE soak
+
+build: setup  ## the fast build; the command is build/weft
+	$(call build,release)
+	@ln -sfn release/tools/weft build/weft
+
+bench: setup  ## build and run every benchmark; results in build/bench
+	$(call build,release,bench)
+	@scripts/run-bench build/release/bench build/bench
+
+format:  ## clang-format every source file in place
+	@scripts/setup --all
+	@find include src tools tests bench examples -name '*.h' -o -name '*.cc' | xargs clang-format -i
+
+check-all: asan tsan coverage soak  ## the slow checks: sanitizers, coverage, soak tests
+
+asan tsan:
+	@scripts/setup --all
+	$(call build,$@)
+	@$(call ctest,$@) -LE soak
+
+coverage:
+	@scripts/setup --all
+	$(call build,coverage)
+	@$(call ctest,coverage) -LE soak
+	@gcovr --root . --filter src/ --filter include/ --exclude-directories '.*(CompilerIdCXX|outside)' \
+	  --exclude-unreachable-branches --html-details build/coverage/index.html --print-summary build/coverage
+	@echo "line by line: build/coverage/index.html"
+
+soak: setup
+	$(call build,dev)
+	@$(call ctest,dev) -L soak
+
+clean:  ## remove build/
+	@rm -rf build

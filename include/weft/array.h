@@ -1,0 +1,46 @@
+// Array: numbers on the host, dense in the row-major order of their shape. What goes into and comes out of a run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "weft/dim.h"
+#include "weft/dtype.h"
+
+namespace weft {
+
+class Array {
+ public:
+  Array() = default;  // an f32 scalar 0
+  Array(Shape shape, DType dtype);                          // zeros
+  Array(Shape shape, const std::vector<float>& values);     // UserError if the count is not the shape's
+  Array(Shape shape, const std::vector<double>& values, DType dtype);
+  Array(Shape shape, const std::vector<std::int32_t>& values);
+  static Array scalar(double value, DType dtype = DType::kF32);
+
+  const Shape& shape() const { return shape_; }
+  DType dtype() const { return dtype_; }
+  std::int64_t elements() const { return shape_.elements(); }
+  std::byte* bytes() { return data_.data(); }
+  const std::byte* bytes() const { return data_.data(); }
+
+  // One element by its row-major index, as a double, rounded to the dtype when set.
+  double at(std::int64_t index) const;
+  void set(std::int64_t index, double value);
+  double item() const;                                      // of a scalar
+  std::vector<double> values() const;
+  Array cast(DType dtype) const;
+  Array transposed(const Shape& order) const;               // the same dims in another order
+
+ private:
+  Shape shape_;
+  DType dtype_ = DType::kF32;
+  std::vector<std::byte> data_ = std::vector<std::byte>(4);
+};
+
+// The largest |a - b| over the largest |b| (1 if b is all zero). UserError if the shapes differ.
+double relative_difference(const Array& a, const Array& b);
+
+}  // namespace weft

@@ -1,0 +1,32 @@
+// Measuring the parts of Weft on this machine.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace weft::bench {
+
+struct CollectivesOptions {
+  std::vector<std::string> kinds = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "permute"};
+  std::vector<int> processors = {2};
+  std::vector<std::size_t> bytes = {std::size_t{1} << 20, std::size_t{16} << 20, std::size_t{64} << 20};
+  int repeats = 11;
+};
+
+struct CollectiveTime {
+  std::string kind;
+  int processors = 0;
+  std::size_t bytes = 0;  // of the larger of one processor's input and output
+  double median_seconds = 0, p10_seconds = 0, p90_seconds = 0;
+  double gigabytes_per_second = 0;  // bytes / median
+};
+
+// The collectives of the threads wire, in f32 and in place, on buffers just written by their owners. UserError for an
+// unknown kind or a count that makes no sense.
+std::vector<CollectiveTime> collectives(const CollectivesOptions& options = {});
+
+std::string table(const std::vector<CollectiveTime>& times);  // for a person
+std::string json(const std::vector<CollectiveTime>& times);   // one array of objects
+
+}  // namespace weft::bench

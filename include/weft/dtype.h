@@ -1,0 +1,36 @@
+// Element types. bf16 and f16 are stored as 16 bits; arithmetic on them is done in f32 and rounded once.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <string_view>
+
+namespace weft {
+
+enum class DType : std::uint8_t { kF32, kBF16, kF16, kF64, kI32, kI64, kU32, kU8, kBool };
+
+std::size_t size_of(DType dtype);
+std::string_view name_of(DType dtype);  // "f32", "bf16", …
+bool is_float(DType dtype);
+bool is_integer(DType dtype);  // i32, i64, u32, u8; not bool
+// The dtype of that name; UserError if there is none.
+DType dtype_of(std::string_view name);
+
+inline std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name_of(dtype); }
+
+struct BF16 {
+  std::uint16_t bits = 0;
+  BF16() = default;
+  explicit BF16(float value);      // rounds to nearest even, keeps NaN
+  explicit operator float() const;
+};
+
+struct F16 {
+  std::uint16_t bits = 0;
+  F16() = default;
+  explicit F16(float value);       // rounds to nearest even, keeps NaN, overflows to infinity
+  explicit operator float() const;
+};
+
+}  // namespace weft

@@ -1,0 +1,94 @@
+// explain: what a program costs on each processor, read off the compiled program. Nothing is run.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "weft/graph.h"
+#include "weft/mesh.h"
+#include "weft/session.h"
+
+namespace weft {
+
+// What one processor can do in a second.
+struct Machine {
+  double flops_per_second = 0;  // f32 multiply-adds, counted as two
+  double bytes_per_second = 0;  // of its memory, read and written
+};
+
+// "F=2e11,B=2e10", or the path of a file with those words, divided by spaces, commas or ends of line; '#' begins a
+// comment. UserError for anything else.
+Machine parse_machine(const std::string& text);
+// Measured on one thread of this machine, in about a tenth of a second.
+Machine measure_machine();
+
+// All counts are of one step; unless said otherwise, of one processor.
+struct Explanation {
+  // The collectives of one kind, group, dtype and phase together.
+  struct Collective {
+    std::string kind;               // "all_reduce", …
+    std::vector<std::string> axes;  // of the group, major to minor
+    DType dtype = DType::kF32;      // on the wire
+    std::string phase;              // "forward", "recompute", "backward", "update"
+    std::int64_t elements = 0;      // that enter
+    std::int64_t bytes = 0;
+    int count = 0;
+    std::vector<std::string> cause;  // "file:line op"
+  };
+  struct Warning {
+    std::string kind;                // "replicated work", "replicated tensors"
+    std::vector<std::string> axes;   // along which processors do, or hold, the same
+    std::vector<std::string> cause;  // "file:line op", or the names of tensors
+    double share = 0;                // of the step's flops; the variables' bytes among them over all variables'
+    std::string text;
+  };
+  // How a value lies on the mesh.
+  struct Placed {
+    std::string name;
+    std::string use;  // "variable", "input", "output" or "value"
+    DType dtype = DType::kF32;
+    Shape whole, shard;
+    std::vector<Axes> split;  // per dim
+    Axes partial;             // over which a reduction is still pending
+    std::int64_t bytes = 0;   // of the shard
+  };
+  struct Pass {
+    std::string name;
+    double seconds = 0;
+  };
+
+  Mesh mesh;
+  std::string layout;
+  Machine machine;
+  std::int64_t parameters = 0;                  // elements of trainable variables, whole
+  std::int64_t parameters_per_processor = 0;
+  std::map<std::string, double> contract_flops; // by phase
+  double executed_flops = 0;                    // of all instructions
+  double model_flops = 0;                       // nominal: of the ops that the user wrote, on whole tensors
+  std::vector<Collective> collectives;
+  double work_ratio = 1;  // the work of all processors over that of one that does it all; see docs/explain.md
+  std::int64_t variable_bytes = 0;              // of all variables, optimizer state included
+  std::vector<Warning> warnings;
+  std::vector<Placed> tensors;
+  std::string program;                          // its text
+  int instructions = 0;
+  std::vector<Pass> passes;                     // the compiler's, in order
+  double compile_seconds = 0;
+
+  // For a person at a terminal. Pictures show the tensors of these names, or else the biggest variables, inputs and
+  // outputs. UserError if there is no such tensor.
+  std::string text(const std::vector<std::string>& show = {}) const;
+  // One object; docs/explain.md lists the keys.
+  std::string json() const;
+};
+
+// UserError, with the fix, if the layout cannot work.
+Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
+                    const Machine& machine);
+
+// A grid of the mesh that says which indices each processor holds. Long axes are cut short.
+std::string picture(const Explanation::Placed& tensor, const Mesh& mesh);
+
+}  // namespace weft

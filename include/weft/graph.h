@@ -1,0 +1,107 @@
+// Graph: what the user wrote. Inputs, variables and ops with named dims; it knows nothing of processors.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/array.h"
+#include "weft/tensor.h"
+
+namespace weft {
+
+// How a variable is filled at first. Numbers come from the variable's name and the seed alone, whatever the layout.
+struct Init {
+  enum class Kind { kConstant, kUniform, kNormal, kTruncatedNormal, kValues };
+  Kind kind = Kind::kConstant;
+  double a = 0;  // the constant; the lower bound; the mean
+  double b = 0;  // the upper bound; the deviation
+  std::shared_ptr<const Array> values = {};
+};
+
+namespace init {
+
+enum class Fan { kIn, kOut, kAverage };
+
+Init zeros();
+Init ones();
+Init constant(double value);
+Init uniform(double low, double high);
+Init normal(double deviation, double mean = 0);
+Init truncated_normal(double deviation, double mean = 0);  // within two deviations
+Init values(Array array);
+// Variance scale / fan, the fan being the product of the sizes of the named dims: `in` for kIn, `out` for kOut, the
+// mean of both for kAverage. Truncated normal (its variance restored) or uniform.
+Init variance_scaling(double scale, Fan fan, const Shape& in, const Shape& out, bool uniform = false);
+// A normal of deviation 1 / sqrt(the product of these dims).
+Init fan_in(const Shape& dims);
+inline Init fan_in(const Dim& dim) { return fan_in(Shape{dim}); }
+
+}  // namespace init
+
+// `stored` is what a checkpoint holds, `slice` what the optimizer updates, `activation` what the model sees. The last
+// two default to `stored`.
+struct VariableOptions {
+  DType stored = DType::kF32;
+  std::optional<DType> slice = {};
+  std::optional<DType> activation = {};
+  bool trainable = true;
+};
+
+class Graph {
+ public:
+  Graph();
+  explicit Graph(std::shared_ptr<GraphData> data) : data_(std::move(data)) {}
+
+  // A value given at every run. UserError if the name is taken.
+  Tensor input(const std::string& name, const Shape& shape, DType dtype = DType::kF32, Site site = Site::current());
+  // State that outlives a run. UserError if a variable of that full name (scopes joined by "/") exists.
+  Tensor variable(const std::string& name, const Shape& shape, const Init& init = {}, const VariableOptions& options = {},
+                  Site site = Site::current());
+
+  Tensors variables() const;      // the trainable ones, in order of declaration
+  Tensors all_variables() const;
+  Tensors inputs() const;
+
+  // Names made while it lives begin with "name/".
+  class Scope {
+   public:
+    Scope(std::shared_ptr<GraphData> data, const std::string& name);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    std::shared_ptr<GraphData> data_;
+  };
+  Scope scope(const std::string& name) const { return {data_, name}; }
+
+  const std::shared_ptr<GraphData>& data() const { return data_; }
+
+ private:
+  std::shared_ptr<GraphData> data_;
+};
+
+// The full name of the variable that a tensor is (perhaps behind the cast to its activation dtype). UserError otherwise.
+std::string variable_name(const Tensor& x);
+
+// The derivatives of sum(ys * dys) by each x, as new ops of the graph; dys default to ones. An x that no y depends on
+// through differentiable ops gives an empty Tensor. UserError where a path goes through an op without a gradient.
+Tensors gradients(const Tensors& ys, const Tensors& xs, const Tensors& dys = {}, Site site = Site::current());
+
+// Ops made while it lives belong to the update: what an optimizer does after gradients().
+class UpdatePhase {
+ public:
+  explicit UpdatePhase(const Tensor& any);
+  ~UpdatePhase();
+  UpdatePhase(const UpdatePhase&) = delete;
+  UpdatePhase& operator=(const UpdatePhase&) = delete;
+
+ private:
+  std::shared_ptr<GraphData> graph_;
+  int before_;
+};
+
+}  // namespace weft

@@ -1,0 +1,67 @@
+// Layers: plain functions of tensors that make their variables in the tensor's graph, on global shapes.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/ops.h"
+
+namespace weft::nn {
+
+// A function of one tensor, such as relu or gelu. Empty: none.
+using Activation = std::function<Tensor(const Tensor& x, Site site)>;
+
+struct DenseOptions {
+  Shape reduced = {};                    // the dims of x that are summed; by default its last one
+  Shape experts = {};                    // dims of x along which every index has a kernel and a bias of its own
+  bool bias = true;
+  Activation activation = {};
+  std::optional<Init> kernel_init = {};  // by default variance scaling, 1 / the product of the reduced dims
+  std::string name = "dense";            // the scope of the variables
+};
+
+// activation(x kernel + bias), with the dims of x that stay, then `made`. Variables: "kernel" [experts…, reduced…, made…]
+// and "bias" [experts…, made…]. A reduced dim that is also made is called "_<name>" in the kernel, and in x before.
+Tensor dense(const Tensor& x, const Shape& made, const DenseOptions& options = {}, Site site = Site::current());
+
+// The product of several dense layers of x, one for each activation (an empty one is linear); their scopes are
+// "<name>_0", "<name>_1", … `options.activation` is not used.
+Tensor dense_product(const Tensor& x, const Shape& made, const std::vector<Activation>& activations,
+                     const DenseOptions& options = {}, Site site = Site::current());
+
+struct LayerNormOptions {
+  double epsilon = 1e-6;
+  std::string name = "layer_norm";
+};
+
+// (x - mean) / sqrt(mean((x - mean)^2) + epsilon) * scale + bias, means over `dim`. Variables: "scale", "bias" [dim].
+Tensor layer_norm(const Tensor& x, const Dim& dim, const LayerNormOptions& options = {}, Site site = Site::current());
+
+// The rows of a variable `name` [vocab, model] at the ids; an id out of range gives zeros.
+Tensor embedding(const Tensor& ids, const Dim& vocab, const Dim& model, const std::string& name = "embedding",
+                 const Init& init = init::normal(1), Site site = Site::current());
+
+// softmax over `memory` of (q . k / sqrt(d_kv) + bias), times v. q and k have d_kv, k and v have `memory`; the result has
+// q's other dims, then v's own (d_kv or another). `bias` may lack any dim of the scores, or be empty.
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Dim& memory, const Dim& d_kv,
+                 const Tensor& bias = {}, Site site = Site::current());
+
+// 0 where an index of `memory` is at most that of `length`, else -1e9.
+Tensor causal_bias(const Graph& g, const Dim& length, const Dim& memory, DType dtype = DType::kF32,
+                   Site site = Site::current());
+
+struct AttentionOptions {
+  bool causal = false;                   // a place sees itself and what is before it
+  Tensor bias = {};                      // added to the scores [… length, heads, memory]
+  std::string memory = "memory_length";  // what `length` is called where it is looked at
+  std::string name = "attention";        // the scope of the variables
+};
+
+// Multi-head self-attention along `length` of x [… length, model]; dims as x's. Variables "q/kernel", "k/kernel",
+// "v/kernel" [model, heads, d_kv] and "o/kernel" [heads, d_kv, model]; no biases.
+Tensor self_attention(const Tensor& x, const Dim& length, const Dim& model, const Dim& heads, const Dim& d_kv,
+                      const AttentionOptions& options = {}, Site site = Site::current());
+
+}  // namespace weft::nn

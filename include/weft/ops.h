@@ -1,0 +1,190 @@
+// The functions on tensors. Dims are matched, broadcast and reduced by name; no function takes an integer axis.
+// Every function takes the user's line as its last argument, by default the line of the call.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weft/graph.h"
+#include "weft/tensor.h"
+
+namespace weft {
+
+// --- Values from nothing ---
+Tensor constant(const Graph& g, double value, const Shape& shape = {}, DType dtype = DType::kF32,
+                Site site = Site::current());
+Tensor constant(const Graph& g, const Array& values, Site site = Site::current());
+Tensor zeros_like(const Tensor& x, Site site = Site::current());
+Tensor ones_like(const Tensor& x, Site site = Site::current());
+// 0, 1, 2, … along the dim.
+Tensor iota(const Graph& g, const Dim& dim, DType dtype = DType::kI32, Site site = Site::current());
+
+// --- Random numbers: the same bits under every layout; new ones at every step ---
+Tensor random_uniform(const Graph& g, const Shape& shape, double low = 0, double high = 1, DType dtype = DType::kF32,
+                      Site site = Site::current());
+Tensor random_normal(const Graph& g, const Shape& shape, double mean = 0, double deviation = 1,
+                     DType dtype = DType::kF32, Site site = Site::current());
+Tensor random_truncated_normal(const Graph& g, const Shape& shape, double mean = 0, double deviation = 1,
+                               DType dtype = DType::kF32, Site site = Site::current());  // within two deviations
+Tensor random_bernoulli(const Graph& g, const Shape& shape, double probability, DType dtype = DType::kF32,
+                        Site site = Site::current());
+// Keeps an element with probability `keep` and divides it by `keep`, else 0. `noise_shape`: the dims over which draws
+// differ (the others share one draw); all of them by default.
+Tensor dropout(const Tensor& x, double keep, Site site = Site::current());
+Tensor dropout(const Tensor& x, double keep, const Shape& noise_shape, Site site = Site::current());
+
+// --- Element by element ---
+Tensor identity(const Tensor& x, Site site = Site::current());
+Tensor cast(const Tensor& x, DType dtype, Site site = Site::current());
+Tensor negative(const Tensor& x, Site site = Site::current());
+Tensor abs(const Tensor& x, Site site = Site::current());
+Tensor sign(const Tensor& x, Site site = Site::current());  // derivative 0
+Tensor floor(const Tensor& x, Site site = Site::current()); // derivative 0
+Tensor square(const Tensor& x, Site site = Site::current());
+Tensor sqrt(const Tensor& x, Site site = Site::current());
+Tensor rsqrt(const Tensor& x, Site site = Site::current());
+Tensor reciprocal(const Tensor& x, Site site = Site::current());
+Tensor exp(const Tensor& x, Site site = Site::current());
+Tensor expm1(const Tensor& x, Site site = Site::current());
+Tensor log(const Tensor& x, Site site = Site::current());
+Tensor log1p(const Tensor& x, Site site = Site::current());
+Tensor sin(const Tensor& x, Site site = Site::current());
+Tensor cos(const Tensor& x, Site site = Site::current());
+Tensor tanh(const Tensor& x, Site site = Site::current());
+Tensor erf(const Tensor& x, Site site = Site::current());
+Tensor sigmoid(const Tensor& x, Site site = Site::current());
+Tensor softplus(const Tensor& x, Site site = Site::current());
+Tensor relu(const Tensor& x, Site site = Site::current());
+Tensor leaky_relu(const Tensor& x, double alpha = 0.2, Site site = Site::current());
+Tensor elu(const Tensor& x, Site site = Site::current());
+Tensor selu(const Tensor& x, Site site = Site::current());
+Tensor swish(const Tensor& x, Site site = Site::current());
+Tensor gelu(const Tensor& x, Site site = Site::current());  // the tanh form
+Tensor logical_not(const Tensor& x, Site site = Site::current());
+
+// Two operands, equal dtypes. Dims of the result: those of the operand that contains the other's dims in order, else x's
+// dims followed by y's new ones.
+Tensor add(const Operand& x, const Operand& y, Site site = Site::current());
+Tensor subtract(const Operand& x, const Operand& y, Site site = Site::current());
+Tensor multiply(const Operand& x, const Operand& y, Site site = Site::current());
+Tensor divide(const Operand& x, const Operand& y, Site site = Site::current());
+Tensor pow(const Operand& x, const Operand& y, Site site = Site::current());  // x > 0: exp(y log x)
+Tensor minimum(const Operand& x, const Operand& y, Site site = Site::current());
+Tensor maximum(const Operand& x, const Operand& y, Site site = Site::current());
+Tensor floordiv(const Operand& x, const Operand& y, Site site = Site::current());  // towards minus infinity
+Tensor mod(const Operand& x, const Operand& y, Site site = Site::current());       // the sign of y
+Tensor less(const Operand& x, const Operand& y, Site site = Site::current());
+Tensor less_equal(const Operand& x, const Operand& y, Site site = Site::current());
+Tensor greater(const Operand& x, const Operand& y, Site site = Site::current());
+Tensor greater_equal(const Operand& x, const Operand& y, Site site = Site::current());
+Tensor equal(const Operand& x, const Operand& y, Site site = Site::current());
+Tensor not_equal(const Operand& x, const Operand& y, Site site = Site::current());
+Tensor logical_and(const Operand& x, const Operand& y, Site site = Site::current());
+Tensor logical_or(const Operand& x, const Operand& y, Site site = Site::current());
+// condition ? x : y, element by element; what is not chosen never shows, NaN or not.
+Tensor select(const Tensor& condition, const Operand& x, const Operand& y, Site site = Site::current());
+Tensor add_n(const Tensors& xs, Site site = Site::current());
+
+inline Tensor operator+(const Operand& x, const Operand& y) { return add(x, y, x.site()); }
+inline Tensor operator-(const Operand& x, const Operand& y) { return subtract(x, y, x.site()); }
+inline Tensor operator*(const Operand& x, const Operand& y) { return multiply(x, y, x.site()); }
+inline Tensor operator/(const Operand& x, const Operand& y) { return divide(x, y, x.site()); }
+inline Tensor operator-(const Operand& x) { return negative(x.tensor(), x.site()); }
+
+// --- Contraction and reduction ---
+// The sum over all dims absent from `output` of the product of the inputs; dims of `output` that no input has are copies.
+Tensor einsum(const Tensors& xs, const Shape& output, Site site = Site::current());
+// Without an output: dims that occur in two or more inputs are summed, the rest kept in order of appearance.
+Tensor einsum(const Tensors& xs, Site site = Site::current());
+// Sums just these dims.
+Tensor einsum_over(const Tensors& xs, const Shape& reduced, Site site = Site::current());
+// Over all dims, or over those named.
+Tensor reduce_sum(const Tensor& x, Site site = Site::current());
+Tensor reduce_sum(const Tensor& x, const Shape& dims, Site site = Site::current());
+Tensor mean(const Tensor& x, Site site = Site::current());
+Tensor mean(const Tensor& x, const Shape& dims, Site site = Site::current());
+Tensor reduce_max(const Tensor& x, Site site = Site::current());
+Tensor reduce_max(const Tensor& x, const Shape& dims, Site site = Site::current());
+Tensor reduce_min(const Tensor& x, Site site = Site::current());
+Tensor reduce_min(const Tensor& x, const Shape& dims, Site site = Site::current());
+Tensor reduce_product(const Tensor& x, Site site = Site::current());
+Tensor reduce_product(const Tensor& x, const Shape& dims, Site site = Site::current());
+Tensor reduce_any(const Tensor& x, Site site = Site::current());  // of bool
+Tensor reduce_any(const Tensor& x, const Shape& dims, Site site = Site::current());
+Tensor reduce_all(const Tensor& x, Site site = Site::current());
+Tensor reduce_all(const Tensor& x, const Shape& dims, Site site = Site::current());
+// Sums the dims that `output` lacks and gives its order.
+Tensor reduce_sum_to(const Tensor& x, const Shape& output, Site site = Site::current());
+// log sum exp over a dim, without overflow; `extra_logit` is one more class.
+Tensor reduce_logsumexp(const Tensor& x, const Dim& dim, Site site = Site::current());
+Tensor reduce_logsumexp(const Tensor& x, const Dim& dim, const Operand& extra_logit, Site site = Site::current());
+Tensor softmax(const Tensor& x, const Dim& dim, Site site = Site::current());
+Tensor softmax(const Tensor& x, const Dim& dim, const Operand& extra_logit, Site site = Site::current());
+Tensor log_softmax(const Tensor& x, const Dim& dim, Site site = Site::current());
+// Targets with the class dim are probabilities; integers without it are ids, and an id out of range has no loss.
+// Adds z_loss * logsumexp^2.
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const Dim& classes, double z_loss = 0,
+                     Site site = Site::current());
+Tensor cumsum(const Tensor& x, const Dim& dim, bool exclusive = false, bool reverse = false,
+              Site site = Site::current());
+
+// --- Indices ---
+Tensor one_hot(const Tensor& indices, const Dim& dim, double on = 1, double off = 0, DType dtype = DType::kF32,
+               Site site = Site::current());
+// x at dim = indices; zeros where an index is out of range. Dims that both have are matched.
+Tensor gather(const Tensor& x, const Tensor& indices, const Dim& dim, Site site = Site::current());
+// Zeros with `dim` in the place of the indices' dims (those that `keep` does not name), each update added at its index.
+Tensor scatter_add(const Tensor& updates, const Tensor& indices, const Dim& dim, const Shape& keep = {},
+                   Site site = Site::current());
+struct TopKResult {
+  Tensor values, indices;
+};
+// The largest along `dim`, descending, ties to the lower index; `k` is a new dim at the end.
+TopKResult top_k(const Tensor& x, const Dim& dim, const Dim& k, Site site = Site::current());
+Tensor argmax(const Tensor& x, const Dim& dim, Site site = Site::current());
+// `size` elements from a run-time scalar index on, clamped to fit; and writing them.
+Tensor dynamic_slice(const Tensor& x, const Tensor& begin, const Dim& dim, std::int64_t size,
+                     Site site = Site::current());
+Tensor dynamic_update(const Tensor& x, const Tensor& piece, const Tensor& begin, const Dim& dim,
+                      Site site = Site::current());
+
+// --- Moving ---
+Tensor broadcast(const Tensor& x, const Shape& shape, Site site = Site::current());  // any order, new dims are copies
+Tensor transpose(const Tensor& x, const Shape& order, Site site = Site::current());
+Tensor reshape(const Tensor& x, const Shape& shape, Site site = Site::current());    // row-major
+Tensor rename(const Tensor& x, const Dim& from, const std::string& to, Site site = Site::current());
+Tensor split_dim(const Tensor& x, const Dim& dim, const Shape& into, Site site = Site::current());
+Tensor merge_dims(const Tensor& x, const Shape& dims, const std::string& into, Site site = Site::current());
+Tensor concat(const Tensors& xs, const std::string& dim, Site site = Site::current());
+Tensors split(const Tensor& x, const Dim& dim, int parts, Site site = Site::current());
+Tensor stack(const Tensors& xs, const std::string& dim, Site site = Site::current());  // the new dim comes first
+Tensors unstack(const Tensor& x, const Dim& dim, Site site = Site::current());
+Tensor slice(const Tensor& x, const Dim& dim, std::int64_t begin, std::int64_t size, Site site = Site::current());
+Tensor pad(const Tensor& x, const Dim& dim, std::int64_t before, std::int64_t after, Site site = Site::current());
+// By +offset to higher indices; what leaves is lost and zeros come in, unless it wraps.
+Tensor shift(const Tensor& x, const Dim& dim, std::int64_t offset, bool wrap = false, Site site = Site::current());
+// This one value lies by these rules (`dim:axis`, `dim:-` = unsplit) in place of the global layout's.
+Tensor with_layout(const Tensor& x, std::string_view layout, Site site = Site::current());
+
+// --- Gradients by hand ---
+Tensor stop_gradient(const Tensor& x, Site site = Site::current());
+// backward(inputs, outputs, dys) gives one derivative (or an empty Tensor) per input, in place of forward's own.
+Tensors custom_gradient(const Tensors& inputs, const std::function<Tensors(const Tensors&)>& forward,
+                        const std::function<Tensors(const Tensors& inputs, const Tensors& outputs, const Tensors& dys)>& backward,
+                        Site site = Site::current());
+
+// --- To the host ---
+// x itself; prints it whenever a run computes the result.
+Tensor print(const Tensor& x, const std::string& label, Site site = Site::current());
+// A scalar that every run of an executable compiled with `.metrics = true` reports under this name.
+void scalar_metric(const std::string& name, const Tensor& x, Site site = Site::current());
+
+// --- State. Old values are read, new ones seen from the next run on. The result is handed to compile() as an update. ---
+Tensor assign(const Tensor& variable, const Tensor& value, Site site = Site::current());
+Tensor assign_add(const Tensor& variable, const Tensor& value, Site site = Site::current());
+Tensor assign_sub(const Tensor& variable, const Tensor& value, Site site = Site::current());
+
+}  // namespace weft

@@ -1,0 +1,106 @@
+// Session: processors, a wire and the variables. Executable: a graph compiled for a session's mesh under a layout.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weft/array.h"
+#include "weft/graph.h"
+#include "weft/mesh.h"
+
+namespace weft {
+
+// How processors talk.
+namespace wire {
+struct Choice {
+  std::string name;
+};
+Choice threads();  // processors are threads of this process
+}  // namespace wire
+
+// Who computes.
+namespace runtime {
+struct Choice {
+  std::string name;
+};
+Choice reference();  // slow and readable; every dtype
+}  // namespace runtime
+
+using Updates = Tensors;                            // what assign() or an optimizer returns
+using Feeds = std::vector<std::pair<Tensor, Array>>;  // inputs and their values
+
+struct CompileOptions {
+  Tensors fetch = {};                      // what run() returns
+  Updates update = {};                     // what run() changes
+  bool metrics = false;                    // also report the graph's scalar metrics
+  std::optional<DType> compute_as = {};    // kF64: all floats become f64, with the same random draws
+  // Called after the partitioner and after every pass with its name and the program's text.
+  std::function<void(std::string_view pass, const std::string& text)> dump = {};
+};
+
+struct SessionOptions {
+  std::uint64_t seed = 0;                  // of variables and random ops
+  double deadline_seconds = 600;           // how long a processor waits for the others before it reports who is missing
+  std::function<void(const std::string& line)> print = {};  // takes what print() says; default: standard output
+};
+
+// The results of one run.
+class Values {
+ public:
+  // The whole tensor, gathered, dense in its dim order. UserError if it was not fetched.
+  const Array& operator[](const Tensor& x) const;
+  double scalar(const Tensor& x) const;
+  const std::map<std::string, double>& metrics() const { return metrics_; }
+
+ private:
+  friend class Executable;
+  std::vector<std::pair<TensorId, Array>> arrays_;
+  std::map<std::string, double> metrics_;
+};
+
+struct SessionState;
+struct ExecutableState;
+
+class Executable {
+ public:
+  // One step. Variables change only if all goes well on every processor. UserError for missing, unknown or misshapen
+  // inputs; RunError, with the processor's coordinates, if a processor fails: the session is then unusable.
+  Values run(const Feeds& feeds = {});
+
+  std::string report() const;  // bytes, flops and collectives per processor
+  std::string text() const;    // the program, as the processors run it
+
+ private:
+  friend class Session;
+  explicit Executable(std::shared_ptr<ExecutableState> state) : state_(std::move(state)) {}
+  std::shared_ptr<ExecutableState> state_;
+};
+
+class Session {
+ public:
+  explicit Session(const Mesh& mesh, const wire::Choice& wire = wire::threads(),
+                   const runtime::Choice& runtime = runtime::reference(), const SessionOptions& options = {});
+
+  // UserError, with the fix, if the layout cannot work. Variables that are new to the session get their first values.
+  Executable compile(const Graph& graph, const Layout& layout, const CompileOptions& options);
+
+  Array value(const std::string& variable) const;             // gathered; UserError if there is none
+  void set_value(const std::string& variable, const Array& value);
+  std::vector<std::string> variables() const;
+  const Mesh& mesh() const;
+
+ private:
+  std::shared_ptr<SessionState> state_;
+};
+
+// The value of a tensor on one processor, without ceremony. Variables have their first values.
+Array eval(const Tensor& x, const Feeds& feeds = {}, const SessionOptions& options = {});
+
+}  // namespace weft

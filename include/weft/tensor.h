@@ -1,0 +1,63 @@
+// Tensor: a handle to a value of a Graph. Cheap to copy; keeps its graph alive.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/dim.h"
+#include "weft/dtype.h"
+#include "weft/site.h"
+
+namespace weft {
+
+struct GraphData;
+
+// The n-th output of a graph's m-th op.
+struct TensorId {
+  int node = -1;
+  int output = 0;
+  auto operator<=>(const TensorId&) const = default;
+};
+
+class Tensor {
+ public:
+  Tensor() = default;  // empty: no value, such as the gradient of something unreachable
+  Tensor(std::shared_ptr<GraphData> graph, TensorId id) : graph_(std::move(graph)), id_(id) {}
+
+  explicit operator bool() const { return graph_ != nullptr; }
+  const Shape& shape() const;
+  DType dtype() const;
+  const std::string& name() const;  // scopes, op and ordinal joined, or what named() gave
+  Site site() const;                // the user's line
+  // Gives the value a name for messages and reports; returns itself.
+  Tensor named(const std::string& name) const;
+
+  const std::shared_ptr<GraphData>& graph() const { return graph_; }
+  TensorId id() const { return id_; }
+  bool operator==(const Tensor&) const = default;
+
+ private:
+  std::shared_ptr<GraphData> graph_;
+  TensorId id_;
+};
+
+using Tensors = std::vector<Tensor>;
+
+// A tensor or a number on one side of an operator, with the line it stands on.
+class Operand {
+ public:
+  Operand(const Tensor& tensor, Site site = Site::current()) : tensor_(tensor), site_(site) {}
+  Operand(double number, Site site = Site::current()) : number_(number), site_(site) {}
+
+  const Tensor& tensor() const { return tensor_; }  // empty for a number
+  double number() const { return number_; }
+  const Site& site() const { return site_; }
+
+ private:
+  Tensor tensor_;
+  double number_ = 0;
+  Site site_;
+};
+
+}  // namespace weft

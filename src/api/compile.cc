@@ -1,0 +1,54 @@
+#include "api/compile.h"
+
+#include <chrono>
+
+#include "base/str.h"
+#include "partition/partition.h"
+#include "program/text.h"
+#include "program/verify.h"
+
+namespace weft {
+
+namespace {
+
+#ifdef WEFT_VERIFY_PROGRAMS
+constexpr bool kVerify = true;
+#else
+constexpr bool kVerify = false;
+#endif
+
+std::vector<TensorId> ids_of(const Tensors& tensors, const Graph& graph, const char* use) {
+  std::vector<TensorId> ids;
+  for (const Tensor& x : tensors) {
+    if (!x || x.graph() != graph.data())
+      throw UserError({.what = str("a tensor to ", use, " is ", x ? str("'", x.name(), "' of another graph") : "empty"),
+                       .where = "Session::compile",
+                       .fix = "give tensors of the graph that is compiled"});
+    ids.push_back(x.id());
+  }
+  return ids;
+}
+
+}  // namespace
+
+Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options) {
+  Compiled result;
+  const auto begin = std::chrono::steady_clock::now();
+  Program program = partition({.graph = graph.data().get(),
+                               .fetch = ids_of(options.fetch, graph, "fetch"),
+                               .update = ids_of(options.update, graph, "update"),
+                               .metrics = options.metrics,
+                               .mesh = mesh,
+                               .layout = layout,
+                               .compute_as = options.compute_as});
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  result.times.push_back({"partition", seconds.count()});
+  if (kVerify) verify(program, "partition");
+  if (options.dump) options.dump("partition", to_text(program));
+  PassOptions passes{.verify = kVerify, .times = &result.times};
+  if (options.dump) passes.dump = [&](std::string_view pass, const Program& p) { options.dump(pass, to_text(p)); };
+  result.program = run_passes(std::move(program), passes);
+  return result;
+}
+
+}  // namespace weft

@@ -1,0 +1,19 @@
+// Graph -> program, all passes run.
+#pragma once
+
+#include <vector>
+
+#include "program/pipeline.h"
+#include "weft/session.h"
+
+namespace weft {
+
+struct Compiled {
+  Program program;
+  std::vector<PassTime> times;  // of the partitioner and each pass
+};
+
+// UserError, with the fix, if the layout cannot work or a tensor is not of this graph.
+Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options);
+
+}  // namespace weft

@@ -1,0 +1,90 @@
+// What of this machine Weft can use. Reads the system's own files; a missing one gives "unknown", never an error.
+#include "weft/doctor.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "api/explain_parts.h"
+#include "base/str.h"
+
+namespace weft {
+
+namespace {
+
+// "0-3,8": the cores that this process may run on.
+std::string mask_text(const cpu_set_t& set) {
+  std::vector<std::string> runs;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &set)) continue;
+    const int first = core;
+    while (core + 1 < CPU_SETSIZE && CPU_ISSET(core + 1, &set)) ++core;
+    runs.push_back(first == core ? str(first) : str(first, "-", core));
+  }
+  return join(runs, ",");
+}
+
+std::string cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return str(online, " online, mask unknown");
+  return str(online, " online, ", CPU_COUNT(&set), " in the affinity mask (", mask_text(set), ")");
+}
+
+// The text after the colon of the first line of a file that begins with `key`.
+std::string field(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(':');
+    if (!line.starts_with(key) || colon == std::string::npos) continue;
+    const std::size_t begin = line.find_first_not_of(" \t", colon + 1);
+    return begin == std::string::npos ? "unknown" : line.substr(begin);
+  }
+  return "unknown";
+}
+
+std::string memory() {
+  const long pages = sysconf(_SC_PHYS_PAGES), free = sysconf(_SC_AVPHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+  if (pages < 0 || free < 0 || size < 0) return "unknown";
+  return str(bytes_text(std::int64_t{pages} * size), ", ", bytes_text(std::int64_t{free} * size), " free");
+}
+
+std::string simd() {
+#if defined(__x86_64__)
+  std::vector<std::string> found;
+  const auto add = [&](bool has, const char* name) {
+    if (has) found.emplace_back(name);
+  };
+  add(__builtin_cpu_supports("sse4.2"), "sse4.2");
+  add(__builtin_cpu_supports("avx"), "avx");
+  add(__builtin_cpu_supports("avx2"), "avx2");
+  add(__builtin_cpu_supports("fma"), "fma");
+  add(__builtin_cpu_supports("avx512f"), "avx512f");
+  add(__builtin_cpu_supports("avx512bw"), "avx512bw");
+  add(__builtin_cpu_supports("avx512vnni"), "avx512vnni");
+  add(__builtin_cpu_supports("avx512bf16"), "avx512bf16");
+  return join(found, " ") + " (built for x86-64-v3)";
+#else
+  return "the compiler's baseline";
+#endif
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> doctor() {
+  const Machine machine = measure_machine();
+  return {{"wires", "threads"},
+          {"runtimes", "reference"},
+          {"not in this build", "wires mpi, nccl; runtimes cpu, cuda"},
+          {"processor", field("/proc/cpuinfo", "model name")},
+          {"cores", cores()},
+          {"simd", simd()},
+          {"memory", memory()},
+          {"one thread", str(count_text(machine.flops_per_second), "flop/s in f32, ",
+                             count_text(machine.bytes_per_second), "B/s copying")},
+          {"compiler", str("g++ ", __VERSION__)}};
+}
+
+}  // namespace weft

@@ -1,0 +1,10 @@
+#include "weft/session.h"
+
+namespace weft {
+
+Array eval(const Tensor& x, const Feeds& feeds, const SessionOptions& options) {
+  Session session(Mesh(), wire::threads(), runtime::reference(), options);
+  return session.compile(Graph(x.graph()), Layout(), {.fetch = {x}}).run(feeds)[x];
+}
+
+}  // namespace weft

@@ -1,0 +1,159 @@
+// The numbers of an explanation, read off the compiled program and the graph.
+#include "weft/explain.h"
+
+#include <algorithm>
+#include <set>
+
+#include "api/compile.h"
+#include "api/explain_parts.h"
+#include "base/str.h"
+#include "language/op_def.h"
+#include "program/text.h"
+
+namespace weft {
+
+namespace {
+
+const Value& value_of(const Program& p, ValueId id) { return p.values[static_cast<std::size_t>(id)]; }
+
+std::int64_t bytes_of(const Value& value) {
+  return value.shape.elements() * static_cast<std::int64_t>(size_of(value.dtype));
+}
+
+// The nominal flops of every op that the fetches, updates and metrics stand on.
+double model_flops(const GraphData& graph, const CompileOptions& options) {
+  std::vector<int> open;
+  for (const Tensors* wanted : {&options.fetch, &options.update})
+    for (const Tensor& x : *wanted) open.push_back(x.id().node);
+  if (options.metrics)
+    for (TensorId id : graph.metrics) open.push_back(id.node);
+  std::set<int> needed;
+  double sum = 0;
+  while (!open.empty()) {
+    const int n = open.back();
+    open.pop_back();
+    if (!needed.insert(n).second) continue;
+    const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+    OpCall call{.op = node.op, .inputs = {}, .outputs = node.outputs, .attrs = &node.attrs, .site = node.site};
+    for (TensorId input : node.inputs) {
+      call.inputs.push_back(graph.type(input));
+      open.push_back(input.node);
+    }
+    sum += node.op->flops(call);
+  }
+  return sum;
+}
+
+// Seconds of one processor's own work; what collectives do is counted apart.
+double work_seconds(const Program& p, const Machine& machine) {
+  double sum = 0;
+  for (const Instr& instr : p.body) {
+    if (is_collective(instr)) continue;
+    const Cost cost = cost_of(p, instr);
+    sum += std::max(cost.flops / machine.flops_per_second, cost.bytes / machine.bytes_per_second);
+  }
+  return sum;
+}
+
+// The same axes with one processor along each: layouts, those of single tensors too, name axes that must exist.
+Mesh one_processor(const Mesh& mesh) {
+  std::vector<Axis> axes = mesh.axes();
+  for (Axis& axis : axes) axis.size = 1;
+  return Mesh(axes);
+}
+
+Explanation::Placed placed(const Program& p, ValueId id, std::string name, const char* use) {
+  const Value& v = value_of(p, id);
+  return {.name = std::move(name),
+          .use = use,
+          .dtype = v.dtype,
+          .whole = global_shape(v.shape, v.sharding, p.mesh),
+          .shard = v.shape,
+          .split = v.sharding.dims,
+          .partial = v.sharding.partial,
+          .bytes = bytes_of(v)};
+}
+
+// Every value with storage of its own, and every output.
+std::vector<Explanation::Placed> placed_tensors(const Program& p) {
+  std::vector<Explanation::Placed> all;
+  std::set<ValueId> listed;
+  const auto add = [&](ValueId id, const std::string& name, const char* use) {
+    if (listed.insert(id).second) all.push_back(placed(p, id, name, use));
+  };
+  for (const ProgramVariable& v : p.variables) add(v.value, v.name, "variable");
+  for (const ProgramInput& input : p.inputs) add(input.value, input.name, "input");
+  for (const ProgramOutput& output : p.outputs) add(output.value, output.name, "output");
+  for (const Instr& instr : p.body)
+    if (!is_view(instr))
+      for (ValueId id : instr.outputs) add(id, value_of(p, id).name, "value");
+  return all;
+}
+
+void count_variables(const Program& p, Explanation& e) {
+  for (const ProgramVariable& variable : p.variables) {
+    const Value& v = value_of(p, variable.value);
+    e.variable_bytes += bytes_of(v);
+    if (!variable.trainable) continue;
+    e.parameters_per_processor += v.shape.elements();
+    e.parameters += global_shape(v.shape, v.sharding, p.mesh).elements();
+  }
+}
+
+void count_work(const Program& p, Explanation& e) {
+  const ProgramCost cost = summarize(p);
+  for (std::size_t phase = 0; phase < cost.contract_flops.size(); ++phase)
+    e.contract_flops[name_of(static_cast<Phase>(phase))] = cost.contract_flops[phase];
+  e.executed_flops = cost.flops;
+  e.instructions = static_cast<int>(p.body.size());
+  e.collectives = collectives_of(cost);
+}
+
+}  // namespace
+
+std::vector<Explanation::Collective> collectives_of(const ProgramCost& cost) {
+  std::vector<Explanation::Collective> all;
+  for (const CollectiveCost& c : cost.collectives)
+    all.push_back({.kind = c.kind,
+                   .axes = split_words(c.axes, "+"),
+                   .dtype = c.dtype,
+                   .phase = name_of(c.phase),
+                   .elements = c.elements,
+                   .bytes = c.bytes,
+                   .count = c.count,
+                   .cause = c.causes});
+  return all;
+}
+
+Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
+                    const Machine& machine) {
+  if (!(machine.flops_per_second > 0 && machine.bytes_per_second > 0))
+    throw UserError({.what = str("a machine of ", machine.flops_per_second, " flops and ", machine.bytes_per_second,
+                                 " bytes per second"),
+                     .where = "explain",
+                     .fix = "give rates above zero, or what measure_machine() says"});
+  const Compiled compiled = compile_program(graph, mesh, layout, options);
+  const Program& p = compiled.program;
+  Explanation e;
+  e.mesh = mesh;
+  e.layout = layout.text();
+  e.machine = machine;
+  count_variables(p, e);
+  count_work(p, e);
+  e.model_flops = model_flops(*graph.data(), options);
+  CompileOptions quiet = options;
+  quiet.dump = {};
+  const Program alone = compile_program(graph, one_processor(mesh), layout, quiet).program;
+  const double one = work_seconds(alone, machine);
+  e.work_ratio = one > 0 ? work_seconds(p, machine) * mesh.size() / one : 1;
+  e.warnings = warnings_of(p, e);
+  e.tensors = placed_tensors(p);
+  e.program = to_text(p);
+  for (const PassTime& time : compiled.times) {
+    e.passes.push_back({time.pass, time.seconds});
+    e.compile_seconds += time.seconds;
+  }
+  return e;
+}
+
+}  // namespace weft

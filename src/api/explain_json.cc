@@ -1,0 +1,60 @@
+// An explanation as JSON. Counts are whole numbers, however large: a double that is whole is written as one.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/str.h"
+#include "weft/explain.h"
+
+namespace weft {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double x) {
+  const bool whole = std::floor(x) == x && std::abs(x) < 9e18;
+  return whole ? Json(static_cast<std::int64_t>(x)) : Json(x);
+}
+
+Json flops_of(const Explanation& e) {
+  Json contract = Json::object();
+  for (const char* phase : {"forward", "recompute", "backward", "update"}) {
+    const auto found = e.contract_flops.find(phase);
+    contract[phase] = number(found == e.contract_flops.end() ? 0 : found->second);
+  }
+  return {{"contract", contract}, {"model", number(e.model_flops)}, {"executed", number(e.executed_flops)}};
+}
+
+Json collective_of(const Explanation::Collective& c) {
+  return {{"kind", c.kind},   {"axes", c.axes},   {"elements", c.elements}, {"bytes", c.bytes}, {"dtype", name_of(c.dtype)},
+          {"count", c.count}, {"phase", c.phase}, {"cause", c.cause}};
+}
+
+Json warning_of(const Explanation::Warning& w) {
+  return {{"kind", w.kind}, {"axes", w.axes}, {"cause", w.cause}, {"share", w.share}, {"text", w.text}};
+}
+
+}  // namespace
+
+std::string Explanation::json() const {
+  Json all;
+  all["mesh"] = mesh.text();
+  all["layout"] = layout;
+  all["processors"] = mesh.size();
+  all["parameters"] = {{"total", parameters}, {"per_processor", parameters_per_processor}};
+  all["flops"] = flops_of(*this);
+  all["collectives"] = Json::array();
+  for (const Collective& c : collectives) all["collectives"].push_back(collective_of(c));
+  all["work_ratio"] = work_ratio;
+  all["machine"] = {{"flops_per_second", machine.flops_per_second}, {"bytes_per_second", machine.bytes_per_second}};
+  all["variable_bytes"] = variable_bytes;
+  all["warnings"] = Json::array();
+  for (const Warning& w : warnings) all["warnings"].push_back(warning_of(w));
+  all["instructions"] = instructions;
+  all["compile_s"] = compile_seconds;
+  all["passes"] = Json::array();
+  for (const Pass& pass : passes) all["passes"].push_back({{"pass", pass.name}, {"seconds", pass.seconds}});
+  return all.dump(2);
+}
+
+}  // namespace weft

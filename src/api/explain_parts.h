@@ -1,0 +1,30 @@
+// What the files of explain share: warnings, and numbers and tables as a person reads them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "program/cost.h"
+#include "program/ir.h"
+#include "weft/explain.h"
+
+namespace weft {
+
+// Needs the counts of `e`: shares are taken of them.
+std::vector<Explanation::Warning> warnings_of(const Program& program, const Explanation& e);
+
+std::vector<Explanation::Collective> collectives_of(const ProgramCost& cost);
+
+std::string count_text(double count);          // "12.3 M"; small whole numbers as they are
+std::string bytes_text(std::int64_t bytes);    // "12.3 MiB"
+std::string percent_text(double share);        // "12.3 %"
+
+// Rows of cells under each other, two spaces between columns. From column `first_number` on cells stand to the right.
+std::string table_text(const std::vector<std::vector<std::string>>& rows, const std::string& indent,
+                       std::size_t first_number = std::string::npos);
+
+// The collectives of an explanation as a table, the causes of each below it.
+std::string collectives_text(const std::vector<Explanation::Collective>& collectives, bool causes);
+
+}  // namespace weft

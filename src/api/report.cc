@@ -1,0 +1,21 @@
+// Executable::report: a few lines on what a step costs.
+#include "api/explain_parts.h"
+#include "api/state.h"
+#include "base/str.h"
+
+namespace weft {
+
+std::string Executable::report() const {
+  const Program& p = state_->program;
+  const ProgramCost cost = summarize(p);
+  std::int64_t bytes = 0;
+  for (const ProgramVariable& variable : p.variables) {
+    const Value& v = p.values[static_cast<std::size_t>(variable.value)];
+    bytes += v.shape.elements() * static_cast<std::int64_t>(size_of(v.dtype));
+  }
+  return str("mesh ", p.mesh.axes().empty() ? "of one processor" : p.mesh.text(), ", layout \"", p.layout, "\", ",
+             p.body.size(), " instructions; on each processor, in one step:\n  flops      ", count_text(cost.flops),
+             "\n  variables  ", bytes_text(bytes), "\n", collectives_text(collectives_of(cost), false));
+}
+
+}  // namespace weft

@@ -1,0 +1,18 @@
+// Between a whole array on the host and the shards on processors.
+#pragma once
+
+#include "program/ir.h"
+#include "weft/array.h"
+
+namespace weft {
+
+// Writes a processor's shard of `whole` (in the value's dim order and dtype) densely to `shard`.
+void copy_to_shard(const Array& whole, const Value& value, const Mesh& mesh, int processor, void* shard);
+
+// Writes a processor's dense shard to its place in `whole`.
+void copy_from_shard(const void* shard, const Value& value, const Mesh& mesh, int processor, Array& whole);
+
+// Whether this processor is the one that speaks for its shard: coordinate 0 on every axis that replicates the value.
+bool speaks_for_shard(const Value& value, const Mesh& mesh, int processor);
+
+}  // namespace weft

@@ -1,0 +1,36 @@
+// Text building: str("a ", x, " b") and join(items, ", ").
+#pragma once
+
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+template <class... Parts>
+std::string str(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+
+template <class Items>
+std::string join(const Items& items, std::string_view separator) {
+  std::ostringstream out;
+  bool first = true;
+  for (const auto& item : items) {
+    if (!first) out << separator;
+    out << item;
+    first = false;
+  }
+  return out.str();
+}
+
+// The names in `known` nearest to `word`, "" if none is near: for "did you mean" advice.
+std::string nearest_word(std::string_view word, const std::vector<std::string>& known);
+
+// The words of `text` that `separators` divides; empty ones are dropped.
+std::vector<std::string> split_words(std::string_view text, std::string_view separators);
+
+}  // namespace weft

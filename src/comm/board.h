@@ -1,0 +1,54 @@
+// The progress board: every processor writes what it does, anyone may read it at any time.
+//
+// Writing is a handful of plain stores and never waits. A reader sees one whole entry or tries again.
+// Threads: one writer per processor, any number of readers.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/group.h"
+
+namespace weft::comm {
+
+class Board {
+ public:
+  enum class Stage : std::uint8_t { kNothing, kStarted, kWaiting, kFinished };
+
+  explicit Board(int processors) : entries_(static_cast<std::size_t>(processors)) {}
+
+  // The processor has started a collective. `group` is the number of the member list that the wire knows.
+  void started(int processor, Collective what, std::uint32_t group, std::size_t bytes, std::string_view label);
+  // It waits for the peers in one that it has started, not necessarily the last.
+  void waiting(int processor, Collective what, std::uint32_t group, std::size_t bytes, std::string_view label);
+  // What it did last is over.
+  void finished(int processor);
+
+  struct Entry {
+    Stage stage = Stage::kNothing;
+    Collective what = Collective::kBarrier;
+    std::uint32_t group = 0;
+    std::uint64_t bytes = 0, calls = 0;  // calls: collectives started so far
+    std::string label;
+  };
+  Entry read(int processor) const;
+  int size() const { return static_cast<int>(entries_.size()); }
+
+ private:
+  static constexpr std::size_t kLabelWords = 6;
+
+  void write(int processor, Stage stage, Collective what, std::uint32_t group, std::size_t bytes,
+             std::string_view label);
+
+  struct alignas(64) Line {
+    std::atomic<std::uint64_t> version{0};  // odd while the entry is being written
+    std::atomic<std::uint64_t> stage{0}, call{0}, bytes{0}, calls{0};
+    std::atomic<std::uint64_t> label[kLabelWords] = {};  // the first bytes of the text, zero-padded
+  };
+  std::vector<Line> entries_;
+};
+
+}  // namespace weft::comm

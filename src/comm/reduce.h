@@ -1,0 +1,18 @@
+// Element-by-element reduction of several arrays in rank order: the arithmetic of all_reduce and reduce_scatter.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "comm/group.h"
+#include "weft/dtype.h"
+
+namespace weft::comm {
+
+// targets[t][i] = ((sources[0][i] op sources[1][i]) op sources[2][i]) … for all targets t and i < count. A target may
+// be one of the sources, but not overlap it otherwise. The bits do not depend on the machine's vector width, nor on how
+// a range is cut into calls. Reads sources.size() and writes targets.size() elements each, once: bound by memory.
+void reduce_in_rank_order(DType dtype, Reduce reduce, std::span<const std::byte* const> sources,
+                          std::span<std::byte* const> targets, std::size_t count);
+
+}  // namespace weft::comm

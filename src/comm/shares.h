@@ -1,0 +1,45 @@
+// The collectives as work on memory that every member can reach, cut into shares and chunks.
+//
+// The share of a member is its part of the common work, the same bytes in whatever order the members run; any thread
+// may run any chunk of any share, each exactly once, and chunks touch disjoint memory. So a late member's share can be
+// done by its peers. Nothing here waits or synchronises: the caller knows that all members have published their
+// buffers. Used by every backend whose members share memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/group.h"
+
+namespace weft::comm {
+
+// What all members together asked for. Spans are indexed by rank.
+struct Joint {
+  Collective what = Collective::kBarrier;
+  Reduce reduce = Reduce::kSum;
+  DType dtype = DType::kF32;
+  std::size_t count = 0;  // of every input
+  std::span<const std::byte* const> in;
+  std::span<std::byte* const> out;
+  std::span<const int> source;  // permute: the rank that each member receives from, or -1
+};
+
+// Room for the pointers that one thread needs while it runs chunks of a group of that size.
+struct Pointers {
+  explicit Pointers(int size) : in(static_cast<std::size_t>(size)), out(static_cast<std::size_t>(size)) {}
+  std::vector<const std::byte*> in;
+  std::vector<std::byte*> out;
+};
+
+// The number of chunks in every member's share.
+std::uint32_t chunks_per_share(const Joint& joint);
+
+// Runs one chunk of the share of `rank`.
+void run_chunk(const Joint& joint, int rank, std::uint32_t chunk, Pointers& pointers);
+
+// Writes out[rank] alone. For inputs that are copies: the inputs are only read, and only out[rank] is looked at.
+void run_for_one(const Joint& joint, int rank, Pointers& pointers);
+
+}  // namespace weft::comm

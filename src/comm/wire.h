@@ -1,0 +1,63 @@
+// A wire joins the processors of one session: it makes their groups and allocates the memory that peers may reach.
+//
+// After abort, after a missed deadline and after a disagreement between members a wire is unusable: every call says so
+// with the first reason. Threads: all functions of a Wire may be called from any thread at any time.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/group.h"
+
+namespace weft::comm {
+
+// Memory of one processor that its peers can reach: zeroed, aligned to 64 bytes, freed with the object.
+class Arena {
+ public:
+  Arena() = default;
+  Arena(std::shared_ptr<void> data, std::size_t bytes) : data_(std::move(data)), bytes_(bytes) {}
+  Arena(Arena&&) = default;
+  Arena& operator=(Arena&&) = default;
+
+  std::byte* data() const { return static_cast<std::byte*>(data_.get()); }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::shared_ptr<void> data_;
+  std::size_t bytes_ = 0;
+};
+
+class Wire {
+ public:
+  virtual ~Wire() = default;
+  virtual int size() const = 0;  // processors
+
+  // The view of `processor` on the group of `members`, which are in rank order. Every member calls join with the same
+  // list; the k-th join of a list by one member meets the k-th of the others. Does not wait for the others.
+  // The wire outlives its groups.
+  virtual std::unique_ptr<Group> join(int processor, const std::vector<int>& members) = 0;
+
+  // Called by the thread that will use the memory: it touches the pages first. Needs no peer.
+  virtual Arena allocate(int processor, std::size_t bytes) = 0;
+
+  // Ends every wait of every group with a RunError that carries the reason; the first reason stays. When it returns,
+  // no processor reads or writes a buffer of another.
+  virtual void abort(std::string_view reason) = 0;
+
+  // The progress board: one line per processor, what it does or did last.
+  virtual std::string report() const = 0;
+
+  // What the wire itself holds besides the arenas.
+  virtual std::size_t overhead_bytes() const = 0;
+};
+
+// The limit of the waits that start may have to do when too many collectives are in flight.
+constexpr std::chrono::minutes kStartDeadline{10};
+
+// Processors as threads of this process, through shared memory.
+std::unique_ptr<Wire> make_threads_wire(int processors);
+
+}  // namespace weft::comm

@@ -1,0 +1,120 @@
+// Reverse-mode differentiation, graph to graph.
+#include <map>
+#include <set>
+
+#include "base/str.h"
+#include "language/op_def.h"
+#include "weft/ops.h"
+
+namespace weft {
+
+namespace {
+
+// The nodes on a path from an x to a y: only these need derivatives.
+std::set<int> nodes_between(const GraphData& graph, const Tensors& xs, const Tensors& ys) {
+  std::set<TensorId> targets;
+  for (const Tensor& x : xs) targets.insert(x.id());
+  std::set<int> after;
+  for (int n = 0; n < static_cast<int>(graph.nodes.size()); ++n) {
+    for (TensorId input : graph.nodes[static_cast<std::size_t>(n)].inputs)
+      if (targets.contains(input) || after.contains(input.node)) after.insert(n);
+  }
+  std::set<int> between;
+  std::vector<int> open;
+  for (const Tensor& y : ys) open.push_back(y.id().node);
+  while (!open.empty()) {
+    const int n = open.back();
+    open.pop_back();
+    if (!after.contains(n) || !between.insert(n).second) continue;
+    for (TensorId input : graph.nodes[static_cast<std::size_t>(n)].inputs) open.push_back(input.node);
+  }
+  return between;
+}
+
+class Reverse {
+ public:
+  Reverse(std::shared_ptr<GraphData> graph, Site site) : graph_(std::move(graph)), site_(site) {}
+
+  void add(TensorId id, const Tensor& dy) {
+    const Tensor x(graph_, id);
+    internal_check(same_dims(dy.shape(), x.shape()), "a gradient whose shape is not that of its tensor");
+    const Tensor ordered = dy.shape() == x.shape() ? dy : transpose(dy, x.shape(), site_);
+    Tensor& sum = sums_[id];
+    sum = sum ? weft::add(sum, ordered, site_) : ordered;
+  }
+
+  void visit(int n) {
+    const Node& node = graph_->nodes[static_cast<std::size_t>(n)];
+    Tensors dys, outputs, inputs;
+    bool reached = false;
+    for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) {
+      outputs.emplace_back(graph_, TensorId{n, i});
+      const auto found = sums_.find({n, i});
+      dys.push_back(found == sums_.end() ? Tensor() : found->second);
+      reached |= found != sums_.end();
+    }
+    if (!reached) return;
+    const CauseGuard cause(*graph_, node.site);
+    if (!node.op->gradient) {
+      if (node.op->no_gradient.empty()) return;
+      throw UserError({.what = str("the gradient goes through '", node.name, "', and ", node.op->name,
+                                   " has none: ", node.op->no_gradient),
+                       .where = str(node.op->name, " at ", to_string(node.site)),
+                       .fix = "put stop_gradient() before it, or give the derivative with custom_gradient()"});
+    }
+    for (std::size_t i = 0; i < dys.size(); ++i)
+      if (!dys[i] && is_float(node.outputs[i].dtype)) dys[i] = zeros_like(outputs[i], site_);
+    for (TensorId id : node.inputs) inputs.emplace_back(graph_, id);
+    const std::vector<TensorId> ids = node.inputs;
+    const Tensors dxs = node.op->gradient(Grad(inputs, outputs, dys, node.attrs, node.site));
+    for (std::size_t i = 0; i < dxs.size(); ++i)
+      if (dxs[i]) add(ids[i], dxs[i]);
+  }
+
+  Tensor of(TensorId id) const {
+    const auto found = sums_.find(id);
+    return found == sums_.end() ? Tensor() : found->second;
+  }
+
+ private:
+  std::shared_ptr<GraphData> graph_;
+  Site site_;
+  std::map<TensorId, Tensor> sums_;
+};
+
+void check_ys(const Tensors& ys, const Tensors& dys, Site site) {
+  if (ys.empty())
+    throw UserError({.what = "gradients() of nothing: no y was given", .where = site, .fix = "give at least one y"});
+  if (!dys.empty() && dys.size() != ys.size())
+    throw UserError({.what = str("gradients() was given ", ys.size(), " ys and ", dys.size(), " dys"),
+                     .where = site,
+                     .fix = "give one dy for each y, or none at all for ones"});
+  for (std::size_t i = 0; i < ys.size(); ++i) {
+    if (!is_float(ys[i].dtype()))
+      throw UserError({.what = str("gradients() of '", ys[i].name(), "', which is ", ys[i].dtype()),
+                       .where = site,
+                       .fix = "only floating-point tensors have derivatives: cast it first"});
+    if (!dys.empty() && !same_dims(dys[i].shape(), ys[i].shape()))
+      throw UserError({.what = str("dy ", dys[i].shape(), " does not fit y '", ys[i].name(), "' ", ys[i].shape()),
+                       .where = site,
+                       .fix = "a dy has the dims of its y"});
+  }
+}
+
+}  // namespace
+
+Tensors gradients(const Tensors& ys, const Tensors& xs, const Tensors& dys, Site site) {
+  check_ys(ys, dys, site);
+  const std::shared_ptr<GraphData> graph = ys[0].graph();
+  const PhaseGuard phase(*graph, graph->phase == Phase::kUpdate ? Phase::kUpdate : Phase::kBackward);
+  const std::set<int> between = nodes_between(*graph, xs, ys);
+  Reverse reverse(graph, site);
+  for (std::size_t i = 0; i < ys.size(); ++i)
+    reverse.add(ys[i].id(), dys.empty() ? ones_like(ys[i], site) : dys[i]);
+  for (auto n = between.rbegin(); n != between.rend(); ++n) reverse.visit(*n);
+  Tensors results;
+  for (const Tensor& x : xs) results.push_back(reverse.of(x.id()));
+  return results;
+}
+
+}  // namespace weft

@@ -1,0 +1,100 @@
+// The inside of a Graph: an append-only list of nodes in program order.
+#pragma once
+
+#include <any>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/phase.h"
+#include "weft/error.h"
+#include "weft/graph.h"
+
+namespace weft {
+
+struct OpDef;
+
+struct TensorType {
+  Shape shape;
+  DType dtype = DType::kF32;
+  bool operator==(const TensorType&) const = default;
+};
+
+// Named parameters of an op: `attrs.get<Dim>("dim")`.
+class Attrs {
+ public:
+  Attrs() = default;
+  Attrs(std::initializer_list<std::pair<const std::string, std::any>> items) : items_(items) {}
+  bool has(const std::string& name) const { return items_.contains(name); }
+  template <class T>
+  const T& get(const std::string& name) const {
+    const auto found = items_.find(name);
+    const T* value = found == items_.end() ? nullptr : std::any_cast<T>(&found->second);
+    if (!value) throw InternalError("an op asks for an attribute '" + name + "' that it was not given");
+    return *value;
+  }
+
+ private:
+  std::map<std::string, std::any> items_;
+};
+
+struct Node {
+  const OpDef* op = nullptr;
+  std::vector<TensorId> inputs = {};
+  Attrs attrs = {};
+  std::vector<TensorType> outputs = {};
+  Site site = {};
+  std::string name = {};        // for people; may be set by named()
+  std::string full_name = {};   // scopes + op; with `ordinal` it keys random numbers
+  int ordinal = 0;
+  Phase phase = Phase::kForward;
+};
+
+struct GraphData {
+  std::deque<Node> nodes;
+  std::vector<std::string> scopes;
+  Phase phase = Phase::kForward;
+  const Site* cause = nullptr;           // if set, the line that ops made now are put down to
+  std::map<std::string, int> ordinals;   // full name -> how many so far
+  std::map<std::string, int> inputs;     // name -> node
+  std::vector<TensorId> variables;       // as the user sees them, in order of declaration
+  std::map<std::string, int> variable_nodes;
+  std::vector<TensorId> metrics;         // of ops that hand a scalar to the host
+
+  const Node& node(TensorId id) const { return nodes[static_cast<std::size_t>(id.node)]; }
+  const TensorType& type(TensorId id) const { return node(id).outputs[static_cast<std::size_t>(id.output)]; }
+  std::string scoped(const std::string& name) const;
+};
+
+// Ops made while it lives are put down to this line: a derivative belongs to the line of the op it is of.
+class CauseGuard {
+ public:
+  CauseGuard(GraphData& graph, const Site& site) : graph_(graph), before_(graph.cause), site_(site) {
+    graph.cause = &site_;
+  }
+  ~CauseGuard() { graph_.cause = before_; }
+  CauseGuard(const CauseGuard&) = delete;
+  CauseGuard& operator=(const CauseGuard&) = delete;
+
+ private:
+  GraphData& graph_;
+  const Site* before_;
+  Site site_;
+};
+
+// Ops made while it lives carry this phase.
+class PhaseGuard {
+ public:
+  PhaseGuard(GraphData& graph, Phase phase) : graph_(graph), before_(graph.phase) { graph.phase = phase; }
+  ~PhaseGuard() { graph_.phase = before_; }
+  PhaseGuard(const PhaseGuard&) = delete;
+  PhaseGuard& operator=(const PhaseGuard&) = delete;
+
+ private:
+  GraphData& graph_;
+  Phase before_;
+};
+
+}  // namespace weft

@@ -1,0 +1,89 @@
+#include "language/op_def.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "base/str.h"
+
+namespace weft {
+
+namespace {
+
+std::deque<OpDef>& catalog() {
+  static std::deque<OpDef> ops;
+  return ops;
+}
+
+void check_inputs(const std::shared_ptr<GraphData>& graph, const OpDef& op, const Tensors& inputs, Site site) {
+  for (const Tensor& input : inputs) {
+    if (!input)
+      throw UserError({.what = str(op.name, " was given an empty tensor"),
+                       .where = site,
+                       .fix = "an empty Tensor has no value; gradients() gives one for what cannot be reached"});
+    if (input.graph() != graph)
+      throw UserError({.what = str(op.name, " was given tensors of two graphs ('", input.name(), "' is of another)"),
+                       .where = site,
+                       .fix = "build all operands in one Graph"});
+  }
+}
+
+}  // namespace
+
+Place OpCall::where() const { return str(op->name, " at ", to_string(site)); }
+
+const OpDef& define_op(OpDef def) {
+  internal_check(std::none_of(catalog().begin(), catalog().end(), [&](const OpDef& op) { return op.name == def.name; }),
+                 "two primitives of one name");
+  return catalog().emplace_back(std::move(def));
+}
+
+std::vector<const OpDef*> op_catalog() {
+  std::vector<const OpDef*> ops;
+  for (const OpDef& op : catalog()) ops.push_back(&op);
+  std::sort(ops.begin(), ops.end(), [](const OpDef* a, const OpDef* b) { return a->name < b->name; });
+  return ops;
+}
+
+Tensors apply_all(const Graph& graph, const OpDef& op, const Tensors& inputs, Attrs attrs, Site site) {
+  const std::shared_ptr<GraphData>& data = graph.data();
+  if (data->cause) site = *data->cause;
+  check_inputs(data, op, inputs, site);
+  Node node{.op = &op, .attrs = std::move(attrs), .site = site};
+  OpCall call{.op = &op, .inputs = {}, .outputs = {}, .attrs = &node.attrs, .site = site};
+  for (const Tensor& input : inputs) {
+    node.inputs.push_back(input.id());
+    call.inputs.push_back(data->type(input.id()));
+  }
+  node.outputs = op.shape(call);
+  node.full_name = data->scoped(op.name);
+  node.ordinal = data->ordinals[node.full_name]++;
+  node.name = node.ordinal == 0 ? node.full_name : str(node.full_name, "_", node.ordinal);
+  node.phase = data->phase;
+  const int id = static_cast<int>(data->nodes.size());
+  const int outputs = static_cast<int>(node.outputs.size());
+  data->nodes.push_back(std::move(node));
+  Tensors results;
+  for (int i = 0; i < outputs; ++i) results.emplace_back(data, TensorId{id, i});
+  return results;
+}
+
+Tensors apply_all(const OpDef& op, const Tensors& inputs, Attrs attrs, Site site) {
+  if (inputs.empty() || !inputs[0]) {
+    throw UserError({.what = str(op.name, " was given no tensor"),
+                     .where = site,
+                     .fix = "give at least one tensor of a graph (an empty Tensor has no value)"});
+  }
+  return apply_all(Graph(inputs[0].graph()), op, inputs, std::move(attrs), site);
+}
+
+Tensor apply(const OpDef& op, const Tensors& inputs, Site site) { return apply_all(op, inputs, {}, site)[0]; }
+Tensor apply(const OpDef& op, const Tensors& inputs, Attrs attrs, Site site) {
+  return apply_all(op, inputs, std::move(attrs), site)[0];
+}
+
+int variable_of(const GraphData& graph, TensorId id) {
+  while (graph.node(id).op->name == "cast") id = graph.node(id).inputs[0];
+  return graph.node(id).op->name == "variable" ? id.node : -1;
+}
+
+}  // namespace weft

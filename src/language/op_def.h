@@ -1,0 +1,102 @@
+// OpDef: the whole declaration of a primitive, and how it is registered and applied.
+//
+// A primitive is one file of src/ops with one define_op({…}). Sharding rule and lowering are of types that live further
+// down (layout/rule.h, ops/rules.h): this header only names them.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "language/graph_data.h"
+
+namespace weft {
+
+struct ShardingRule;
+class Lowering;
+
+// One use of an op: what its rules look at. Shapes are global.
+struct OpCall {
+  const OpDef* op = nullptr;
+  std::vector<TensorType> inputs;
+  std::vector<TensorType> outputs;  // empty while the shape rule runs
+  const Attrs* attrs = nullptr;
+  Site site;
+
+  template <class T>
+  const T& attr(const std::string& name) const { return attrs->get<T>(name); }
+  const Shape& in(std::size_t i = 0) const { return inputs[i].shape; }
+  const Shape& out(std::size_t i = 0) const { return outputs[i].shape; }
+  // "einsum at model.cc:12", for errors.
+  Place where() const;
+};
+
+// What a gradient sees: the op's inputs and outputs and the derivatives of its outputs.
+class Grad {
+ public:
+  Grad(Tensors inputs, Tensors outputs, Tensors dys, const Attrs& attrs, Site site)
+      : inputs_(std::move(inputs)), outputs_(std::move(outputs)), dys_(std::move(dys)), attrs_(attrs), site_(site) {}
+  const Tensor& x(std::size_t i = 0) const { return inputs_[i]; }
+  const Tensor& y(std::size_t i = 0) const { return outputs_[i]; }
+  const Tensor& dy(std::size_t i = 0) const { return dys_[i]; }  // zeros if that output is unused
+  const Tensors& xs() const { return inputs_; }
+  const Tensors& ys() const { return outputs_; }
+  const Tensors& dys() const { return dys_; }
+  template <class T>
+  const T& attr(const std::string& name) const { return attrs_.get<T>(name); }
+  Site site() const { return site_; }
+
+ private:
+  Tensors inputs_, outputs_, dys_;
+  const Attrs& attrs_;
+  Site site_;
+};
+
+// Numbers for a sample's input: uniform in [low, high), whole if `whole`. Drawn from a fixed seed.
+struct Fill {
+  double low = -1, high = 1;
+  bool whole = false;
+};
+inline Fill uniform(double low, double high) { return {low, high, false}; }
+inline Fill whole(double low, double high) { return {low, high, true}; }
+
+struct SampleInput {
+  Shape shape;
+  Fill fill;
+  DType dtype = DType::kF32;
+};
+
+// One conformance case: inputs, and a function that applies the op to them.
+struct Sample {
+  std::vector<SampleInput> inputs;
+  std::function<Tensors(Graph&, const Tensors&)> build;  // if empty: the op itself with no attributes
+};
+inline Sample sample(Shape shape, Fill fill) { return {{{std::move(shape), fill, DType::kF32}}, {}}; }
+
+struct OpDef {
+  std::string name;
+  std::string doc;  // one line for docs/ops.md
+  std::function<std::vector<TensorType>(const OpCall&)> shape;
+  std::function<ShardingRule(const OpCall&)> sharding;
+  std::function<Tensors(const Grad&)> gradient = {};  // one per input, empty where none
+  std::string no_gradient = {};                       // why there is none, if there is none
+  std::function<std::vector<int>(Lowering&)> lower;
+  std::function<double(const OpCall&)> flops;    // nominal, on global shapes
+  std::vector<Sample> samples;
+};
+
+// Adds a primitive to the catalog; the reference stays good.
+const OpDef& define_op(OpDef def);
+// All primitives, by name.
+std::vector<const OpDef*> op_catalog();
+
+// Appends an op to the graph of its first input (or the given graph); checks graph and types.
+Tensors apply_all(const OpDef& op, const Tensors& inputs, Attrs attrs, Site site);
+Tensors apply_all(const Graph& graph, const OpDef& op, const Tensors& inputs, Attrs attrs, Site site);
+Tensor apply(const OpDef& op, const Tensors& inputs, Site site);
+Tensor apply(const OpDef& op, const Tensors& inputs, Attrs attrs, Site site);
+
+// The variable that a tensor is, perhaps behind casts; -1 if it is none.
+int variable_of(const GraphData& graph, TensorId id);
+
+}  // namespace weft

@@ -1,0 +1,139 @@
+#include "weft/mesh.h"
+
+#include <charconv>
+#include <cstdint>
+
+#include "base/str.h"
+#include "layout/words.h"
+#include "weft/error.h"
+
+namespace weft {
+
+namespace {
+
+constexpr std::int64_t kMostProcessors = 1'000'000;
+
+Source mesh_source(std::string_view text) { return {.kind = "mesh", .text = text, .example = "data:2 model:4"}; }
+
+// A written number, or -1 if it is none that an int holds.
+int number_of(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : -1;
+}
+
+void check_axis(const Source& source, const std::vector<Axis>& before, const Pair& written) {
+  const auto& [name, size] = written;
+  check_name(source, name, "axis", "");
+  if (number_of(size.text) < 1)
+    throw UserError({.what = str("the size of axis '", name.text, "' is '", size.text, "'"),
+                     .where = source.at(size.column),
+                     .fix = str("give a whole number of processors from 1 to ", kMostProcessors)});
+  std::int64_t processors = number_of(size.text);
+  for (const Axis& axis : before) {
+    processors *= axis.size;
+    if (axis.name == name.text)
+      throw UserError({.what = str("the mesh has two axes called '", name.text, "'"),
+                       .where = source.at(name.column),
+                       .fix = "give each axis its own name"});
+  }
+  if (processors > kMostProcessors)
+    throw UserError({.what = str("the mesh has ", processors, " processors up to axis '", name.text, "'"),
+                     .where = source.at(size.column),
+                     .fix = str("a mesh may have at most ", kMostProcessors, " processors: take smaller axes")});
+}
+
+std::vector<Axis> axes_of(std::string_view text) {
+  const Source source = mesh_source(text);
+  std::vector<Axis> axes;
+  for (const Word& word : words_of(source)) {
+    const Pair written = pair_of(source, word, "axis", "size");
+    check_axis(source, axes, written);
+    axes.push_back({written.left.text, number_of(written.right.text)});
+  }
+  return axes;
+}
+
+std::string text_of(const std::vector<Axis>& axes) {
+  std::vector<std::string> words;
+  for (const Axis& axis : axes) words.push_back(str(axis.name, ":", axis.size));
+  return join(words, " ");
+}
+
+}  // namespace
+
+// Through the text, so that there is one set of checks and the errors can point at something.
+Mesh::Mesh(std::vector<Axis> axes) : axes_(axes_of(text_of(axes))) {
+  internal_check(axes_ == axes, "the name of an axis has a separator in it");
+}
+
+Mesh Mesh::parse(std::string_view text) {
+  Mesh mesh;
+  mesh.axes_ = axes_of(text);
+  return mesh;
+}
+
+int Mesh::size() const {
+  int product = 1;
+  for (const Axis& axis : axes_) product *= axis.size;
+  return product;
+}
+
+int Mesh::size(const Axes& axes) const {
+  int product = 1;
+  for (int axis : axes) product *= axes_[static_cast<std::size_t>(axis)].size;
+  return product;
+}
+
+int Mesh::find(std::string_view name) const {
+  for (std::size_t i = 0; i < axes_.size(); ++i)
+    if (axes_[i].name == name) return static_cast<int>(i);
+  return -1;
+}
+
+std::vector<int> Mesh::coordinates(int processor) const {
+  std::vector<int> coordinates(axes_.size());
+  for (std::size_t i = axes_.size(); i-- > 0;) {
+    coordinates[i] = processor % axes_[i].size;
+    processor /= axes_[i].size;
+  }
+  return coordinates;
+}
+
+int Mesh::processor(const std::vector<int>& coordinates) const {
+  int processor = 0;
+  for (std::size_t i = 0; i < axes_.size(); ++i) processor = processor * axes_[i].size + coordinates[i];
+  return processor;
+}
+
+int Mesh::coordinate(int processor, const Axes& axes) const {
+  const std::vector<int> at = coordinates(processor);
+  int coordinate = 0;
+  for (int axis : axes) {
+    const auto i = static_cast<std::size_t>(axis);
+    coordinate = coordinate * axes_[i].size + at[i];
+  }
+  return coordinate;
+}
+
+std::vector<int> Mesh::group(int processor, const Axes& axes) const {
+  std::vector<int> at = coordinates(processor);
+  std::vector<int> members;
+  const int count = size(axes);
+  for (int rank = 0; rank < count; ++rank) {
+    int rest = rank;
+    for (std::size_t k = axes.size(); k-- > 0;) {
+      const auto i = static_cast<std::size_t>(axes[k]);
+      at[i] = rest % axes_[i].size;
+      rest /= axes_[i].size;
+    }
+    members.push_back(this->processor(at));
+  }
+  return members;
+}
+
+std::string Mesh::text() const { return text_of(axes_); }
+
+std::ostream& operator<<(std::ostream& out, const Mesh& mesh) { return out << mesh.text(); }
+
+}  // namespace weft

@@ -1,0 +1,129 @@
+#include "layout/resolve.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/str.h"
+
+namespace weft {
+
+namespace {
+
+std::vector<std::string> names_of(const Mesh& mesh) {
+  std::vector<std::string> names;
+  for (const Axis& axis : mesh.axes()) names.push_back(axis.name);
+  return names;
+}
+
+// "did you mean 'batch'? The dims are batch, heads; …"
+std::string advice(std::string_view kind, std::string_view word, const std::vector<std::string>& known) {
+  const std::string nearest = nearest_word(word, known);
+  const std::string question = nearest.empty() ? "" : str("did you mean '", nearest, "'? ");
+  return str(question, "the ", kind, " are: ", known.empty() ? "none" : join(known, ", "),
+             "; end the rule with '?' if it may name what is absent");
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Place place_of(const Layout& layout, const Mesh& mesh) {
+  return str("layout \"", layout.text(), "\", mesh ", mesh.axes().empty() ? "of one processor" : mesh.text());
+}
+
+Place place_of(const Subject& subject, const Mesh& mesh) {
+  std::vector<std::string> parts;
+  if (!subject.where.text.empty()) parts.push_back(subject.where.text);
+  if (!subject.layout.empty()) parts.push_back(str("layout \"", subject.layout, "\""));
+  parts.push_back(str("mesh ", mesh));
+  return join(parts, ", ");
+}
+
+// Multiples of `parts` next to `size`: "8 or 12".
+std::string nearest_multiples(std::int64_t size, std::int64_t parts) {
+  const std::int64_t below = size / parts * parts;
+  return below == 0 ? str(parts) : str(below, " or ", below + parts);
+}
+
+// Divisors of `size`, more than one, next to `parts`: "2 or 5".
+std::string nearest_divisors(std::int64_t size, std::int64_t parts) {
+  std::vector<std::int64_t> divisors;
+  for (std::int64_t d = parts; d > 1; --d)
+    if (size % d == 0) {
+      divisors.push_back(d);
+      break;
+    }
+  for (std::int64_t d = parts + 1; d <= size; ++d)
+    if (size % d == 0) {
+      divisors.push_back(d);
+      break;
+    }
+  return join(divisors, " or ");
+}
+
+void check_divides(const Dim& dim, const Axes& axes, const Shape& shape, const Mesh& mesh, const Subject& subject) {
+  const int parts = mesh.size(axes);
+  if (dim.size % parts == 0) return;
+  const std::string divisors = nearest_divisors(dim.size, parts);
+  const std::string other_axes = divisors.empty() ? "" : str(", or lay it over ", divisors, " processors");
+  throw UserError({.what = str(subject.name, " ", shape, " cannot be split evenly: dim ", dim.name, " of size ",
+                               dim.size, " over axis '", text_of(axes, mesh), "' of ", parts, " processors"),
+                   .where = place_of(subject, mesh),
+                   .fix = str("give ", dim.name, " a size of ", nearest_multiples(dim.size, parts), other_axes)});
+}
+
+}  // namespace
+
+DimAxes resolve(const Layout& layout, const Mesh& mesh, const std::vector<std::string>& known_dims) {
+  DimAxes result;
+  for (const LayoutRule& rule : layout.rules()) {
+    if (!contains(known_dims, rule.dim)) {
+      if (rule.optional) continue;
+      throw UserError({.what = str("the layout names dim '", rule.dim, "', which no tensor has"),
+                       .where = place_of(layout, mesh),
+                       .fix = advice("dims", rule.dim, known_dims)});
+    }
+    Axes axes;
+    for (const std::string& name : rule.axes) {
+      const int axis = mesh.find(name);
+      if (axis >= 0) axes.push_back(axis);
+      if (axis < 0 && !rule.optional)
+        throw UserError({.what = str("the layout names axis '", name, "', which the mesh does not have"),
+                         .where = place_of(layout, mesh),
+                         .fix = advice("axes", name, names_of(mesh))});
+    }
+    if (!axes.empty() || rule.axes.empty()) result[rule.dim] = axes;
+  }
+  return result;
+}
+
+void check_one_dim_per_axis(const DimAxes& axes, const Shape& dims, const Mesh& mesh, const Subject& subject) {
+  std::vector<std::vector<std::string>> laid(mesh.axes().size());
+  for (const Dim& dim : dims)
+    if (const auto found = axes.find(dim.name); found != axes.end())
+      for (int axis : found->second) laid[static_cast<std::size_t>(axis)].push_back(dim.name);
+
+  std::vector<std::string> free;
+  for (std::size_t i = 0; i < laid.size(); ++i)
+    if (laid[i].empty()) free.push_back(mesh.axes()[i].name);
+  for (std::size_t i = 0; i < laid.size(); ++i)
+    if (laid[i].size() > 1)
+      throw UserError({.what = str(subject.name, " ", dims, " would be split twice over axis '", mesh.axes()[i].name,
+                                   "': dims ", join(laid[i], " and "), " are both laid on it"),
+                       .where = place_of(subject, mesh),
+                       .fix = str("lay one of them on another axis (free: ", free.empty() ? "none" : join(free, ", "),
+                                  "), or rename one dim with rename()")});
+}
+
+Sharding sharding_of(const DimAxes& axes, const Shape& shape, const Mesh& mesh, const Subject& subject) {
+  check_one_dim_per_axis(axes, shape, mesh, subject);
+  Sharding sharding = unsplit(shape);
+  for (std::size_t i = 0; i < shape.rank(); ++i)
+    if (const auto found = axes.find(shape[i].name); found != axes.end()) {
+      check_divides(shape[i], found->second, shape, mesh, subject);
+      sharding.dims[i] = found->second;
+    }
+  return sharding;
+}
+
+}  // namespace weft

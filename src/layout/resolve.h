@@ -1,0 +1,35 @@
+// From layout text to axes: which axes each dim name is split over on a given mesh, and whether a tensor can lie so.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "layout/sharding.h"
+#include "weft/error.h"
+#include "weft/mesh.h"
+
+namespace weft {
+
+// Dim name -> axes, for the dims that a layout splits or (empty axes) declares unsplit.
+using DimAxes = std::map<std::string, Axes>;
+
+// Checks every rule: UserError for an unknown dim (not in `known_dims`) or axis. An optional rule is dropped if its dim
+// is absent, and loses the axes that are absent; with none left it is dropped. Rules for axes of size 1 are kept.
+DimAxes resolve(const Layout& layout, const Mesh& mesh, const std::vector<std::string>& known_dims);
+
+// What speaks in the errors below: "tensor 'scores'" or "einsum", its place, and the layout's text where there is one.
+struct Subject {
+  std::string name;
+  Place where = {};
+  std::string layout = {};
+};
+
+// The sharding of a (global) shape under those axes. UserError, with the fix, if two dims would lie on one axis or a
+// size does not divide.
+Sharding sharding_of(const DimAxes& axes, const Shape& shape, const Mesh& mesh, const Subject& subject);
+
+// UserError if two dims of `dims` (all dims of one op) lie on one axis.
+void check_one_dim_per_axis(const DimAxes& axes, const Shape& dims, const Mesh& mesh, const Subject& subject);
+
+}  // namespace weft

@@ -1,0 +1,65 @@
+#include "weft/error.h"
+#include "weft/nn.h"
+
+namespace weft::nn {
+
+namespace {
+
+// The dims that dense sums: those asked for, or the last of x.
+Shape reduced_dims(const Tensor& x, const DenseOptions& options, Site site) {
+  if (!options.reduced.empty()) return options.reduced;
+  if (x.shape().empty())
+    throw UserError({.what = "dense of the scalar '" + x.name() + "': there is no dim to sum",
+                     .where = "dense at " + to_string(site),
+                     .fix = "give a tensor with dims"});
+  return {x.shape().dims().back()};
+}
+
+// A dim that x keeps and the kernel makes would be matched by name, not made.
+void check_new(const Tensor& x, const Shape& reduced, const Shape& made, Site site) {
+  for (const Dim& dim : x.shape().minus(reduced))
+    if (made.has(dim.name))
+      throw UserError({.what = "dense makes dim '" + dim.name + "', which '" + x.name() + "' has and keeps",
+                       .where = "dense at " + to_string(site),
+                       .fix = "give the new dim another name, or name it in DenseOptions::reduced too"});
+}
+
+}  // namespace
+
+Tensor dense(const Tensor& x, const Shape& made, const DenseOptions& options, Site site) {
+  Graph g(x.graph());
+  const Graph::Scope scope = g.scope(options.name);
+  Tensor input = x;
+  Shape reduced = reduced_dims(x, options, site);
+  check_new(x, reduced, made, site);
+  for (const Dim& dim : Shape(reduced))
+    if (made.has(dim.name)) {
+      input = rename(input, dim, "_" + dim.name, site);
+      reduced = reduced.renamed(dim.name, "_" + dim.name);
+    }
+  const VariableOptions as_x{.activation = x.dtype()};
+  const Init init = options.kernel_init.value_or(init::variance_scaling(1, init::Fan::kIn, reduced, made));
+  const Tensor kernel = g.variable("kernel", options.experts.plus(reduced).plus(made), init, as_x, site);
+  Tensor y = einsum({input, kernel}, input.shape().minus(reduced).plus(made), site);
+  if (options.bias) y = add(y, g.variable("bias", options.experts.plus(made), init::zeros(), as_x, site), site);
+  return options.activation ? options.activation(y, site) : y;
+}
+
+Tensor dense_product(const Tensor& x, const Shape& made, const std::vector<Activation>& activations,
+                     const DenseOptions& options, Site site) {
+  if (activations.empty())
+    throw UserError({.what = "dense_product '" + options.name + "' of no layers",
+                     .where = "dense_product at " + to_string(site),
+                     .fix = "give at least one activation; an empty one is linear"});
+  Tensor product;
+  for (std::size_t i = 0; i < activations.size(); ++i) {
+    DenseOptions factor = options;
+    factor.activation = activations[i];
+    factor.name = options.name + "_" + std::to_string(i);
+    const Tensor y = dense(x, made, factor, site);
+    product = product ? multiply(product, y, site) : y;
+  }
+  return product;
+}
+
+}  // namespace weft::nn

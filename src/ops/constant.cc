@@ -1,0 +1,81 @@
+// constant: one number or given numbers everywhere. iota: 0, 1, 2, … along a dim.
+#include "ops/rules.h"
+
+namespace weft {
+
+namespace {
+
+std::vector<TensorType> stated_type(const OpCall& call) { return {call.attr<TensorType>("type")}; }
+
+const OpDef& kConstant = define_op({
+    .name = "constant",
+    .doc = "One number in every element.",
+    .shape = stated_type,
+    .sharding = sharding_rule::pointwise(),
+    .gradient = [](const Grad&) -> Tensors { return {}; },
+    .lower = [](Lowering& l) -> std::vector<ValueId> { return {l.builder.fill(l.call.attr<double>("value"), l.out())}; },
+    .flops = flops_rule::none(),
+    .samples = {{{}, [](Graph& g, const Tensors&) { return Tensors{constant(g, 2.5, {{"a", 6}, {"b", 4}})}; }},
+                {{}, [](Graph& g, const Tensors&) { return Tensors{constant(g, -3, {}, DType::kI32)}; }}},
+});
+
+// The whole table is on every processor; each takes its shard of it, which costs nothing.
+std::vector<ValueId> lower_table(Lowering& l) {
+  const Array& array = *l.call.attr<std::shared_ptr<const Array>>("values");
+  const TensorType& type = l.call.outputs[0];
+  ValueId x = l.builder.emit_one(Constant{array.values()}, {}, {type.dtype, type.shape, unsplit(type.shape)});
+  for (const Dim& dim : type.shape) x = l.builder.shard(x, dim.name, l.axes_of(dim.name));
+  return {x};
+}
+
+const OpDef& kTable = define_op({
+    .name = "table",
+    .doc = "Given numbers.",
+    .shape = stated_type,
+    .sharding = sharding_rule::pointwise(),
+    .gradient = [](const Grad&) -> Tensors { return {}; },
+    .lower = lower_table,
+    .flops = flops_rule::none(),
+    .samples = {{{}, [](Graph& g, const Tensors&) {
+                   return Tensors{constant(g, Array({{"a", 4}, {"b", 2}}, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}))};
+                 }}},
+});
+
+std::vector<ValueId> lower_iota(Lowering& l) {
+  const std::string& dim = l.call.out()[0].name;
+  return {l.builder.map({{.op = "index", .dtype = l.call.outputs[0].dtype, .dim = dim}}, {}, l.out())};
+}
+
+const OpDef& kIota = define_op({
+    .name = "iota",
+    .doc = "0, 1, 2, … along a dim; each processor makes its own part.",
+    .shape = stated_type,
+    .sharding = sharding_rule::pointwise(),
+    .gradient = [](const Grad&) -> Tensors { return {}; },
+    .lower = lower_iota,
+    .flops = flops_rule::none(),
+    .samples = {{{}, [](Graph& g, const Tensors&) { return Tensors{iota(g, {"a", 12})}; }},
+                {{}, [](Graph& g, const Tensors&) { return Tensors{iota(g, {"a", 12}, DType::kF32)}; }}},
+});
+
+}  // namespace
+
+Tensor constant(const Graph& g, double value, const Shape& shape, DType dtype, Site site) {
+  return apply_all(g, kConstant, {}, {{"type", TensorType{shape, dtype}}, {"value", value}}, site)[0];
+}
+
+Tensor constant(const Graph& g, const Array& values, Site site) {
+  return apply_all(g, kTable, {},
+                   {{"type", TensorType{values.shape(), values.dtype()}},
+                    {"values", std::make_shared<const Array>(values)}},
+                   site)[0];
+}
+
+Tensor zeros_like(const Tensor& x, Site site) { return constant(Graph(x.graph()), 0, x.shape(), x.dtype(), site); }
+Tensor ones_like(const Tensor& x, Site site) { return constant(Graph(x.graph()), 1, x.shape(), x.dtype(), site); }
+
+Tensor iota(const Graph& g, const Dim& dim, DType dtype, Site site) {
+  return apply_all(g, kIota, {}, {{"type", TensorType{{dim}, dtype}}}, site)[0];
+}
+
+}  // namespace weft

@@ -1,0 +1,75 @@
+// stop_gradient and custom_gradient: values that pass, derivatives that are the user's.
+#include "base/str.h"
+#include "ops/rules.h"
+
+namespace weft {
+
+namespace {
+
+const SampleInput kX{{{"a", 6}, {"b", 4}}, uniform(-1, 1), DType::kF32};
+
+const OpDef& kStopGradient = define_op({
+    .name = "stop_gradient",
+    .doc = "x itself, with derivative 0.",
+    .shape = shape_rule::same_as(0),
+    .sharding = sharding_rule::pointwise(),
+    .gradient = [](const Grad&) -> Tensors { return {Tensor()}; },
+    .lower = [](Lowering& l) { return l.inputs; },
+    .flops = flops_rule::none(),
+    .samples = {{{kX}, {}}},
+});
+
+using Backward = std::function<Tensors(const Tensors&, const Tensors&, const Tensors&)>;
+
+// Operands: the forward results, then the inputs. The results pass; their derivatives go to the inputs by `backward`.
+const OpDef& kCustomGradient = define_op({
+    .name = "custom_gradient",
+    .doc = "Results of a function with a derivative given by hand.",
+    .shape = [](const OpCall& call) {
+      return std::vector<TensorType>(call.inputs.begin(),
+                                     call.inputs.begin() + call.attr<int>("results"));
+    },
+    .sharding = sharding_rule::relayout(),
+    .gradient = [](const Grad& g) {
+      const auto results = g.attr<int>("results");
+      const Tensors inputs(g.xs().begin() + results, g.xs().end());
+      const Tensors dxs = g.attr<Backward>("backward")(inputs, g.ys(), g.dys());
+      if (dxs.size() != inputs.size())
+        throw UserError({.what = str("custom_gradient's backward gave ", dxs.size(), " derivatives for ", inputs.size(),
+                                     " inputs"),
+                         .where = str("custom_gradient at ", to_string(g.site())),
+                         .fix = "give one for each input; an empty Tensor where there is none"});
+      for (std::size_t i = 0; i < dxs.size(); ++i)
+        if (dxs[i] && !same_dims(dxs[i].shape(), inputs[i].shape()))
+          throw UserError({.what = str("custom_gradient's backward gave a derivative ", dxs[i].shape(), " for input '",
+                                       inputs[i].name(), "' ", inputs[i].shape()),
+                           .where = str("custom_gradient at ", to_string(g.site())),
+                           .fix = "a derivative has the dims of its input"});
+      Tensors all(static_cast<std::size_t>(results));
+      all.insert(all.end(), dxs.begin(), dxs.end());
+      return all;
+    },
+    .lower = [](Lowering& l) {
+      return std::vector<ValueId>(l.inputs.begin(), l.inputs.begin() + l.call.attr<int>("results"));
+    },
+    .flops = flops_rule::none(),
+    .samples = {{{kX}, [](Graph&, const Tensors& x) {
+                   return custom_gradient(
+                       x, [](const Tensors& t) { return Tensors{square(t[0])}; },
+                       [](const Tensors& in, const Tensors&, const Tensors& dy) { return Tensors{dy[0] * in[0] * 2.0}; });
+                 }}},
+});
+
+}  // namespace
+
+Tensor stop_gradient(const Tensor& x, Site site) { return apply(kStopGradient, {x}, site); }
+
+Tensors custom_gradient(const Tensors& inputs, const std::function<Tensors(const Tensors&)>& forward,
+                        const Backward& backward, Site site) {
+  Tensors operands = forward(inputs);
+  const int results = static_cast<int>(operands.size());
+  operands.insert(operands.end(), inputs.begin(), inputs.end());
+  return apply_all(kCustomGradient, operands, {{"results", results}, {"backward", backward}}, site);
+}
+
+}  // namespace weft

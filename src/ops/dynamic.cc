@@ -1,0 +1,156 @@
+// dynamic_slice and dynamic_update: a run of elements at a run-time index, clamped to fit. On a split dim the run alone
+// travels, never the whole tensor.
+#include "base/str.h"
+#include "ops/rules.h"
+
+namespace weft {
+
+namespace {
+
+constexpr const char* kRun = "#run";
+
+void expect_index(const OpCall& call, std::size_t i) {
+  if (!is_integer(call.inputs[i].dtype) || !call.in(i).empty())
+    throw UserError({.what = str(call.op->name, " needs a whole scalar as its index, not ", call.inputs[i].dtype, " ",
+                                 call.in(i)),
+                     .where = call.where(),
+                     .fix = "give an i32 or i64 scalar"});
+}
+
+MapNode input(int i, DType dtype) { return {.op = "input", .dtype = dtype, .input = i}; }
+MapNode number(std::int64_t n) {
+  return {.op = "literal", .dtype = DType::kI64, .literal = static_cast<double>(n)};
+}
+MapNode apply_node(const char* op, std::vector<int> args) {
+  return {.op = op, .args = std::move(args), .dtype = DType::kI64};
+}
+
+// The begin, as i64, moved into [0, most].
+ValueId clamped(Builder& b, ValueId begin, std::int64_t most) {
+  return b.map({input(0, b.value(begin).dtype), apply_node("cast", {0}), number(0), apply_node("maximum", {1, 2}),
+                number(most), apply_node("minimum", {3, 4})},
+               {begin}, {.dtype = DType::kI64, .shape = {}, .sharding = {}});
+}
+
+// --- dynamic_slice ---
+
+std::vector<TensorType> slice_type(const OpCall& call) {
+  const Dim dim = call.attr<Dim>("dim");
+  const auto size = call.attr<std::int64_t>("size");
+  shape_rule::expect_dim(call, call.in(), dim);
+  expect_index(call, 1);
+  if (size < 1 || size > dim.size)
+    throw UserError({.what = str("dynamic_slice takes ", size, " elements of dim ", dim),
+                     .where = call.where(),
+                     .fix = str("take between 1 and ", dim.size)});
+  return {{call.in().resized(dim.name, size), call.inputs[0].dtype}};
+}
+
+// Each processor picks what it has of the run, zeros elsewhere; the sum, scattered, is everyone's part of the run.
+ValueId slice_split(Lowering& l, const Dim& dim, std::int64_t size, ValueId begin) {
+  Builder& b = l.builder;
+  const Axes& axes = l.axes_of(dim.name);
+  const Shape run{{kRun, size}};
+  const ValueId indices = b.map({input(0, DType::kI64), {.op = "index", .dtype = DType::kI64, .dim = kRun},
+                                 apply_node("add", {0, 1})},
+                                {begin}, {DType::kI64, run, unsplit(run)});
+  ValueType part = b.type(l.inputs[0]);
+  const std::size_t at = part.shape.position(dim.name);
+  part.shape = part.shape.replaced(dim.name, run);
+  part.sharding.dims[at] = {};
+  part.sharding.partial = axes;
+  std::sort(part.sharding.partial.begin(), part.sharding.partial.end());
+  part.sharding.pending = part.dtype == DType::kBool ? Reduce::kMax : Reduce::kSum;
+  const ValueId picked = b.emit_one(Gather{dim.name}, {l.inputs[0], indices}, part);
+  return b.rename(b.reduce_scatter(picked, kRun, axes), kRun, dim.name);
+}
+
+std::vector<ValueId> lower_slice(Lowering& l) {
+  const Dim dim = l.call.attr<Dim>("dim");
+  const auto size = l.call.attr<std::int64_t>("size");
+  const ValueId begin = clamped(l.builder, l.inputs[1], dim.size - size);
+  if (!l.axes_of(dim.name).empty()) return {slice_split(l, dim, size, begin)};
+  return {l.builder.emit_one(Take{dim.name}, {l.inputs[0], begin}, l.out())};
+}
+
+const SampleInput kX{{{"a", 6}, {"b", 24}, {"c", 2}}, uniform(-1, 1), DType::kF32};
+const SampleInput kPiece{{{"a", 6}, {"b", 12}, {"c", 2}}, uniform(-1, 1), DType::kF32};
+const Dim kB{"b", 24};
+
+const OpDef& kDynamicSlice = define_op({
+    .name = "dynamic_slice",
+    .doc = "A run of elements of a dim from a run-time index on.",
+    .shape = slice_type,
+    .sharding = sharding_rule::talks_along("dim"),
+    .gradient = [](const Grad& g) -> Tensors {
+      return {dynamic_update(zeros_like(g.x(0)), g.dy(), g.x(1), g.attr<Dim>("dim"), g.site()), Tensor()};
+    },
+    .lower = lower_slice,
+    .flops = flops_rule::none(),
+    .samples = {{{kX, {{}, whole(3, 4), DType::kI32}},
+                 [](Graph&, const Tensors& x) { return Tensors{dynamic_slice(x[0], x[1], kB, 12)}; }},
+                {{kX, {{}, whole(20, 21), DType::kI32}},
+                 [](Graph&, const Tensors& x) { return Tensors{dynamic_slice(x[0], x[1], kB, 12)}; }}},
+});
+
+// --- dynamic_update ---
+
+std::vector<TensorType> update_type(const OpCall& call) {
+  const Dim dim = call.attr<Dim>("dim");
+  shape_rule::expect_dim(call, call.in(), dim);
+  expect_index(call, 2);
+  const Shape& piece = call.in(1);
+  if (!piece.has(dim.name) || piece.size_of(dim.name) > dim.size ||
+      !same_dims(piece.resized(dim.name, 1), call.in().resized(dim.name, 1)) ||
+      call.inputs[0].dtype != call.inputs[1].dtype)
+    throw UserError({.what = str("dynamic_update along '", dim.name, "' of ", call.inputs[0].dtype, " ", call.in(),
+                                 " with ", call.inputs[1].dtype, " ", piece),
+                     .where = call.where(),
+                     .fix = str("the piece needs the tensor's dtype and dims, with no more of '", dim.name, "'")});
+  return {call.inputs[0]};
+}
+
+std::vector<ValueId> lower_update(Lowering& l) {
+  const Dim dim = l.call.attr<Dim>("dim");
+  Builder& b = l.builder;
+  const Axes& axes = l.axes_of(dim.name);
+  ValueId begin = clamped(b, l.inputs[2], dim.size - l.call.in(1).size_of(dim.name));
+  ValueId piece = l.inputs[1];
+  if (!axes.empty()) {
+    piece = b.all_gather(piece, dim.name, axes);
+    const std::int64_t block = b.value(l.inputs[0]).shape.size_of(dim.name);
+    begin = b.map({input(0, DType::kI64), input(1, DType::kI64), number(block), apply_node("multiply", {1, 2}),
+                   apply_node("subtract", {0, 3})},
+                  {begin, b.axis_index(axes)}, {.dtype = DType::kI64, .shape = {}, .sharding = {}});
+  }
+  return {b.emit_one(Put{dim.name}, {l.inputs[0], piece, begin}, l.out())};
+}
+
+const OpDef& kDynamicUpdate = define_op({
+    .name = "dynamic_update",
+    .doc = "x with a piece written at a run-time index of a dim.",
+    .shape = update_type,
+    .sharding = sharding_rule::talks_along("dim"),
+    .gradient = [](const Grad& g) -> Tensors {
+      const Dim dim = g.attr<Dim>("dim");
+      const Tensor dpiece = dynamic_slice(g.dy(), g.x(2), dim, g.x(1).shape().size_of(dim.name), g.site());
+      return {dynamic_update(g.dy(), zeros_like(g.x(1)), g.x(2), dim, g.site()),
+              transpose(dpiece, g.x(1).shape(), g.site()), Tensor()};
+    },
+    .lower = lower_update,
+    .flops = flops_rule::none(),
+    .samples = {{{kX, kPiece, {{}, whole(5, 6), DType::kI32}},
+                 [](Graph&, const Tensors& x) { return Tensors{dynamic_update(x[0], x[1], x[2], kB)}; }}},
+});
+
+}  // namespace
+
+Tensor dynamic_slice(const Tensor& x, const Tensor& begin, const Dim& dim, std::int64_t size, Site site) {
+  return apply(kDynamicSlice, {x, begin}, {{"dim", dim}, {"size", size}}, site);
+}
+
+Tensor dynamic_update(const Tensor& x, const Tensor& piece, const Tensor& begin, const Dim& dim, Site site) {
+  return apply(kDynamicUpdate, {x, piece, begin}, {{"dim", dim}}, site);
+}
+
+}  // namespace weft

@@ -1,0 +1,26 @@
+// Moving pieces along one dim that may be split: what concat, slice, pad and shift have in common.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "program/builder.h"
+
+namespace weft {
+
+// The global elements [begin, begin + size) of `source` along the dim go to [to, to + size) of the result.
+struct Piece {
+  ValueId source = 0;
+  std::int64_t begin = 0;
+  std::int64_t size = 0;
+  std::int64_t to = 0;
+};
+
+// A value of global size `size` along `dim` made of non-overlapping pieces, zeros elsewhere. All sources have the same
+// other dims and lie alike; `dim` is split over `axes` (maybe none) in each source and in the result. Sends each
+// element at most once, straight to its new owner, by permutes along `axes`; nothing where all stays at home.
+ValueId assemble(Builder& builder, const std::string& dim, std::int64_t size, const Axes& axes,
+                 const std::vector<Piece>& pieces);
+
+}  // namespace weft

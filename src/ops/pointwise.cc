@@ -1,0 +1,89 @@
+#include "ops/pointwise.h"
+
+#include "base/str.h"
+
+namespace weft {
+
+const OpDef& unary(const std::string& name, const std::string& doc, double flops, Fill fill,
+                   std::function<Tensor(const Grad&)> gradient) {
+  return define_op({
+      .name = name,
+      .doc = doc,
+      .shape = [](const OpCall& call) {
+        shape_rule::expect_float(call);
+        return std::vector<TensorType>{call.inputs[0]};
+      },
+      .sharding = sharding_rule::pointwise(),
+      .gradient = [gradient](const Grad& g) -> Tensors { return {gradient(g)}; },
+      .lower = lower_rule::map(name),
+      .flops = flops_rule::per_element(flops),
+      .samples = {sample({{"a", 6}, {"b", 4}}, fill), sample({}, fill)},
+  });
+}
+
+namespace {
+
+std::vector<TensorType> binary_type(const BinaryDef& def, const OpCall& call) {
+  shape_rule::expect_same_dtypes(call);
+  const DType dtype = call.inputs[0].dtype;
+  const bool fits = def.truth ? dtype == DType::kBool
+                              : is_float(dtype)     ? def.floats
+                                : is_integer(dtype) ? def.integers
+                                                    : def.compares;
+  if (!fits)
+    throw UserError({.what = str(def.name, " does not take ", dtype, " operands, as here ", call.in(0), " and ",
+                                 call.in(1)),
+                     .where = call.where(),
+                     .fix = def.truth ? "compare the operands first: logical functions take bool"
+                                      : "cast() the operands to a dtype it takes, such as f32 or i32"});
+  return {{shape_rule::broadcast_shape(call, call.in(0), call.in(1)), def.compares ? DType::kBool : dtype}};
+}
+
+std::vector<Sample> binary_samples(const BinaryDef& def) {
+  const DType dtype = def.truth ? DType::kBool : def.floats ? DType::kF32 : DType::kI32;
+  const Shape ab{{"a", 6}, {"b", 4}}, b{{"b", 4}}, bc{{"b", 4}, {"c", 2}}, ba{{"b", 4}, {"a", 6}};
+  std::vector<Sample> samples;
+  for (const Shape& other : {ab, b, bc, ba}) samples.push_back({{{ab, def.fill_x, dtype}, {other, def.fill_y, dtype}}, {}});
+  samples.push_back({{{b, def.fill_x, dtype}, {ab, def.fill_y, dtype}}, {}});
+  if (def.integers && def.floats)
+    samples.push_back({{{ab, whole(-9, 10), DType::kI32}, {b, whole(1, 5), DType::kI32}}, {}});
+  return samples;
+}
+
+}  // namespace
+
+const OpDef& binary(BinaryDef def) {
+  OpDef op{
+      .name = def.name,
+      .doc = def.doc,
+      .shape = [def](const OpCall& call) { return binary_type(def, call); },
+      .sharding = sharding_rule::pointwise(),
+      .gradient = {},
+      .no_gradient = def.no_gradient,
+      .lower = lower_rule::map(def.name),
+      .flops = flops_rule::per_element(def.flops),
+      .samples = binary_samples(def),
+  };
+  if (def.gradient)
+    op.gradient = [gradient = def.gradient](const Grad& g) {
+      Tensors dxs = gradient(g);
+      for (std::size_t i = 0; i < 2; ++i)
+        if (dxs[i]) dxs[i] = reduce_sum_to(dxs[i], g.x(i).shape(), g.site());
+      return dxs;
+    };
+  return define_op(std::move(op));
+}
+
+Tensor apply_binary(const OpDef& op, const Operand& x, const Operand& y, Site site) {
+  if (!x.tensor() && !y.tensor())
+    throw UserError({.what = str(op.name, " of two numbers or empty tensors"),
+                     .where = site,
+                     .fix = "one operand at least must be a tensor; an empty Tensor has no value"});
+  const Tensor& some = x.tensor() ? x.tensor() : y.tensor();
+  const auto tensor = [&](const Operand& operand) {
+    return operand.tensor() ? operand.tensor() : constant(Graph(some.graph()), operand.number(), {}, some.dtype(), site);
+  };
+  return apply(op, {tensor(x), tensor(y)}, site);
+}
+
+}  // namespace weft

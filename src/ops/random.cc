@@ -1,0 +1,69 @@
+// Random numbers, keyed by the op's name and each element's global index: the same under every layout.
+#include "base/str.h"
+#include "ops/rules.h"
+
+namespace weft {
+
+namespace {
+
+const OpDef& random_op(const std::string& name, const std::string& doc, Distribution distribution, double a, double b) {
+  const auto build = [name, a, b](Graph& g, const Tensors&) -> Tensors {
+    const Shape shape{{"a", 6}, {"b", 4}};
+    if (name == "random_uniform") return {random_uniform(g, shape, a, b)};
+    if (name == "random_normal") return {random_normal(g, shape, a, b)};
+    if (name == "random_bernoulli") return {random_bernoulli(g, shape, a)};
+    return {random_truncated_normal(g, shape, a, b)};
+  };
+  return define_op({
+      .name = name,
+      .doc = doc,
+      .shape = [](const OpCall& call) { return std::vector<TensorType>{call.attr<TensorType>("type")}; },
+      .sharding = sharding_rule::pointwise(),
+      .gradient = [](const Grad&) -> Tensors { return {}; },
+      .lower = [distribution](Lowering& l) -> std::vector<ValueId> {
+        return {l.builder.emit_one(Random{distribution, l.call.attr<double>("a"), l.call.attr<double>("b"), l.key}, {},
+                                   l.out())};
+      },
+      .flops = flops_rule::per_element(10),
+      .samples = {{{}, build}},
+  });
+}
+
+const OpDef& kUniform = random_op("random_uniform", "Uniform in [low, high).", Distribution::kUniform, -1, 2);
+const OpDef& kNormal = random_op("random_normal", "Normal.", Distribution::kNormal, 1, 2);
+const OpDef& kTruncated = random_op("random_truncated_normal", "Normal, within two deviations.",
+                                    Distribution::kTruncatedNormal, 0, 1);
+const OpDef& kBernoulli = random_op("random_bernoulli", "1 with a given probability, else 0.",
+                                    Distribution::kBernoulli, 0.3, 0);
+
+Tensor draw(const Graph& g, const OpDef& op, const Shape& shape, double a, double b, DType dtype, Site site) {
+  return apply_all(g, op, {}, {{"type", TensorType{shape, dtype}}, {"a", a}, {"b", b}}, site)[0];
+}
+
+}  // namespace
+
+Tensor random_uniform(const Graph& g, const Shape& shape, double low, double high, DType dtype, Site site) {
+  return draw(g, kUniform, shape, low, high, dtype, site);
+}
+Tensor random_normal(const Graph& g, const Shape& shape, double mean, double deviation, DType dtype, Site site) {
+  return draw(g, kNormal, shape, mean, deviation, dtype, site);
+}
+Tensor random_truncated_normal(const Graph& g, const Shape& shape, double mean, double deviation, DType dtype, Site site) {
+  return draw(g, kTruncated, shape, mean, deviation, dtype, site);
+}
+Tensor random_bernoulli(const Graph& g, const Shape& shape, double probability, DType dtype, Site site) {
+  return draw(g, kBernoulli, shape, probability, 0, dtype, site);
+}
+
+Tensor dropout(const Tensor& x, double keep, const Shape& noise_shape, Site site) {
+  if (keep <= 0 || keep > 1)
+    throw UserError({.what = str("dropout keeps elements with probability ", keep),
+                     .where = str("dropout at ", to_string(site)),
+                     .fix = "give a probability above 0 and at most 1"});
+  if (keep == 1) return x;
+  const Tensor kept = random_bernoulli(Graph(x.graph()), noise_shape, keep, DType::kBool, site);
+  return select(kept, multiply(x, 1 / keep, site), 0.0, site);
+}
+Tensor dropout(const Tensor& x, double keep, Site site) { return dropout(x, keep, x.shape(), site); }
+
+}  // namespace weft

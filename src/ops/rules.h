@@ -1,0 +1,79 @@
+// The rules that ops are declared with: shapes, shardings, lowerings, flops; and Lowering, what a lowering sees.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "language/op_def.h"
+#include "layout/resolve.h"
+#include "layout/rule.h"
+#include "program/builder.h"
+#include "weft/ops.h"
+
+namespace weft {
+
+// Moving a value to another sharding: what the partitioner lends to lowerings.
+class Resharder {
+ public:
+  virtual ~Resharder() = default;
+  virtual ValueId reshard(ValueId x, const Sharding& want) = 0;
+  // What that would send, in bytes per processor.
+  virtual std::int64_t bytes(const TensorType& global, const Sharding& have, const Sharding& want) const = 0;
+};
+
+// One op being lowered. `inputs` are local values that lie by `axes`. A result lies by out(i), or by any sharding: the
+// partitioner takes it to `wanted`.
+class Lowering {
+ public:
+  Lowering(Builder& builder, const OpCall& call, const ShardingRule& rule, std::vector<ValueId> inputs, DimAxes axes,
+           std::vector<Sharding> wanted, std::uint64_t key, Resharder& resharder)
+      : builder(builder), call(call), rule(rule), inputs(std::move(inputs)), axes(std::move(axes)),
+        wanted(std::move(wanted)), key(key), resharder(resharder) {}
+
+  Builder& builder;
+  const OpCall& call;
+  const ShardingRule& rule;
+  std::vector<ValueId> inputs;
+  DimAxes axes;                  // dim -> axes in this op
+  std::vector<Sharding> wanted;  // of each output
+  std::uint64_t key;             // of this op's random numbers
+  Resharder& resharder;
+
+  const Axes& axes_of(const std::string& dim) const;
+  // The local type of a tensor of the op under `axes`, with nothing pending.
+  ValueType local(const TensorType& global) const;
+  // The local type of an output; pending over the axes of the dims that the rule reduces.
+  ValueType out(std::size_t i = 0) const;
+};
+
+namespace shape_rule {
+// One output like the i-th input.
+std::function<std::vector<TensorType>(const OpCall&)> same_as(std::size_t i);
+// UserError unless input i is of a float / of the given dtype.
+void expect_float(const OpCall& call, std::size_t i = 0);
+void expect_dtype(const OpCall& call, std::size_t i, DType dtype);
+void expect_same_dtypes(const OpCall& call);
+// UserError if x has no such dim, by name and size.
+void expect_dim(const OpCall& call, const Shape& x, const Dim& dim);
+// The union of shapes for a broadcast: the one that contains the other's dims in order, else x's dims and y's new ones.
+// UserError if a name has two sizes.
+Shape broadcast_shape(const OpCall& call, const Shape& x, const Shape& y);
+}  // namespace shape_rule
+
+namespace sharding_rule {
+std::function<ShardingRule(const OpCall&)> pointwise();                       // every dim passes
+std::function<ShardingRule(const OpCall&)> relayout();                        // results laid out by themselves
+std::function<ShardingRule(const OpCall&)> talks_along(std::string attribute);  // the dim of that attribute talks
+}  // namespace sharding_rule
+
+namespace lower_rule {
+// One pointwise function of kernels/pointwise.h over all inputs.
+std::function<std::vector<ValueId>(Lowering&)> map(std::string function);
+}  // namespace lower_rule
+
+namespace flops_rule {
+std::function<double(const OpCall&)> per_element(double flops);
+std::function<double(const OpCall&)> none();
+}  // namespace flops_rule
+
+}  // namespace weft

@@ -1,0 +1,191 @@
+#include "partition/partition.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/philox.h"
+#include "base/str.h"
+#include "ops/rules.h"
+#include "partition/reshard.h"
+
+namespace weft {
+
+namespace {
+
+std::vector<std::string> dim_names(const GraphData& graph) {
+  std::set<std::string> names;
+  for (const Node& node : graph.nodes)
+    for (const TensorType& type : node.outputs)
+      for (const Dim& dim : type.shape) names.insert(dim.name);
+  return {names.begin(), names.end()};
+}
+
+// The nodes that the wanted tensors stand on.
+std::set<int> needed_nodes(const PartitionRequest& request) {
+  std::vector<int> open;
+  const auto want = [&](const std::vector<TensorId>& ids) {
+    for (TensorId id : ids) open.push_back(id.node);
+  };
+  want(request.fetch);
+  want(request.update);
+  if (request.metrics) want(request.graph->metrics);
+  std::set<int> needed;
+  while (!open.empty()) {
+    const int n = open.back();
+    open.pop_back();
+    if (!needed.insert(n).second) continue;
+    for (TensorId input : request.graph->nodes[static_cast<std::size_t>(n)].inputs) open.push_back(input.node);
+  }
+  return needed;
+}
+
+class Partitioner : private Resharder {
+ public:
+  explicit Partitioner(const PartitionRequest& request)
+      : request_(request),
+        graph_(*request.graph),
+        builder_(request.mesh, request.layout.text()),
+        global_(resolve(request.layout, request.mesh, dim_names(graph_))) {}
+
+  Program run() {
+    check_updates();
+    for (int n : needed_nodes(request_)) lower(n);
+    for (TensorId id : request_.fetch) {
+      const Node& node = graph_.node(id);
+      builder_.begin(node.name, origin(node));
+      builder_.output(node.name, builder_.dense(values_.at(id), builder_.value(values_.at(id)).shape));
+    }
+    return std::move(builder_).finish();
+  }
+
+ private:
+  void check_updates() const {
+    std::map<std::string, const Node*> seen;
+    for (TensorId id : request_.update) {
+      const Node& node = graph_.node(id);
+      if (node.op->name != "assign")
+        throw UserError({.what = str("'", node.name, "' was given as an update, but it is no assignment"),
+                         .where = str(node.op->name, " at ", to_string(node.site)),
+                         .fix = "give what assign(), assign_add(), assign_sub() or an optimizer returns"});
+      const std::string& variable = node.attrs.get<std::string>("name");
+      if (const Node* other = std::exchange(seen[variable], &node))
+        throw UserError({.what = str("variable '", variable, "' is assigned twice in one step"),
+                         .where = str(to_string(other->site), " and ", to_string(node.site)),
+                         .fix = "give one update for each variable"});
+    }
+  }
+
+  TensorType promoted(TensorType type) const {
+    if (request_.compute_as && is_float(type.dtype)) type.dtype = *request_.compute_as;
+    return type;
+  }
+
+  static Origin origin(const Node& node) {
+    return {node.phase, {str(to_string(node.site), " ", node.op->name)}};
+  }
+
+  Subject subject(const Node& node, const std::string& name) const {
+    return {name, str(node.op->name, " at ", to_string(node.site), ", layout \"", request_.layout.text(), "\", mesh ",
+                      request_.mesh)};
+  }
+
+  // The axes of the op's dims. What the operands have is followed if they agree and nothing clashes; otherwise all go
+  // to the global layout, which must be legal for this op.
+  DimAxes axes_for(const Node& node, const OpCall& call, const ShardingRule& rule) const {
+    Shape dims;
+    for (const TensorType& type : call.inputs) dims = dims.plus(type.shape);
+    if (!rule.relays)
+      for (const TensorType& type : call.outputs) dims = dims.plus(type.shape);
+    if (std::optional<DimAxes> followed = follow_operands(node, dims)) return *followed;
+    check_one_dim_per_axis(global_, dims, request_.mesh, subject(node, str(node.op->name, " '", node.name, "'")));
+    DimAxes axes;
+    for (const Dim& dim : dims) axes[dim.name] = global_axes(dim.name);
+    return axes;
+  }
+
+  Axes global_axes(const std::string& dim) const {
+    const auto found = global_.find(dim);
+    return found == global_.end() ? Axes{} : found->second;
+  }
+
+  std::optional<DimAxes> follow_operands(const Node& node, const Shape& dims) const {
+    DimAxes axes;
+    for (TensorId id : node.inputs) {
+      const Value& value = builder_.value(values_.at(id));
+      for (std::size_t i = 0; i < value.shape.rank(); ++i) {
+        const auto [at, added] = axes.try_emplace(value.shape[i].name, value.sharding.dims[i]);
+        if (!added && at->second != value.sharding.dims[i]) return std::nullopt;
+      }
+    }
+    for (const Dim& dim : dims) axes.try_emplace(dim.name, global_axes(dim.name));
+    std::set<int> used;
+    for (const auto& [dim, list] : axes)
+      for (int axis : list)
+        if (!used.insert(axis).second) return std::nullopt;
+    return axes;
+  }
+
+  // How each output is to lie: by the op's axes, or, where the op relays, by the global layout and the op's own rules.
+  std::vector<Sharding> wanted(const Node& node, const OpCall& call, const ShardingRule& rule, const DimAxes& axes) const {
+    std::vector<Sharding> result;
+    for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+      const Subject who = subject(node, str("tensor '", node.name, "'"));
+      DimAxes by = rule.relays ? global_ : axes;
+      if (rule.relays && node.attrs.has("layout"))
+        for (const auto& [dim, list] : resolve(node.attrs.get<Layout>("layout"), request_.mesh, call.out(i).names()))
+          by[dim] = list;
+      result.push_back(sharding_of(by, call.out(i), request_.mesh, who));
+    }
+    return result;
+  }
+
+  ValueId reshard(ValueId x, const Sharding& want) override { return weft::reshard(builder_, x, want); }
+
+  std::int64_t bytes(const TensorType& global, const Sharding& have, const Sharding& want) const override {
+    std::int64_t sum = 0;
+    for (const ReshardStep& step : reshard_path(global.shape, global.dtype, have, want, request_.mesh))
+      sum += step.bytes;
+    return sum;
+  }
+
+  ValueId laid_out(ValueId x, const DimAxes& axes) {
+    Sharding want = builder_.value(x).sharding;
+    for (std::size_t i = 0; i < want.dims.size(); ++i) want.dims[i] = axes.at(builder_.value(x).shape[i].name);
+    return reshard(x, want);
+  }
+
+  void lower(int n) {
+    const Node& node = graph_.nodes[static_cast<std::size_t>(n)];
+    OpCall call{.op = node.op, .inputs = {}, .outputs = {}, .attrs = &node.attrs, .site = node.site};
+    for (TensorId id : node.inputs) call.inputs.push_back(promoted(graph_.type(id)));
+    for (const TensorType& type : node.outputs) call.outputs.push_back(promoted(type));
+    const ShardingRule rule = node.op->sharding(call);
+    const DimAxes axes = axes_for(node, call, rule);
+    const std::vector<Sharding> want = wanted(node, call, rule, axes);
+    builder_.begin(node.name, origin(node));
+    std::vector<ValueId> inputs;
+    for (TensorId id : node.inputs) {
+      const ValueId x = values_.at(id);
+      inputs.push_back(rule.relays ? x : laid_out(x, axes));
+    }
+    Lowering lowering(builder_, call, rule, std::move(inputs), axes, want, hash_key(node.full_name, node.ordinal),
+                      *this);
+    const std::vector<ValueId> results = node.op->lower(lowering);
+    internal_check(results.size() == node.outputs.size(), "a lowering gave another number of results than its op");
+    for (std::size_t i = 0; i < results.size(); ++i)
+      values_[{n, static_cast<int>(i)}] = reshard(results[i], want[i]);
+  }
+
+  const PartitionRequest& request_;
+  const GraphData& graph_;
+  Builder builder_;
+  DimAxes global_;
+  std::map<TensorId, ValueId> values_;
+};
+
+}  // namespace
+
+Program partition(const PartitionRequest& request) { return Partitioner(request).run(); }
+
+}  // namespace weft

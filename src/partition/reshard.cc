@@ -1,0 +1,150 @@
+// Dijkstra's search over the shardings of one value. States are made as they are reached: their number grows with the
+// factorial of the axes in use, but a path is rarely longer than three steps.
+#include "partition/reshard.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+
+#include "base/str.h"
+#include "partition/reshard_moves.h"
+#include "weft/error.h"
+
+namespace weft {
+
+namespace {
+
+// What is minimised, in this order. Peak is a maximum along the path, the others are sums.
+struct Cost {
+  std::int64_t bytes = 0, collectives = 0, peak = 0, steps = 0;
+  auto operator<=>(const Cost&) const = default;
+};
+
+Cost after(const Cost& cost, const Move& move, std::int64_t elements) {
+  return {cost.bytes + move.bytes, cost.collectives + (std::holds_alternative<Shard>(move.work) ? 0 : 1),
+          std::max(cost.peak, elements), cost.steps + 1};
+}
+
+struct State {
+  Move move;      // that reached it
+  int from = -1;  // the state before
+  Cost cost;
+  bool settled = false;
+
+  const Sharding& sharding() const { return move.to; }
+};
+
+class Search {
+ public:
+  Search(const Shape& global, DType dtype, const Mesh& mesh, Sharding have, Sharding want)
+      : moves_(global, dtype, mesh, have, want), have_(std::move(have)), want_(std::move(want)) {}
+
+  std::vector<ReshardStep> path() {
+    reach({{}, 0, have_}, -1, {.peak = moves_.local_elements(have_)});
+    while (!open_.empty()) {
+      const int at = open_.top().second;
+      open_.pop();
+      if (states_[index(at)].settled) continue;
+      states_[index(at)].settled = true;
+      if (states_[index(at)].sharding() == want_) return path_to(at);
+      for (Move& move : moves_.from(states_[index(at)].sharding())) {
+        const Cost cost = after(states_[index(at)].cost, move, moves_.local_elements(move.to));
+        reach(std::move(move), at, cost);
+      }
+    }
+    throw InternalError("there is no path between two shardings");
+  }
+
+ private:
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+  void reach(Move move, int from, const Cost& cost) {
+    const auto [found, is_new] = ids_.try_emplace({move.to.dims, move.to.partial}, static_cast<int>(states_.size()));
+    const int id = found->second;
+    if (is_new) states_.push_back({std::move(move), from, cost});
+    else if (cost < states_[index(id)].cost) states_[index(id)] = {std::move(move), from, cost};
+    else return;
+    open_.push({cost, id});
+  }
+
+  std::vector<ReshardStep> path_to(int at) const {
+    std::vector<ReshardStep> steps;
+    while (states_[index(at)].from >= 0) {
+      const State& state = states_[index(at)];
+      const Sharding& before = states_[index(state.from)].sharding();
+      steps.push_back({moves_.completed(state.move, before), state.move.bytes, state.sharding()});
+      at = state.from;
+    }
+    std::reverse(steps.begin(), steps.end());
+    return steps;
+  }
+
+  using Entry = std::pair<Cost, int>;
+  Moves moves_;
+  Sharding have_, want_;
+  std::vector<State> states_;
+  std::map<std::pair<std::vector<Axes>, Axes>, int> ids_;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open_;
+};
+
+// Without axes of one processor: they say nothing of where the data lies.
+Sharding essential(const Sharding& sharding, const Mesh& mesh) {
+  Sharding result = sharding;
+  const auto trivial = [&](int axis) { return mesh.axes()[static_cast<std::size_t>(axis)].size == 1; };
+  for (Axes& axes : result.dims) std::erase_if(axes, trivial);
+  std::erase_if(result.partial, trivial);
+  if (result.partial.empty()) result.pending = Reduce::kSum;
+  return result;
+}
+
+std::vector<ReshardStep> find_path(const Shape& global, DType dtype, const Sharding& have, const Sharding& want,
+                                   const Mesh& mesh) {
+  const Sharding from = essential(have, mesh), to = essential(want, mesh);
+  internal_check(std::includes(from.partial.begin(), from.partial.end(), to.partial.begin(), to.partial.end()) &&
+                     (to.partial.empty() || from.pending == to.pending),
+                 "a reshard to a pending reduction that the value does not have");
+  std::vector<ReshardStep> steps = Search(global, dtype, mesh, from, to).path();
+  const ReshardStep rename{Permute{{}, {0}}, 0, from};
+  if (!(have == from) && !steps.empty()) steps.insert(steps.begin(), rename);
+  const Sharding& last = steps.empty() ? have : steps.back().after;
+  if (!(last == want)) steps.push_back({rename.work, 0, want});
+  return steps;
+}
+
+std::string key_of(const Shape& global, DType dtype, const Sharding& have, const Sharding& want, const Mesh& mesh) {
+  return str(global, dtype, text_of(have, global, mesh), text_of(want, global, mesh), mesh);
+}
+
+}  // namespace
+
+std::vector<ReshardStep> reshard_path(const Shape& global, DType dtype, const Sharding& have, const Sharding& want,
+                                      const Mesh& mesh) {
+  if (have == want) return {};
+  thread_local std::map<std::string, std::vector<ReshardStep>> known;
+  constexpr std::size_t kMostKnown = 10'000;
+  const std::string key = key_of(global, dtype, have, want, mesh);
+  const auto found = known.find(key);
+  if (found != known.end()) return found->second;
+  if (known.size() >= kMostKnown) known.clear();
+  return known[key] = find_path(global, dtype, have, want, mesh);
+}
+
+ValueId reshard(Builder& builder, ValueId x, const Sharding& want) {
+  const ValueType type = builder.type(x);
+  const Shape global = global_shape(type.shape, type.sharding, builder.mesh());
+  for (const ReshardStep& step : reshard_path(global, type.dtype, type.sharding, want, builder.mesh())) {
+    if (const auto* w = std::get_if<Shard>(&step.work)) x = builder.shard(x, w->dim, w->axes);
+    if (const auto* w = std::get_if<AllReduce>(&step.work)) x = builder.all_reduce(x, w->axes);
+    if (const auto* w = std::get_if<ReduceScatter>(&step.work)) x = builder.reduce_scatter(x, w->dim, w->axes);
+    if (const auto* w = std::get_if<AllGather>(&step.work)) x = builder.all_gather(x, w->dim, w->axes);
+    if (const auto* w = std::get_if<AllToAll>(&step.work)) x = builder.all_to_all(x, w->split, w->gather, w->axes);
+    if (const auto* w = std::get_if<Permute>(&step.work)) {
+      if (!w->axes.empty()) x = builder.permute(x, w->axes, w->to);
+      x = builder.relabel(x, step.after);
+    }
+  }
+  internal_check(builder.value(x).sharding == want, "a reshard that ends elsewhere");
+  return x;
+}
+
+}  // namespace weft

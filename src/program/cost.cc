@@ -1,0 +1,93 @@
+#include "program/cost.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace weft {
+
+namespace {
+
+const Value& value(const Program& p, ValueId id) { return p.values[static_cast<std::size_t>(id)]; }
+
+double elements(const Program& p, ValueId id) { return static_cast<double>(value(p, id).shape.elements()); }
+
+double bytes(const Program& p, ValueId id) {
+  return elements(p, id) * static_cast<double>(size_of(value(p, id).dtype));
+}
+
+double flops_of(const MapNode& node) {
+  static constexpr std::array<std::string_view, 12> kTranscendental = {
+      "exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf", "sigmoid", "softplus", "pow", "elu"};
+  if (node.args.empty() || node.op == "cast" || node.op == "identity") return 0;
+  return std::find(kTranscendental.begin(), kTranscendental.end(), node.op) != kTranscendental.end() ? 8 : 1;
+}
+
+// One overload per kind of instruction that computes; the others only move.
+struct Flops {
+  const Program& p;
+  const Instr& instr;
+
+  double entering() const {
+    double sum = 0;
+    for (ValueId id : instr.inputs) sum += elements(p, id);
+    return sum;
+  }
+  double operator()(const Contract&) const {
+    const Shape& x = value(p, instr.inputs[0]).shape;
+    return 2 * static_cast<double>(x.plus(value(p, instr.inputs[1]).shape).elements());
+  }
+  double operator()(const Map& work) const {
+    double flops = 0;
+    for (const MapNode& node : work.nodes) flops += flops_of(node);
+    return flops * elements(p, instr.outputs[0]);
+  }
+  double operator()(const ReduceDims&) const { return entering(); }
+  double operator()(const Scan&) const { return entering(); }
+  double operator()(const ScatterAdd&) const { return elements(p, instr.inputs[1]); }
+  double operator()(const AllReduce&) const { return entering(); }
+  double operator()(const ReduceScatter&) const { return entering(); }
+  template <class Other>
+  double operator()(const Other&) const { return 0; }
+};
+
+void add(std::vector<CollectiveCost>& all, const Program& p, const Instr& instr) {
+  CollectiveCost one{name_of(instr), text_of(axes_of(instr), p.mesh), value(p, instr.inputs[0]).dtype,
+                     instr.origin.phase, 0, 0, 0, {}};
+  const auto same = [&](const CollectiveCost& c) {
+    return c.kind == one.kind && c.axes == one.axes && c.dtype == one.dtype && c.phase == one.phase;
+  };
+  auto found = std::find_if(all.begin(), all.end(), same);
+  if (found == all.end()) found = all.insert(all.end(), std::move(one));
+  for (ValueId id : instr.inputs) found->elements += value(p, id).shape.elements();
+  found->bytes = found->elements * static_cast<std::int64_t>(size_of(found->dtype));
+  ++found->count;
+  for (const std::string& cause : instr.origin.causes)
+    if (std::find(found->causes.begin(), found->causes.end(), cause) == found->causes.end())
+      found->causes.push_back(cause);
+}
+
+}  // namespace
+
+Cost cost_of(const Program& program, const Instr& instr) {
+  if (is_view(instr)) return {};
+  Cost cost;
+  cost.flops = std::visit(Flops{program, instr}, instr.work);
+  for (ValueId id : instr.inputs) cost.bytes += bytes(program, id);
+  if (!is_collective(instr))
+    for (ValueId id : instr.outputs) cost.bytes += bytes(program, id);
+  return cost;
+}
+
+ProgramCost summarize(const Program& program) {
+  ProgramCost sum;
+  for (const Instr& instr : program.body) {
+    const Cost cost = cost_of(program, instr);
+    sum.flops += cost.flops;
+    if (instr.is<Contract>()) sum.contract_flops[static_cast<std::size_t>(instr.origin.phase)] += cost.flops;
+    if (is_collective(instr)) add(sum.collectives, program, instr);
+    else sum.bytes += cost.bytes;
+  }
+  return sum;
+}
+
+}  // namespace weft

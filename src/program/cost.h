@@ -1,0 +1,43 @@
+// Counting: what a program does on each processor in one step, read off its instructions.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "program/ir.h"
+
+namespace weft {
+
+struct Cost {
+  double flops = 0;
+  double bytes = 0;  // operands read and outputs written; for a collective, what enters it; none for a view
+};
+
+// contract: 2 per product; map: 1 per function and element, 8 if it is transcendental; reduce, scan, scatter_add and
+// reducing collectives: 1 per element that enters.
+Cost cost_of(const Program& program, const Instr& instr);
+
+// All collectives of one kind, group, dtype and phase.
+struct CollectiveCost {
+  std::string kind;  // "all_reduce", …
+  std::string axes;  // "data+model"
+  DType dtype = DType::kF32;
+  Phase phase = Phase::kForward;
+  std::int64_t elements = 0;  // that enter, per processor
+  std::int64_t bytes = 0;
+  int count = 0;
+  std::vector<std::string> causes;  // "file:line op", each once
+};
+
+struct ProgramCost {
+  std::array<double, 4> contract_flops{};  // by phase
+  double flops = 0;                        // of all instructions
+  double bytes = 0;                        // that instructions other than collectives read and write
+  std::vector<CollectiveCost> collectives;  // in the order in which they first occur
+};
+
+ProgramCost summarize(const Program& program);
+
+}  // namespace weft

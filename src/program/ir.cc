@@ -1,0 +1,29 @@
+#include "program/ir.h"
+
+#include <array>
+
+namespace weft {
+
+bool is_view(const Instr& instr) { return instr.is<View>() || instr.is<Shard>(); }
+
+bool is_collective(const Instr& instr) { return !axes_of(instr).empty(); }
+
+Axes axes_of(const Instr& instr) {
+  if (const auto* w = instr.as<AllReduce>()) return w->axes;
+  if (const auto* w = instr.as<ReduceScatter>()) return w->axes;
+  if (const auto* w = instr.as<AllGather>()) return w->axes;
+  if (const auto* w = instr.as<AllToAll>()) return w->axes;
+  if (const auto* w = instr.as<Permute>()) return w->axes;
+  return {};
+}
+
+const char* name_of(const Instr& instr) {
+  return std::visit([](const auto& work) { return std::decay_t<decltype(work)>::kName; }, instr.work);
+}
+
+const char* name_of(Distribution distribution) {
+  static constexpr std::array kNames = {"uniform", "normal", "truncated_normal", "bernoulli", "bits"};
+  return kNames[static_cast<std::size_t>(distribution)];
+}
+
+}  // namespace weft

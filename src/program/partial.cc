@@ -1,0 +1,162 @@
+#include "program/partial.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace weft {
+
+namespace {
+
+std::size_t at(int id) { return static_cast<std::size_t>(id); }
+
+bool one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// Rounds no part of a sum: to a float at least as wide, f64 to f32, to a wider integer.
+bool keeps_sums(DType from, DType to) {
+  if (from == to) return from != DType::kBool;
+  if (is_float(from)) return to == DType::kF32 || to == DType::kF64;
+  return is_integer(from) && to == DType::kI64;
+}
+
+// Never turns x <= y into x > y.
+bool keeps_order(DType from, DType to) {
+  return from == to || from == DType::kBool || (is_float(from) && is_float(to)) || to == DType::kF64;
+}
+
+// The state of one node of a map: the same on all processors, waiting for the reduction, or neither.
+enum class State { kFixed, kPending, kBroken };
+
+struct NodeView {
+  const MapNode& node;
+  std::vector<State> args;
+  std::vector<const MapNode*> nodes;  // of the args
+
+  bool pending(std::size_t i) const { return i < args.size() && args[i] == State::kPending; }
+  bool fixed(std::size_t i) const { return i < args.size() && args[i] == State::kFixed; }
+  bool zero(std::size_t i) const { return fixed(i) && nodes[i]->op == "literal" && nodes[i]->literal == 0; }
+  bool literal_at_least_zero(std::size_t i) const {
+    return fixed(i) && nodes[i]->op == "literal" && nodes[i]->literal >= 0;
+  }
+};
+
+bool is_linear(const NodeView& n) {
+  const std::string& op = n.node.op;
+  if (op == "negative" || op == "identity") return n.pending(0);
+  if (op == "add" || op == "subtract") return (n.pending(0) || n.zero(0)) && (n.pending(1) || n.zero(1));
+  if (op == "multiply") return (n.pending(0) && n.fixed(1)) || (n.fixed(0) && n.pending(1));
+  if (op == "divide") return n.pending(0) && n.fixed(1) && is_float(n.node.dtype);
+  if (op == "select") return n.fixed(0) && (n.pending(1) || n.zero(1)) && (n.pending(2) || n.zero(2));
+  return op == "cast" && keeps_sums(n.nodes[0]->dtype, n.node.dtype);
+}
+
+bool is_monotone(const NodeView& n, Reduce how) {
+  const std::string& op = n.node.op;
+  if (one_of(op, {"identity", "exp", "expm1", "relu", "elu", "selu", "tanh", "erf", "sigmoid", "softplus", "log",
+                  "log1p", "sqrt", "floor", "sign"}))
+    return true;
+  if (op == "cast") return keeps_order(n.nodes[0]->dtype, n.node.dtype);
+  if (op == "select") return n.fixed(0);
+  if (op == "subtract") return n.pending(0) && n.fixed(1);
+  if (op == "add") return n.fixed(0) || n.fixed(1);
+  if (op == "multiply") return n.literal_at_least_zero(0) || n.literal_at_least_zero(1);
+  if (op == "maximum") return how == Reduce::kMax || n.fixed(0) || n.fixed(1);
+  if (op == "minimum") return how == Reduce::kMin || n.fixed(0) || n.fixed(1);
+  return false;
+}
+
+State state_of(const NodeView& n, Reduce how) {
+  const auto any = [&](State s) { return std::find(n.args.begin(), n.args.end(), s) != n.args.end(); };
+  if (any(State::kBroken)) return State::kBroken;
+  if (!any(State::kPending)) return State::kFixed;
+  const bool passes = how == Reduce::kSum ? is_linear(n) : how != Reduce::kProduct && is_monotone(n, how);
+  return passes ? State::kPending : State::kBroken;
+}
+
+bool any_of(const std::vector<bool>& pending) {
+  return std::find(pending.begin(), pending.end(), true) != pending.end();
+}
+
+bool only(const std::vector<bool>& pending, std::size_t which) {
+  for (std::size_t i = 0; i < pending.size(); ++i)
+    if (pending[i] != (i == which)) return false;
+  return which < pending.size();
+}
+
+bool all_of(const std::vector<bool>& pending) {
+  return std::find(pending.begin(), pending.end(), false) == pending.end();
+}
+
+// One overload per kind of instruction; what has none lets nothing pass.
+struct Passing {
+  Reduce how;
+  const std::vector<bool>& pending;
+
+  bool operator()(const Map& work) const {
+    std::vector<State> states;
+    for (const MapNode& node : work.nodes) {
+      NodeView view{node, {}, {}};
+      for (int arg : node.args) {
+        view.args.push_back(states[at(arg)]);
+        view.nodes.push_back(&work.nodes[at(arg)]);
+      }
+      const bool waits = node.op == "input" && pending[at(node.input)];
+      states.push_back(waits ? State::kPending : state_of(view, how));
+    }
+    return !states.empty() && states.back() == State::kPending;
+  }
+  bool operator()(const Contract&) const { return how == Reduce::kSum && pending[0] != pending[1]; }
+  bool operator()(const ReduceDims& work) const { return work.how == how; }
+  bool operator()(const Scan& work) const { return work.how == how; }
+  bool operator()(const Copy&) const { return true; }
+  bool operator()(const View&) const { return true; }
+  bool operator()(const Shard&) const { return true; }
+  bool operator()(const Concat&) const { return all_of(pending); }
+  bool operator()(const Take&) const { return only(pending, 0); }
+  bool operator()(const Put&) const { return pending[0] && pending[1] && !pending[2]; }
+  bool operator()(const Gather&) const { return how != Reduce::kProduct && only(pending, 0); }
+  bool operator()(const ScatterAdd&) const { return how == Reduce::kSum && only(pending, 1); }
+  // Over other axes; the verifier sees to that.
+  bool operator()(const AllReduce& work) const { return work.how == how && pending.size() == 1; }
+  bool operator()(const ReduceScatter& work) const { return work.how == how; }
+  bool operator()(const AllGather&) const { return true; }
+  bool operator()(const AllToAll&) const { return true; }
+  bool operator()(const Permute&) const { return true; }
+  template <class Other>
+  bool operator()(const Other&) const { return false; }
+};
+
+std::uint64_t bits(const Axes& axes) {
+  std::uint64_t mask = 0;
+  for (int axis : axes) mask |= std::uint64_t{1} << axis;
+  return mask;
+}
+
+std::uint64_t declared(const Sharding& sharding) {
+  std::uint64_t mask = bits(sharding.partial);
+  for (const Axes& axes : sharding.dims) mask |= bits(axes);
+  return mask;
+}
+
+}  // namespace
+
+bool lets_pass(const Instr& instr, Reduce how, const std::vector<bool>& pending) {
+  return any_of(pending) && std::visit(Passing{how, pending}, instr.work);
+}
+
+std::vector<std::uint64_t> hidden_axes(const Program& program) {
+  std::vector<std::uint64_t> hidden(program.values.size(), 0);
+  for (const Instr& instr : program.body) {
+    std::uint64_t varies = 0;
+    for (ValueId id : instr.inputs) varies |= hidden[at(id)] | declared(program.values[at(id)].sharding);
+    if (const auto* index = instr.as<AxisIndex>()) varies |= bits(index->axes);
+    if (instr.is<Permute>()) varies |= bits(axes_of(instr));
+    // A reduction or a gather makes its group equal.
+    if (instr.is<AllReduce>() || instr.is<AllGather>()) varies &= ~bits(axes_of(instr));
+    for (ValueId id : instr.outputs) hidden[at(id)] = varies & ~declared(program.values[at(id)].sharding);
+  }
+  return hidden;
+}
+
+}  // namespace weft

@@ -1,0 +1,110 @@
+#include <algorithm>
+
+#include "program/passes/passes.h"
+#include "program/passes/rewrite.h"
+#include "program/pipeline.h"
+
+namespace weft {
+
+namespace {
+
+// All_reduces that become one. A view of what they give is no use of it: it follows them.
+struct Bucket {
+  AllReduce work;
+  DType dtype = DType::kF32;
+  std::int64_t bytes = 0;
+  bool open = true;
+  std::vector<std::size_t> members;    // positions in the body
+  std::vector<std::size_t> followers;  // of views that stand before the last member
+
+  bool takes(const AllReduce& other, DType type, std::int64_t more, std::int64_t limit) const {
+    return open && work.axes == other.axes && work.how == other.how && dtype == type && bytes + more <= limit;
+  }
+};
+
+class Joiner {
+ public:
+  Joiner(Program program, std::int64_t limit)
+      : p_(std::move(program)), limit_(limit), bucket_of_(p_.values.size(), -1) {}
+
+  Program run() {
+    for (std::size_t i = 0; i < p_.body.size(); ++i) visit(i);
+    // A view that stands after the last member may stay there.
+    for (Bucket& bucket : buckets_)
+      std::erase_if(bucket.followers, [&](std::size_t i) { return i > bucket.members.back(); });
+    return emit();
+  }
+
+ private:
+  void visit(std::size_t i) {
+    const Instr& instr = p_.body[i];
+    if (is_view(instr) && bucket_of_[at(instr.inputs[0])] >= 0) {
+      const int bucket = bucket_of_[at(instr.inputs[0])];
+      if (buckets_[static_cast<std::size_t>(bucket)].open) return follow(i, bucket);
+    }
+    for (ValueId id : instr.inputs)
+      if (bucket_of_[at(id)] >= 0) buckets_[static_cast<std::size_t>(bucket_of_[at(id)])].open = false;
+    if (const auto* work = instr.as<AllReduce>()) take(i, *work);
+  }
+
+  void follow(std::size_t i, int bucket) {
+    buckets_[static_cast<std::size_t>(bucket)].followers.push_back(i);
+    bucket_of_[at(p_.body[i].outputs[0])] = bucket;
+  }
+
+  void take(std::size_t i, const AllReduce& work) {
+    const Instr& instr = p_.body[i];
+    std::int64_t bytes = 0;
+    for (ValueId id : instr.inputs) bytes += bytes_of(p_, id);
+    if (bytes >= limit_) return;
+    const DType dtype = p_.values[at(instr.inputs[0])].dtype;
+    auto bucket = std::find_if(buckets_.begin(), buckets_.end(),
+                               [&](const Bucket& b) { return b.takes(work, dtype, bytes, limit_); });
+    if (bucket == buckets_.end()) bucket = buckets_.insert(buckets_.end(), Bucket{work, dtype, 0, true, {}, {}});
+    bucket->bytes += bytes;
+    bucket->members.push_back(i);
+    for (ValueId id : instr.outputs) bucket_of_[at(id)] = static_cast<int>(bucket - buckets_.begin());
+  }
+
+  Program emit() {
+    std::vector<std::vector<Instr>> instead(p_.body.size());
+    std::vector<bool> moved(p_.body.size());
+    for (const Bucket& bucket : buckets_) {
+      if (bucket.members.size() < 2) continue;
+      Instr one{bucket.work, {}, {}, p_.body[bucket.members[0]].origin};
+      for (std::size_t i : bucket.members) {
+        const Instr& member = p_.body[i];
+        one.inputs.insert(one.inputs.end(), member.inputs.begin(), member.inputs.end());
+        one.outputs.insert(one.outputs.end(), member.outputs.begin(), member.outputs.end());
+        one.origin = joined(std::move(one.origin), member.origin);
+        moved[i] = true;
+      }
+      std::vector<Instr>& here = instead[bucket.members.back()];
+      here.push_back(std::move(one));
+      for (std::size_t i : bucket.followers) {
+        here.push_back(p_.body[i]);
+        moved[i] = true;
+      }
+    }
+    std::vector<Instr> body;
+    for (std::size_t i = 0; i < p_.body.size(); ++i) {
+      for (Instr& instr : instead[i]) body.push_back(std::move(instr));
+      if (!moved[i]) body.push_back(std::move(p_.body[i]));
+    }
+    p_.body = std::move(body);
+    return std::move(p_);
+  }
+
+  Program p_;
+  std::int64_t limit_;
+  std::vector<Bucket> buckets_;
+  std::vector<int> bucket_of_;  // of each value that a bucket gives, by itself or through views
+};
+
+}  // namespace
+
+Program join_collectives(Program p, const PassOptions& options) {
+  return Joiner(std::move(p), options.join_limit).run();
+}
+
+}  // namespace weft

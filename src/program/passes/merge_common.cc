@@ -1,0 +1,50 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/str.h"
+#include "program/passes/passes.h"
+#include "program/passes/rewrite.h"
+#include "program/text.h"
+
+namespace weft {
+
+namespace {
+
+// Two instructions with one key give the same values. What is recomputed has keys of its own, or the merge would undo
+// the recomputation.
+std::string key_of(const Program& p, const Instr& instr) {
+  std::vector<ValueId> inputs = instr.inputs;
+  if (instr.is<Contract>()) std::sort(inputs.begin(), inputs.end());
+  std::string key = str(instr.origin.phase == Phase::kRecompute, " ", work_text(p, instr), " ", join(inputs, ","));
+  for (ValueId id : instr.outputs) {
+    const Value& v = p.values[at(id)];
+    key += str(" ", v.dtype, v.shape, text_of(v.sharding, v.shape, p.mesh));
+  }
+  return key;
+}
+
+}  // namespace
+
+Program merge_common(Program p, const PassOptions&) {
+  std::unordered_map<std::string, std::size_t> first;  // key -> position in the new body
+  std::vector<ValueId> by(p.values.size());
+  for (std::size_t i = 0; i < by.size(); ++i) by[i] = static_cast<ValueId>(i);
+  std::vector<Instr> body;
+  for (Instr& instr : p.body) {
+    for (ValueId& id : instr.inputs) id = by[at(id)];
+    const auto [found, is_new] =
+        instr.is<Host>() ? std::pair(first.end(), true) : first.emplace(key_of(p, instr), body.size());
+    if (is_new) {
+      body.push_back(std::move(instr));
+      continue;
+    }
+    Instr& earlier = body[found->second];
+    earlier.origin = joined(std::move(earlier.origin), instr.origin);
+    for (std::size_t i = 0; i < instr.outputs.size(); ++i) by[at(instr.outputs[i])] = earlier.outputs[i];
+  }
+  p.body = std::move(body);
+  replace_uses(p, std::move(by));
+  return p;
+}
+
+}  // namespace weft

@@ -1,0 +1,37 @@
+// The passes: free functions from program to program. Each keeps what the program computes (sums up to their order),
+// its inputs, variables, outputs and host calls. program/pipeline.cc has them in their order.
+#pragma once
+
+#include <cstdint>
+
+#include "program/ir.h"
+
+namespace weft {
+
+struct PassOptions;
+
+// Removes what no output, update or host call needs, members of joined collectives included.
+// Needs: nothing. Keeps: the order of what is left; numbers values anew, in the order of their definition.
+Program drop_dead_code(Program program, const PassOptions& options);
+
+// Computes what is known now: literals through maps, x*1, x+0, idle casts, copies of what is dense already, views of
+// views, collectives along axes of size 1. Needs: nothing. Keeps: the order; leaves unused instructions behind.
+Program fold(Program program, const PassOptions& options);
+
+// Instructions that do the same to the same operands become the first of them.
+// Needs: nothing. Keeps: the order; host calls; does not merge what is recomputed with what was computed before.
+Program merge_common(Program program, const PassOptions& options);
+
+// Moves each all_reduce down to where the fewest bytes enter it, through what its reduction may pass, and regroups
+// sums so that pending terms are reduced once. Needs: nothing. Keeps: the order of other instructions; ties stay put.
+Program place_reductions(Program program, const PassOptions& options);
+
+// An all_reduce of which each processor then uses its own block becomes a reduce_scatter.
+// Needs: unary all_reduces. Keeps: the order; what is pending along other axes is reduced after, on the smaller piece.
+Program reduce_then_scatter(Program program, const PassOptions& options);
+
+// Joins all_reduces of one group, kind and dtype into one, up to options.join_limit bytes, to pay the latency once.
+// Needs: nothing. Keeps: every member starts before its first use; the one starts where the last of its members did.
+Program join_collectives(Program program, const PassOptions& options);
+
+}  // namespace weft

@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <numeric>
+
+#include "program/passes/passes.h"
+#include "program/passes/reduction_plan.h"
+#include "program/passes/regroup_sums.h"
+
+namespace weft {
+
+namespace {
+
+void make_pending(Sharding& sharding, const ReductionKey& key) {
+  sharding.partial.insert(sharding.partial.end(), key.axes.begin(), key.axes.end());
+  std::sort(sharding.partial.begin(), sharding.partial.end());
+  sharding.pending = key.how;
+}
+
+// Lands reductions where their plans pay.
+class Landing {
+ public:
+  explicit Landing(Program& program)
+      : p_(program), plans_(program), by_(program.values.size()), removed_(program.body.size()),
+        planned_(program.body.size()), lands_(program.body.size(), nullptr), origins_(program.body.size()) {
+    std::iota(by_.begin(), by_.end(), 0);
+  }
+
+  // From the last instruction up: the lowest place that pays is better than any above it.
+  bool run() {
+    bool changed = false;
+    for (std::size_t i = p_.body.size(); i-- > 0;) {
+      if (planned_[i] || p_.body[i].outputs.size() != 1) continue;
+      for (const ReductionPlan& plan : plans_.of(p_.body[i].outputs[0]))
+        if (plan.pays() && !touches_planned(plan)) {
+          land(i, plan);
+          changed = true;
+          break;
+        }
+    }
+    if (changed) rewrite();
+    return changed;
+  }
+
+ private:
+  std::size_t definition(ValueId id) const { return at(plans_.definitions()[at(id)]); }
+
+  bool touches_planned(const ReductionPlan& plan) const {
+    return std::any_of(plan.pending.begin(), plan.pending.end(), [&](ValueId id) {
+      return planned_[definition(id)] || touches_planned(*plans_.find(id, plan.key));
+    });
+  }
+
+  void land(std::size_t i, const ReductionPlan& plan) {
+    planned_[i] = true;
+    lands_[i] = &plan;
+    origins_[i] = {p_.body[i].origin.phase, {}};
+    for (ValueId id : plan.pending) pend(id, plan.key, origins_[i]);
+  }
+
+  void pend(ValueId id, const ReductionKey& key, Origin& origin) {
+    const ReductionPlan& plan = *plans_.find(id, key);
+    const std::size_t i = definition(id);
+    planned_[i] = true;
+    if (plan.is_all_reduce()) {
+      removed_[i] = true;
+      by_[at(id)] = p_.body[i].inputs[0];
+      origin = joined(std::move(origin), p_.body[i].origin);
+      return;
+    }
+    make_pending(p_.values[at(id)].sharding, key);
+    for (ValueId operand : plan.pending) pend(operand, key, origin);
+  }
+
+  void rewrite() {
+    std::vector<Instr> body;
+    for (std::size_t i = 0; i < p_.body.size(); ++i) {
+      if (removed_[i]) continue;
+      Instr instr = std::move(p_.body[i]);
+      for (ValueId& id : instr.inputs) id = resolved(by_, id);
+      if (!lands_[i]) {
+        body.push_back(std::move(instr));
+        continue;
+      }
+      const ReductionKey& key = lands_[i]->key;
+      const ValueId y = instr.outputs[0];
+      ValueType type = type_of(p_, y);
+      make_pending(type.sharding, key);
+      const ValueId pending = add_value(p_, p_.values[at(y)].name, std::move(type));
+      instr.outputs = {pending};
+      body.push_back(std::move(instr));
+      body.push_back({AllReduce{key.how, key.axes}, {pending}, {y}, std::move(origins_[i])});
+    }
+    p_.body = std::move(body);
+  }
+
+  Program& p_;
+  ReductionPlans plans_;
+  std::vector<ValueId> by_;      // what stands for the result of a removed all_reduce
+  std::vector<bool> removed_;    // per instruction, as all below
+  std::vector<bool> planned_;    // part of a landing
+  std::vector<const ReductionPlan*> lands_;
+  std::vector<Origin> origins_;  // of the reduction that lands here
+};
+
+// An all_reduce of nothing but another's result becomes one over both their axes.
+bool join_nested(Program& p) {
+  const Uses uses(p);
+  const std::vector<int> definitions = definitions_of(p);
+  std::vector<bool> removed(p.body.size());
+  for (std::size_t i = 0; i < p.body.size(); ++i) {
+    auto* outer = std::get_if<AllReduce>(&p.body[i].work);
+    if (!outer || p.body[i].inputs.size() != 1) continue;
+    const ValueId middle = p.body[i].inputs[0];
+    const int first = definitions[at(middle)];
+    if (first < 0 || uses.only_user(middle) < 0) continue;
+    const auto* inner = p.body[at(first)].as<AllReduce>();
+    if (!inner || p.body[at(first)].inputs.size() != 1 || inner->how != outer->how) continue;
+    outer->axes.insert(outer->axes.end(), inner->axes.begin(), inner->axes.end());
+    std::sort(outer->axes.begin(), outer->axes.end());
+    p.body[i].inputs = p.body[at(first)].inputs;
+    p.body[i].origin = joined(std::move(p.body[i].origin), p.body[at(first)].origin);
+    removed[at(first)] = true;
+  }
+  std::size_t i = 0;
+  return std::erase_if(p.body, [&](const Instr&) { return removed[i++]; }) > 0;
+}
+
+}  // namespace
+
+Program place_reductions(Program p, const PassOptions&) {
+  // Each round lowers the bytes or the number of reductions, so this ends by itself: a regrouped sum pays to land on.
+  bool changed = true;
+  while (changed) {
+    changed = join_nested(p);
+    if (regroup_sums(p)) changed = true;
+    if (Landing(p).run()) changed = true;
+  }
+  return p;
+}
+
+}  // namespace weft

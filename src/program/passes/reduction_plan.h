@@ -1,0 +1,72 @@
+// Where each all_reduce could go, and what that would cost; part of the pass place_reductions.
+//
+// An all_reduce may sink through instructions that let its reduction pass, as long as every value on the way has no
+// other use. So the ways down form trees: a value can be *made pending* for a key (axes and kind) if its instruction
+// lets that pass and enough of its operands are all_reduces with that key or can be made pending themselves.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "program/passes/rewrite.h"
+
+namespace weft {
+
+struct ReductionKey {
+  Axes axes;
+  Reduce how = Reduce::kSum;
+  bool operator==(const ReductionKey&) const = default;
+};
+
+// What enters all_reduces, then how many there are. An element that goes on to be scattered counts half.
+struct MoveCost {
+  std::int64_t half_bytes = 0;
+  int count = 0;
+  auto operator<=>(const MoveCost&) const = default;
+  MoveCost operator+(const MoveCost& other) const {
+    return {half_bytes + other.half_bytes, count + other.count};
+  }
+};
+
+// How one value can be made pending.
+struct ReductionPlan {
+  ReductionKey key;
+  bool can_land = true;          // the reduction may be done right after the value
+  MoveCost land;                 // if it is
+  MoveCost below;                // if it is done further up, in the best places
+  std::vector<ValueId> pending;  // the operands to be made pending; none if the value is an all_reduce
+  bool same_strides = true;      // the pending value has the strides of the reduced one
+
+  bool is_all_reduce() const { return pending.empty(); }
+  bool pays() const { return !is_all_reduce() && can_land && land < below; }
+  MoveCost best() const { return pays() ? land : below; }
+};
+
+class ReductionPlans {
+ public:
+  explicit ReductionPlans(const Program& program);
+
+  const std::vector<ReductionPlan>& of(ValueId id) const { return plans_[at(id)]; }
+  const ReductionPlan* find(ValueId id, const ReductionKey& key) const;
+  const Uses& uses() const { return uses_; }
+  const std::vector<int>& definitions() const { return definitions_; }
+
+ private:
+  void plan_all_reduce(const Instr& instr);
+  void plan_through(const Instr& instr);
+  std::vector<ReductionKey> keys_into(const Instr& instr) const;
+  bool can_pass(const Instr& instr, const ReductionKey& key, const std::vector<ValueId>& pending) const;
+  void add_plan(const Instr& instr, const ReductionKey& key, std::vector<ValueId> pending);
+  MoveCost cost_of(ValueId id, const ReductionKey& key) const;
+  bool varies(ValueId id, const Axes& axes) const;
+
+  const Program& p_;
+  Uses uses_;
+  std::vector<int> definitions_;
+  std::vector<std::vector<std::int64_t>> strides_;
+  std::vector<std::uint64_t> hidden_;
+  std::vector<std::vector<ReductionPlan>> plans_;  // of every value
+};
+
+}  // namespace weft

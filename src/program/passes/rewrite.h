@@ -1,0 +1,38 @@
+// What the passes share: who uses a value, and small edits.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "program/builder.h"
+
+namespace weft {
+
+inline std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
+
+// Who uses each value.
+struct Uses {
+  explicit Uses(const Program& program);
+
+  // The one instruction that uses it, if the program itself does not keep it as an output or update; else -1.
+  int only_user(ValueId id) const;
+
+  std::vector<std::vector<int>> users;  // positions in the body, each once
+  std::vector<bool> kept;               // an output or an update
+};
+
+// The position in the body that defines each value; -1 for inputs and variables.
+std::vector<int> definitions_of(const Program& program);
+
+ValueType type_of(const Program& program, ValueId id);
+std::int64_t bytes_of(const Program& program, ValueId id);
+ValueId add_value(Program& program, const std::string& name, ValueType type);
+
+// Every use of id becomes a use of by[id], again and again until by[id] is id.
+void replace_uses(Program& program, std::vector<ValueId> by);
+ValueId resolved(const std::vector<ValueId>& by, ValueId id);
+
+// The later phase, and the causes of both.
+Origin joined(Origin a, const Origin& b);
+
+}  // namespace weft

@@ -1,0 +1,40 @@
+#include "program/pipeline.h"
+
+#include <chrono>
+
+#include "program/passes/passes.h"
+#include "program/verify.h"
+
+namespace weft {
+
+namespace {
+
+const std::vector<Pass> kPipeline = {
+    {"fold", fold},
+    {"merge_common", merge_common},
+    {"drop_dead_code", drop_dead_code},            // so that the uses counted next are real
+    {"place_reductions", place_reductions},
+    {"reduce_then_scatter", reduce_then_scatter},  // all_reduce + shard
+    {"fold", fold},                                // what is left along axes of size 1
+    {"join_collectives", join_collectives},
+    {"drop_dead_code", drop_dead_code},
+};
+
+}  // namespace
+
+const std::vector<Pass>& pipeline() { return kPipeline; }
+
+Program run_passes(Program program, const PassOptions& options) {
+  if (options.verify) verify(program, "partition");
+  for (const Pass& pass : kPipeline) {
+    const auto begin = std::chrono::steady_clock::now();
+    program = pass.run(std::move(program), options);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    if (options.times) options.times->push_back({pass.name, took.count()});
+    if (options.verify) verify(program, pass.name);
+    if (options.dump) options.dump(pass.name, program);
+  }
+  return program;
+}
+
+}  // namespace weft

@@ -1,0 +1,137 @@
+#include <algorithm>
+#include <sstream>
+
+#include "base/str.h"
+#include "program/text.h"
+#include "program/text_detail.h"
+
+namespace weft {
+
+namespace {
+
+using text::number_text;
+using text::quoted;
+using text::word_or_quoted;
+
+// Axes by name; a position outside the mesh prints as "?7".
+std::string axes_text(const Axes& axes, const Mesh& mesh) {
+  if (axes.empty()) return "-";
+  std::vector<std::string> names;
+  for (int axis : axes) {
+    const bool known = axis >= 0 && static_cast<std::size_t>(axis) < mesh.axes().size();
+    names.push_back(known ? mesh.axes()[static_cast<std::size_t>(axis)].name : str("?", axis));
+  }
+  return join(names, "+");
+}
+
+std::string sharding_text(const Sharding& sharding, const Shape& shape, const Mesh& mesh) {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < sharding.dims.size(); ++i)
+    if (!sharding.dims[i].empty())
+      words.push_back(str(i < shape.rank() ? shape[i].name : "?", ":", axes_text(sharding.dims[i], mesh)));
+  if (sharding.is_partial()) words.push_back(str("| ", sharding.pending, ":", axes_text(sharding.partial, mesh)));
+  return str("{", join(words, " "), "}");
+}
+
+// --- One overload per kind of field ---
+
+std::string field_text(const std::string& word, const Mesh&) { return word_or_quoted(word); }
+std::string field_text(const Axes& axes, const Mesh& mesh) { return axes_text(axes, mesh); }
+std::string field_text(Reduce how, const Mesh&) { return std::string(name_of(how)); }
+std::string field_text(Distribution distribution, const Mesh&) { return name_of(distribution); }
+std::string field_text(bool yes, const Mesh&) { return yes ? "true" : "false"; }
+std::string field_text(double number, const Mesh&) { return number_text(number); }
+std::string field_text(std::int64_t number, const Mesh&) { return std::to_string(number); }
+std::string field_text(std::uint64_t number, const Mesh&) { return std::to_string(number); }
+std::string field_text(const std::vector<MapNode>& nodes, const Mesh&) { return text::expression_text(nodes); }
+
+template <class Number>
+std::string field_text(const std::vector<Number>& numbers, const Mesh& mesh) {
+  std::vector<std::string> words;
+  for (Number number : numbers) words.push_back(field_text(number, mesh));
+  return str("[", join(words, " "), "]");
+}
+
+std::string fields_text(const Work& work, const Mesh& mesh) {
+  return std::visit(
+      [&](auto copy) {
+        std::string out;
+        const auto print = [&](const auto& field) {
+          out += str(" ", field.first, "=", field_text(*field.second, mesh));
+        };
+        std::apply([&](const auto&... fields) { (print(fields), ...); }, copy.fields());
+        return out;
+      },
+      work);
+}
+
+std::string value_text(const Program& p, ValueId id) {
+  if (id < 0 || static_cast<std::size_t>(id) >= p.values.size()) return str("%", id, "?");
+  const std::string& name = p.values[static_cast<std::size_t>(id)].name;
+  return name.empty() ? str("%", id) : str("%", id, ".", word_or_quoted(name));
+}
+
+std::string definition_text(const Program& p, ValueId id) {
+  if (id < 0 || static_cast<std::size_t>(id) >= p.values.size()) return value_text(p, id);
+  const Value& v = p.values[static_cast<std::size_t>(id)];
+  return str(value_text(p, id), " ", v.dtype, " ", v.shape, " ", sharding_text(v.sharding, v.shape, p.mesh));
+}
+
+std::string left_side(const Program& p, const Instr& instr) {
+  std::vector<std::string> outputs;
+  for (ValueId id : instr.outputs) outputs.push_back(definition_text(p, id));
+  return join(outputs, ", ");
+}
+
+std::string right_side(const Program& p, const Instr& instr) {
+  std::vector<std::string> inputs;
+  for (ValueId id : instr.inputs) inputs.push_back(value_text(p, id));
+  std::string out = name_of(instr);
+  if (!inputs.empty()) out += " " + join(inputs, ", ");
+  out += str(fields_text(instr.work, p.mesh), "  @", name_of(instr.origin.phase));
+  for (const std::string& cause : instr.origin.causes) out += " " + quoted(cause);
+  return out;
+}
+
+std::string line_text(const Program& p, const Instr& instr, std::size_t width) {
+  if (instr.outputs.empty()) return right_side(p, instr);
+  std::string left = left_side(p, instr);
+  if (left.size() < width) left.resize(width, ' ');
+  return str(left, " = ", right_side(p, instr));
+}
+
+// The equals signs stand below each other, but for lines whose left side is longer than this.
+constexpr std::size_t kWidestLeftSide = 80;
+
+}  // namespace
+
+std::string to_text(const Program& program, const Instr& instr) { return line_text(program, instr, 0); }
+
+std::string work_text(const Program& program, const Instr& instr) {
+  return name_of(instr) + fields_text(instr.work, program.mesh);
+}
+
+std::string to_text(const Program& p) {
+  std::ostringstream out;
+  out << "weft program 1\nmesh " << p.mesh.text() << "\nlayout " << quoted(p.layout) << "\n";
+  for (const ProgramInput& input : p.inputs)
+    out << "input " << word_or_quoted(input.name) << " " << definition_text(p, input.value) << "\n";
+  for (const ProgramVariable& variable : p.variables) {
+    out << "variable " << word_or_quoted(variable.name) << " " << definition_text(p, variable.value);
+    out << (variable.trainable ? " trainable" : " fixed");
+    if (variable.update) out << " update=" << value_text(p, *variable.update);
+    out << "\n";
+  }
+  std::size_t width = 0;
+  for (const Instr& instr : p.body) {
+    const std::size_t left = left_side(p, instr).size();
+    if (left <= kWidestLeftSide) width = std::max(width, left);
+  }
+  for (const Instr& instr : p.body) out << line_text(p, instr, width) << "\n";
+  for (const ProgramOutput& output : p.outputs)
+    out << "output " << word_or_quoted(output.name) << " " << value_text(p, output.value) << "\n";
+  out << "end\n";
+  return out.str();
+}
+
+}  // namespace weft

@@ -1,0 +1,176 @@
+// Map expressions as text: select(equal(index(vocab), $0), 1:f32, 0:f32). `$i` is operand i, `number:dtype` a literal,
+// `name<dtype>(…)` a function whose dtype is not the usual one. A node that is used twice is bound where it first
+// occurs and named after: multiply(#0=exp($0), #0).
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "base/str.h"
+#include "program/text_detail.h"
+
+namespace weft::text {
+
+namespace {
+
+constexpr int kDeepest = 1000;
+
+// What a function gives if nothing is written: bool for questions, else the dtype of its first value.
+DType usual_dtype(const std::string& op, const std::vector<DType>& args) {
+  static constexpr std::array kQuestions = {"equal",         "not_equal",   "less",       "less_equal", "greater",
+                                            "greater_equal", "logical_and", "logical_or", "logical_not"};
+  if (std::find(kQuestions.begin(), kQuestions.end(), op) != kQuestions.end()) return DType::kBool;
+  if (op == "index" || args.empty()) return DType::kI32;
+  return op == "select" && args.size() > 1 ? args[1] : args[0];
+}
+
+class ExpressionPrinter {
+ public:
+  explicit ExpressionPrinter(const std::vector<MapNode>& nodes) : nodes_(nodes), uses_(nodes.size(), 0) {
+    // Nodes come after their arguments, so one sweep from the result counts the uses that are printed.
+    if (!nodes.empty()) uses_.back() = 1;
+    for (std::size_t i = nodes.size(); i-- > 0;)
+      if (uses_[i] > 0)
+        for (int arg : nodes[i].args)
+          if (is_earlier(arg, i)) ++uses_[static_cast<std::size_t>(arg)];
+  }
+
+  std::string print() { return nodes_.empty() ? "?" : node(nodes_.size() - 1); }
+
+ private:
+  static bool is_earlier(int arg, std::size_t of) { return arg >= 0 && static_cast<std::size_t>(arg) < of; }
+
+  std::string node(std::size_t at) {
+    const MapNode& n = nodes_[at];
+    if (n.op == "input") return str("$", n.input);
+    if (n.op == "literal") return str(number_text(n.literal), ":", n.dtype);
+    if (const auto bound = bound_.find(at); bound != bound_.end()) return str("#", bound->second);
+    const std::string dtype = is_usual(at) ? "" : str("<", n.dtype, ">");
+    if (n.op == "index") return str("index", dtype, "(", n.dim, ")");
+    std::string out;
+    if (uses_[at] > 1) {
+      const int label = static_cast<int>(bound_.size());
+      bound_[at] = label;
+      out = str("#", label, "=");
+    }
+    std::vector<std::string> args;
+    for (int arg : n.args) args.push_back(is_earlier(arg, at) ? node(static_cast<std::size_t>(arg)) : "?");
+    return str(out, n.op, dtype, "(", join(args, ", "), ")");
+  }
+
+  bool is_usual(std::size_t at) const {
+    const MapNode& n = nodes_[at];
+    if (n.op == "cast") return false;
+    std::vector<DType> dtypes;
+    for (int arg : n.args)
+      if (is_earlier(arg, at)) dtypes.push_back(nodes_[static_cast<std::size_t>(arg)].dtype);
+    return n.dtype == usual_dtype(n.op, dtypes);
+  }
+
+  const std::vector<MapNode>& nodes_;
+  std::vector<int> uses_;
+  std::map<std::size_t, int> bound_;  // node -> label
+};
+
+class ExpressionReader {
+ public:
+  ExpressionReader(Cursor& cursor, const std::vector<DType>& inputs) : cursor_(cursor), inputs_(inputs) {}
+
+  std::vector<MapNode> read() {
+    node(0);
+    return std::move(nodes_);
+  }
+
+ private:
+  int node(int depth) {
+    if (depth > kDeepest) cursor_.fail("an expression is nested too deeply", str("at most ", kDeepest, " deep"));
+    if (cursor_.accept('$')) return operand();
+    if (cursor_.accept('#')) return labelled(depth);
+    const std::string token(cursor_.number_token());
+    if (cursor_.accept(':')) return literal(cursor_.real_of(token));
+    return function(token, depth);
+  }
+
+  int operand() {
+    const auto input = static_cast<int>(cursor_.integer("the number of an operand", 0, 1 << 20));
+    if (static_cast<std::size_t>(input) >= inputs_.size())
+      cursor_.fail(str("$", input, " names no operand"), str("the instruction has ", inputs_.size(), " operands"));
+    const DType dtype = inputs_[static_cast<std::size_t>(input)];
+    return leaf({.op = "input", .args = {}, .dtype = dtype, .input = input, .dim = {}});
+  }
+
+  int labelled(int depth) {
+    const std::int64_t label = cursor_.integer("a label", 0, 1 << 20);
+    if (!cursor_.accept('=')) {
+      const auto found = labels_.find(label);
+      if (found == labels_.end())
+        cursor_.fail(str("label #", label, " is not bound yet"), str("bind it: #", label, "=…"));
+      return found->second;
+    }
+    const int bound = node(depth + 1);
+    if (!labels_.emplace(label, bound).second)
+      cursor_.fail(str("label #", label, " is bound twice"), "use another number");
+    return bound;
+  }
+
+  int literal(double number) {
+    const DType dtype = this->dtype();
+    return leaf({.op = "literal", .args = {}, .dtype = dtype, .literal = number, .dim = {}});
+  }
+
+  int function(const std::string& op, int depth) {
+    if (op.empty() || op == "input" || op == "literal")
+      cursor_.fail(str("expected a function, found '", op, "'"), "write $0, 1:f32, index(dim) or name(…)");
+    const bool stated = cursor_.accept('<');
+    MapNode n{.op = op, .args = {}, .dtype = stated ? dtype() : DType::kF32, .dim = {}};
+    if (stated) cursor_.expect('>');
+    if (op == "cast" && !stated) cursor_.fail("a cast lacks its dtype", "write cast<f32>(…)");
+    cursor_.expect('(');
+    if (op == "index") {
+      n.dim = cursor_.word("a dim");
+    } else if (!cursor_.next_is(')')) {
+      do n.args.push_back(node(depth + 1));
+      while (cursor_.accept(','));
+    }
+    cursor_.expect(')');
+    if (!stated) {
+      std::vector<DType> dtypes;
+      for (int arg : n.args) dtypes.push_back(nodes_[static_cast<std::size_t>(arg)].dtype);
+      n.dtype = usual_dtype(op, dtypes);
+    }
+    return op == "index" ? leaf(std::move(n)) : add(std::move(n));
+  }
+
+  DType dtype() {
+    const std::string name = cursor_.word("a dtype");
+    return cursor_.located([&] { return dtype_of(name); });
+  }
+
+  // Equal leaves are one node. A literal's key is its text, so that nan equals nan and -0 differs from 0.
+  int leaf(MapNode n) {
+    const std::string key = str(n.op, " ", n.input, " ", number_text(n.literal), " ", n.dtype, " ", n.dim);
+    const auto [found, is_new] = leaves_.emplace(key, 0);
+    if (is_new) found->second = add(std::move(n));
+    return found->second;
+  }
+
+  int add(MapNode n) {
+    nodes_.push_back(std::move(n));
+    return static_cast<int>(nodes_.size()) - 1;
+  }
+
+  Cursor& cursor_;
+  const std::vector<DType>& inputs_;
+  std::vector<MapNode> nodes_;
+  std::map<std::int64_t, int> labels_;
+  std::map<std::string, int> leaves_;
+};
+
+}  // namespace
+
+std::string expression_text(const std::vector<MapNode>& nodes) { return ExpressionPrinter(nodes).print(); }
+
+std::vector<MapNode> read_expression(Cursor& cursor, const std::vector<DType>& inputs) {
+  return ExpressionReader(cursor, inputs).read();
+}
+
+}  // namespace weft::text

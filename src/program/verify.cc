@@ -1,0 +1,180 @@
+#include "program/verify.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/str.h"
+#include "program/partial.h"
+#include "program/text.h"
+#include "program/verify_rules.h"
+#include "weft/error.h"
+
+namespace weft {
+
+namespace {
+
+std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
+
+void demand(bool holds, const std::string& rule) {
+  if (!holds) throw BrokenRule{rule};
+}
+
+// Where a value's first element lies in the storage of its root, in elements: the same place on every processor, or
+// anywhere between two if it is a shard.
+struct Extent {
+  ValueId root = 0;
+  std::int64_t first = 0, last = 0;
+  std::vector<std::int64_t> strides;
+};
+
+class Verifier {
+ public:
+  Verifier(const Program& program, std::string_view after)
+      : p_(program), after_(after), defined_(program.values.size()), extents_(program.values.size()) {}
+
+  void run() {
+    for (const ProgramInput& input : p_.inputs)
+      within([&] { return str("input ", input.name); }, [&] { define(input.value); });
+    for (const ProgramVariable& variable : p_.variables)
+      within([&] { return str("variable ", variable.name); }, [&] { define(variable.value); });
+    within([] { return "the inputs and variables"; }, [&] { unlike_names(); });
+    for (const Instr& instr : p_.body)
+      within([&] { return to_text(p_, instr); }, [&] { instruction(instr); });
+    for (const ProgramVariable& variable : p_.variables)
+      if (variable.update) within([&] { return str("variable ", variable.name); }, [&] { update(variable); });
+    for (const ProgramOutput& output : p_.outputs)
+      within([&] { return str("output ", output.name); }, [&] { whole(output.value, "an output"); });
+  }
+
+ private:
+  // Runs a check; the line is made only where it fails.
+  template <class Line, class Check>
+  void within(Line line, Check check) {
+    try {
+      check();
+    } catch (const BrokenRule& broken) {
+      throw InternalError(str("after pass '", after_, "': ", broken.rule, "\n  in: ", line()));
+    }
+  }
+
+  void instruction(const Instr& instr) {
+    for (ValueId id : instr.inputs) used(id);
+    for (ValueId id : instr.outputs) define(id);
+    check_instruction({p_, instr});
+    if (instr.is<Host>()) whole(instr.inputs[0], "what the host gets");
+    // The types of shards and collectives are fixed by result_of, what is pending included.
+    else if (!is_collective(instr) && !instr.is<Shard>()) partials(instr);
+    if (is_view(instr)) view(instr);
+  }
+
+  void used(ValueId id) const {
+    demand(id >= 0 && at(id) < p_.values.size(), str("%", id, " is a value of the program"));
+    demand(defined_[at(id)], str("%", id, " is defined before it is used"));
+  }
+
+  void define(ValueId id) {
+    demand(id >= 0 && at(id) < p_.values.size(), str("%", id, " is a value of the program"));
+    demand(!defined_[at(id)], str("%", id, " is defined once"));
+    defined_[at(id)] = true;
+    const Value& v = p_.values[at(id)];
+    demand(v.sharding.dims.size() == v.shape.rank(), str("%", id, " has axes for each of its dims"));
+    std::set<int> seen;
+    const auto add = [&](const Axes& axes) {
+      for (int axis : axes) {
+        demand(axis >= 0 && at(axis) < p_.mesh.axes().size(), str("axes of %", id, " are in the mesh"));
+        demand(seen.insert(axis).second, str("an axis occurs once in the sharding of %", id));
+      }
+    };
+    for (const Axes& axes : v.sharding.dims) add(axes);
+    add(v.sharding.partial);
+    demand(std::is_sorted(v.sharding.partial.begin(), v.sharding.partial.end()),
+           str("pending axes of %", id, " ascend"));
+    demand(v.sharding.is_partial() || v.sharding.pending == Reduce::kSum,
+           str("%", id, " waits for nothing and so for no kind of reduction"));
+    extents_[at(id)] = {id, 0, 0, dense_strides(v.shape)};
+  }
+
+  void unlike_names() const {
+    std::set<std::string> names;
+    for (const ProgramInput& input : p_.inputs) demand(names.insert(input.name).second, "names occur once");
+    for (const ProgramVariable& variable : p_.variables)
+      demand(names.insert(variable.name).second, "names occur once");
+  }
+
+  void whole(ValueId id, const char* what) const {
+    used(id);
+    demand(!p_.values[at(id)].sharding.is_partial(), str(what, " waits for no reduction"));
+  }
+
+  void update(const ProgramVariable& variable) const {
+    whole(*variable.update, "an update");
+    const Value &have = p_.values[at(variable.value)], &want = p_.values[at(*variable.update)];
+    demand(have.dtype == want.dtype && have.shape == want.shape && have.sharding == want.sharding,
+           "an update has the variable's type");
+  }
+
+  // What waits for a reduction over an axis passes only where lets_pass allows, and then the output waits too.
+  void partials(const Instr& instr) const {
+    std::set<int> axes;
+    for (ValueId id : instr.inputs)
+      for (int axis : p_.values[at(id)].sharding.partial)
+        if (p_.mesh.axes()[at(axis)].size > 1) axes.insert(axis);
+    for (int axis : axes) pending_along(instr, axis);
+  }
+
+  void pending_along(const Instr& instr, int axis) const {
+    const std::string& name = p_.mesh.axes()[at(axis)].name;
+    std::vector<bool> pending;
+    std::optional<Reduce> how;
+    for (ValueId id : instr.inputs) {
+      const Sharding& sharding = p_.values[at(id)].sharding;
+      const bool waits = std::find(sharding.partial.begin(), sharding.partial.end(), axis) != sharding.partial.end();
+      pending.push_back(waits);
+      demand(waits || !sharding.uses(axis),
+             str("%", id, " is split over axis '", name, "', pending in another operand"));
+      if (!waits) continue;
+      demand(!how || *how == sharding.pending, str("operands wait for one kind of reduction over axis '", name, "'"));
+      how = sharding.pending;
+    }
+    demand(lets_pass(instr, *how, pending), str("a ", *how, " pending over axis '", name, "' cannot pass this"));
+    for (ValueId id : instr.outputs) {
+      const Sharding& sharding = p_.values[at(id)].sharding;
+      const bool waits = std::find(sharding.partial.begin(), sharding.partial.end(), axis) != sharding.partial.end();
+      demand(waits && sharding.pending == *how,
+             str("the ", *how, " over axis '", name, "' is pending in %", id, " too"));
+    }
+  }
+
+  void view(const Instr& instr) {
+    const Extent& x = extents_[at(instr.inputs[0])];
+    Extent& y = extents_[at(instr.outputs[0])];
+    y = x;
+    const Shape& shape = p_.values[at(instr.outputs[0])].shape;
+    if (const auto* shard = instr.as<Shard>()) {
+      const std::size_t position = shape.position(shard->dim);
+      y.last += (p_.mesh.size(shard->axes) - 1) * shape[position].size * x.strides[position];
+      return;
+    }
+    const View& view = *instr.as<View>();
+    __int128 first = x.first + view.offset, last = x.last + view.offset;
+    for (std::size_t i = 0; i < shape.rank(); ++i) {
+      const __int128 reach = static_cast<__int128>(shape[i].size - 1) * view.strides[i];
+      (reach < 0 ? first : last) += reach;
+    }
+    demand(first >= 0 && last < p_.values[at(x.root)].shape.elements(), "a view stays inside its operand's storage");
+    y.first += view.offset;
+    y.last += view.offset;
+    y.strides = view.strides;
+  }
+
+  const Program& p_;
+  std::string_view after_;
+  std::vector<bool> defined_;
+  std::vector<Extent> extents_;
+};
+
+}  // namespace
+
+void verify(const Program& program, std::string_view after) { Verifier(program, after).run(); }
+
+}  // namespace weft

@@ -1,0 +1,286 @@
+#include "program/verify_rules.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/str.h"
+#include "weft/error.h"
+
+namespace weft {
+
+void Checked::fail(const std::string& rule) const { throw BrokenRule{rule}; }
+
+namespace {
+
+bool is_index_scalar(const Value& v) { return v.shape.empty() && is_integer(v.dtype); }
+
+bool same_type(const Value& v, const ValueType& type) {
+  return v.dtype == type.dtype && v.shape == type.shape && v.sharding == type.sharding;
+}
+
+ValueType type_of(const Value& v) { return {v.dtype, v.shape, v.sharding}; }
+
+void counts(const Checked& c, std::size_t inputs, std::size_t outputs) {
+  c.demand(c.instr.inputs.size() == inputs, str("takes ", inputs, " operands"));
+  c.demand(c.instr.outputs.size() == outputs, str("gives ", outputs, " values"));
+}
+
+void one_dtype(const Checked& c) {
+  for (std::size_t i = 0; i < c.instr.inputs.size(); ++i)
+    c.demand(c.in(i).dtype == c.out().dtype, "operands and output have one dtype");
+}
+
+// Every dim of `shape` that `other` names too has the same size there.
+void sizes_agree(const Checked& c, const Shape& shape, const Shape& other) {
+  for (const Dim& dim : shape)
+    c.demand(!other.has(dim.name) || other.has(dim), str("dim '", dim.name, "' has one local size"));
+}
+
+void known_axes(const Checked& c, const Axes& axes) {
+  std::set<int> seen;
+  for (int axis : axes) {
+    c.demand(axis >= 0 && static_cast<std::size_t>(axis) < c.program.mesh.axes().size(), "axes are in the mesh");
+    c.demand(seen.insert(axis).second, "an axis occurs once");
+  }
+}
+
+// What result_of says of every operand; its own complaints become broken rules.
+template <class W>
+void typed_as_result(const Checked& c, const W& work) {
+  c.demand(!work.axes.empty(), "talks along at least one axis");
+  known_axes(c, work.axes);
+  for (std::size_t i = 0; i < c.instr.inputs.size(); ++i) try {
+      const ValueType want = result_of(work, type_of(c.in(i)), c.program.mesh);
+      c.demand(same_type(c.out(i), want), str("output ", i, " is ", want.dtype, " ", want.shape, " ",
+                                              text_of(want.sharding, want.shape, c.program.mesh)));
+    } catch (const InternalError& error) {
+      c.fail(error.text().what);
+    }
+}
+
+template <class W>
+void reduction(const Checked& c, const W& work) {
+  for (std::size_t i = 0; i < c.instr.inputs.size(); ++i)
+    c.demand(c.in(i).sharding.pending == work.how, str("operand ", i, " waits for ", work.how));
+  typed_as_result(c, work);
+}
+
+void node_of(const Checked& c, const std::vector<MapNode>& nodes, std::size_t at) {
+  const MapNode& n = nodes[at];
+  const auto dtype_of_arg = [&](std::size_t i) { return nodes[static_cast<std::size_t>(n.args[i])].dtype; };
+  for (int arg : n.args) c.demand(arg >= 0 && static_cast<std::size_t>(arg) < at, "args are earlier nodes");
+  const bool is_leaf = n.op == "input" || n.op == "literal" || n.op == "index";
+  c.demand(is_leaf == n.args.empty(), str("'", n.op, "' has ", is_leaf ? "no args" : "args"));
+  if (n.op == "input") {
+    c.demand(n.input >= 0 && static_cast<std::size_t>(n.input) < c.instr.inputs.size(), "inputs are in range");
+    c.demand(n.dtype == c.in(static_cast<std::size_t>(n.input)).dtype, str("$", n.input, " has its operand's dtype"));
+  } else if (n.op == "index") {
+    c.demand(c.out().shape.has(n.dim), str("index dim '", n.dim, "' is in the output"));
+    c.demand(n.dtype != DType::kBool, "an index is a number");
+  } else if (n.op == "select") {
+    c.demand(n.args.size() == 3 && dtype_of_arg(0) == DType::kBool, "select takes a bool and two values");
+    c.demand(dtype_of_arg(1) == n.dtype && dtype_of_arg(2) == n.dtype, "select gives the dtype of its values");
+  } else if (n.op == "add" || n.op == "subtract" || n.op == "multiply" || n.op == "divide") {
+    c.demand(n.args.size() == 2, str("'", n.op, "' takes two args"));
+    c.demand(dtype_of_arg(0) == n.dtype && dtype_of_arg(1) == n.dtype, str("'", n.op, "' keeps the dtype"));
+  } else if (n.op == "cast" || n.op == "negative") {
+    c.demand(n.args.size() == 1, str("'", n.op, "' takes one arg"));
+  }
+}
+
+// --- One rule per kind of instruction ---
+
+void rule(const Checked& c, const Contract&) {
+  counts(c, 2, 1);
+  const Shape &x = c.in(0).shape, &y = c.in(1).shape, &out = c.out().shape;
+  sizes_agree(c, x, y);
+  sizes_agree(c, out, x);
+  sizes_agree(c, out, y);
+  for (const Dim& dim : x.plus(y))
+    c.demand(out.has(dim.name) || (x.has(dim.name) && y.has(dim.name)),
+             str("dim '", dim.name, "', absent from the output, is in both operands"));
+  for (const Dim& dim : out)
+    c.demand(x.has(dim.name) || y.has(dim.name), str("output dim '", dim.name, "' is in an operand"));
+}
+
+void rule(const Checked& c, const Map& work) {
+  c.demand(c.instr.outputs.size() == 1, "gives 1 value");
+  for (std::size_t i = 0; i < c.instr.inputs.size(); ++i)
+    for (const Dim& dim : c.in(i).shape)
+      c.demand(c.out().shape.has(dim),
+               str("dim '", dim.name, "' of operand ", i, " is in the output, of the same size"));
+  c.demand(!work.nodes.empty(), "a map has nodes");
+  for (std::size_t i = 0; i < work.nodes.size(); ++i) node_of(c, work.nodes, i);
+  c.demand(work.nodes.back().dtype == c.out().dtype, "the last node has the output's dtype");
+}
+
+void rule(const Checked& c, const ReduceDims&) {
+  counts(c, 1, 1);
+  for (const Dim& dim : c.out().shape)
+    c.demand(c.in(0).shape.has(dim), str("output dim '", dim.name, "' is in the operand, of the same size"));
+}
+
+void rule(const Checked& c, const Copy&) {
+  counts(c, 1, 1);
+  one_dtype(c);
+  c.demand(same_dims(c.in(0).shape, c.out().shape), "a copy keeps the dims");
+  for (std::size_t i = 0; i < c.out().shape.rank(); ++i)
+    c.demand(c.in(0).sharding.dims[c.in(0).shape.position(c.out().shape[i].name)] == c.out().sharding.dims[i],
+             "a copy keeps the sharding");
+}
+
+void rule(const Checked& c, const Concat& work) {
+  c.demand(!c.instr.inputs.empty() && c.instr.outputs.size() == 1, "takes operands and gives 1 value");
+  one_dtype(c);
+  std::int64_t size = 0;
+  for (std::size_t i = 0; i < c.instr.inputs.size(); ++i) {
+    const Shape& x = c.in(i).shape;
+    c.demand(x.has(work.dim) && c.out().shape.has(work.dim), "every operand has the dim");
+    size += x.size_of(work.dim);
+    c.demand(same_dims(x.resized(work.dim, c.out().shape.size_of(work.dim)), c.out().shape),
+             str("operand ", i, " has the output's other dims"));
+  }
+  c.demand(size == c.out().shape.size_of(work.dim), "sizes along the dim add up");
+}
+
+void rule(const Checked& c, const Take& work) {
+  counts(c, 2, 1);
+  c.demand(is_index_scalar(c.in(1)), "the offset is an integer scalar");
+  c.demand(c.in(0).dtype == c.out().dtype, "keeps the dtype");
+  c.demand(c.in(0).shape.has(work.dim) && c.out().shape.has(work.dim), "operand and output have the dim");
+  const std::int64_t size = c.out().shape.size_of(work.dim);
+  c.demand(size <= c.in(0).shape.size_of(work.dim), "takes no more than there is");
+  c.demand(same_dims(c.in(0).shape.resized(work.dim, size), c.out().shape), "the other dims are kept");
+}
+
+void rule(const Checked& c, const Put& work) {
+  counts(c, 3, 1);
+  c.demand(is_index_scalar(c.in(2)), "the offset is an integer scalar");
+  c.demand(c.in(0).dtype == c.out().dtype && c.in(1).dtype == c.out().dtype, "keeps the dtype");
+  c.demand(c.in(0).shape.has(work.dim) && c.in(1).shape.has(work.dim), "operand and piece have the dim");
+  c.demand(same_dims(c.in(0).shape, c.out().shape), "keeps the shape");
+  c.demand(same_dims(c.in(1).shape.resized(work.dim, c.out().shape.size_of(work.dim)), c.out().shape),
+           "the piece has the other dims");
+}
+
+void rule(const Checked& c, const Gather& work) {
+  counts(c, 2, 1);
+  const Shape &x = c.in(0).shape, &indices = c.in(1).shape;
+  c.demand(is_integer(c.in(1).dtype), "indices are integers");
+  c.demand(c.in(0).dtype == c.out().dtype, "keeps the dtype");
+  c.demand(x.has(work.dim), "the operand has the dim");
+  const Shape rest = x.minus({x.dim(work.dim)});
+  sizes_agree(c, rest, indices);
+  c.demand(same_dims(rest.plus(indices), c.out().shape), "gives the operand's other dims and those of the indices");
+}
+
+void rule(const Checked& c, const ScatterAdd& work) {
+  counts(c, 2, 1);
+  const Shape &indices = c.in(0).shape, &updates = c.in(1).shape, &out = c.out().shape;
+  c.demand(is_integer(c.in(0).dtype), "indices are integers");
+  c.demand(out.has(work.dim), "the output has the dim");
+  sizes_agree(c, indices, updates);
+  const Shape rest = out.minus({out.dim(work.dim)});
+  sizes_agree(c, rest, indices);
+  sizes_agree(c, rest, updates);
+  for (const Dim& dim : rest)
+    c.demand(indices.has(dim.name) || updates.has(dim.name), str("output dim '", dim.name, "' is in an operand"));
+}
+
+void rule(const Checked& c, const Scan& work) {
+  counts(c, 1, 1);
+  c.demand(c.in(0).shape.has(work.dim), "the operand has the dim");
+  c.demand(c.in(0).dtype == c.out().dtype && same_dims(c.in(0).shape, c.out().shape), "keeps dtype and dims");
+}
+
+void rule(const Checked& c, const TopK& work) {
+  c.demand(c.instr.inputs.size() == 1 || c.instr.inputs.size() == 2, "takes 1 or 2 operands");
+  c.demand(c.instr.outputs.size() == 2, "gives 2 values");
+  const Shape &x = c.in(0).shape, &out = c.out().shape;
+  c.demand(x.has(work.dim) && out.has(work.k), "the operand has the dim, the output its k");
+  c.demand(out.size_of(work.k) <= x.size_of(work.dim), "k is at most the size of the dim");
+  c.demand(same_dims(x.minus({x.dim(work.dim)}), out.minus({out.dim(work.k)})), "the other dims are kept");
+  c.demand(c.out(0).dtype == c.in(0).dtype && c.out(1).dtype == DType::kI32, "gives values, and indices in i32");
+  c.demand(out == c.out(1).shape, "values and indices have one shape");
+  if (c.instr.inputs.size() == 2)
+    c.demand(c.in(1).dtype == DType::kI32 && same_dims(c.in(1).shape, x), "the second operand holds an i32 for each");
+}
+
+void rule(const Checked& c, const Random& work) {
+  counts(c, 0, 1);
+  c.demand((work.distribution == Distribution::kBits) == (c.out().dtype == DType::kU32), "bits are u32, and only they");
+}
+
+void rule(const Checked& c, const AxisIndex& work) {
+  counts(c, 0, 1);
+  known_axes(c, work.axes);
+  c.demand(c.out().dtype == DType::kI64 && c.out().shape.empty(), "gives an i64 scalar");
+}
+
+void rule(const Checked& c, const Constant& work) {
+  counts(c, 0, 1);
+  c.demand(static_cast<std::int64_t>(work.data.size()) == c.out().shape.elements(), "one number per element");
+}
+
+void rule(const Checked& c, const Host& work) {
+  counts(c, 1, 0);
+  c.demand(work.what == "print" || work.what == "metric", "hands over to print or metric");
+}
+
+void rule(const Checked& c, const View& work) {
+  counts(c, 1, 1);
+  one_dtype(c);
+  c.demand(work.strides.size() == c.out().shape.rank(), "one stride per output dim");
+}
+
+void rule(const Checked& c, const Shard& work) {
+  counts(c, 1, 1);
+  c.demand(c.in(0).shape.has(work.dim), "the operand has the dim");
+  typed_as_result(c, work);
+}
+
+void rule(const Checked& c, const AllReduce& work) {
+  c.demand(!c.instr.inputs.empty() && c.instr.inputs.size() == c.instr.outputs.size(), "as many values as operands");
+  for (std::size_t i = 1; i < c.instr.inputs.size(); ++i)
+    c.demand(c.in(i).dtype == c.in(0).dtype, "operands that travel together have one dtype");
+  reduction(c, work);
+}
+
+void rule(const Checked& c, const ReduceScatter& work) {
+  counts(c, 1, 1);
+  c.demand(c.in(0).shape.has(work.dim), "the operand has the dim");
+  reduction(c, work);
+}
+
+void rule(const Checked& c, const AllGather& work) {
+  counts(c, 1, 1);
+  c.demand(c.in(0).shape.has(work.dim), "the operand has the dim");
+  typed_as_result(c, work);
+}
+
+void rule(const Checked& c, const AllToAll& work) {
+  counts(c, 1, 1);
+  c.demand(c.in(0).shape.has(work.split) && c.in(0).shape.has(work.gather), "the operand has both dims");
+  c.demand(work.split != work.gather, "splits one dim and gathers another");
+  typed_as_result(c, work);
+}
+
+void rule(const Checked& c, const Permute& work) {
+  counts(c, 1, 1);
+  typed_as_result(c, work);
+  const int ranks = c.program.mesh.size(work.axes);
+  c.demand(static_cast<int>(work.to.size()) == ranks, "one target per rank");
+  std::set<std::int64_t> targets;
+  for (std::int64_t to : work.to) {
+    c.demand(to >= -1 && to < ranks, "targets are ranks, or -1");
+    c.demand(to == -1 || targets.insert(to).second, "no two ranks send to one");
+  }
+}
+
+}  // namespace
+
+void check_instruction(const Checked& checked) {
+  std::visit([&](const auto& work) { rule(checked, work); }, checked.instr.work);
+}
+
+}  // namespace weft

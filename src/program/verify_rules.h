@@ -1,0 +1,31 @@
+// The rules of single instructions; part of the verifier.
+#pragma once
+
+#include <string>
+
+#include "program/builder.h"
+
+namespace weft {
+
+// One instruction under check. Its operands and outputs are known values whose axes are in the mesh.
+struct Checked {
+  const Program& program;
+  const Instr& instr;
+
+  const Value& in(std::size_t i) const { return program.values[static_cast<std::size_t>(instr.inputs[i])]; }
+  const Value& out(std::size_t i = 0) const { return program.values[static_cast<std::size_t>(instr.outputs[i])]; }
+  void demand(bool holds, const std::string& rule) const {
+    if (!holds) fail(rule);
+  }
+  // Throws BrokenRule, which verify turns into the InternalError.
+  [[noreturn]] void fail(const std::string& rule) const;
+};
+
+struct BrokenRule {
+  std::string rule;
+};
+
+// Numbers of operands and outputs, shapes, dtypes and attributes.
+void check_instruction(const Checked& checked);
+
+}  // namespace weft

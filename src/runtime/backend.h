@@ -1,0 +1,59 @@
+// What a backend offers: for each kind of instruction a maker that binds a kernel to storage, before the first step.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "comm/group.h"
+#include "program/ir.h"
+#include "weft/array.h"
+
+namespace weft {
+
+// A value where it lies on one processor.
+struct TensorView {
+  void* data = nullptr;
+  DType dtype = DType::kF32;
+  Shape shape;
+  std::vector<std::int64_t> strides;     // in elements, per dim of shape
+  std::vector<std::int64_t> begin;       // the first global index of the shard, per dim
+  std::vector<std::int64_t> whole;       // the global sizes
+};
+
+// A value that print() or a metric hands over: whole, on processor 0.
+struct HostEvent {
+  std::string what;
+  std::string text;
+  Array value;
+};
+
+// What is new at each step.
+struct StepState {
+  std::uint64_t seed = 0;
+  std::uint32_t step = 0;
+  comm::Deadline deadline;
+  const std::function<void(const HostEvent&)>* host = nullptr;
+};
+
+using Kernel = std::function<void(const StepState&)>;
+
+struct KernelArgs {
+  const Program& program;
+  const Instr& instr;
+  std::vector<TensorView> inputs, outputs;
+  int processor = 0;
+  std::string label;  // for the wire's reports; lives as long as the kernel
+  std::function<comm::Group&(const Axes&)> group;
+  std::function<void*(std::size_t bytes)> workspace;  // memory that lives as long as the kernel, reachable by peers
+};
+
+struct Backend {
+  std::string name;
+  std::map<std::string, std::function<Kernel(const KernelArgs&)>> makers;  // by instruction name
+};
+
+const Backend& reference_backend();
+
+}  // namespace weft

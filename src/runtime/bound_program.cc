@@ -1,0 +1,148 @@
+#include "runtime/bound_program.h"
+
+#include <set>
+
+#include "base/str.h"
+#include "program/builder.h"
+#include "runtime/strided.h"
+#include "weft/error.h"
+
+namespace weft {
+
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
+
+std::size_t bytes_of(const Value& value) {
+  return static_cast<std::size_t>(value.shape.elements()) * size_of(value.dtype);
+}
+
+std::string coordinates(const Mesh& mesh, int processor) {
+  std::vector<std::string> words;
+  const std::vector<int> place = mesh.coordinates(processor);
+  for (std::size_t i = 0; i < place.size(); ++i) words.push_back(str(mesh.axes()[i].name, "=", place[i]));
+  return str("processor ", processor, " (", join(words, " "), ") of mesh ", mesh);
+}
+
+}  // namespace
+
+BoundProgram::BoundProgram(const Program& program, int processor, comm::Wire& wire, const Backend& backend,
+                           const std::map<ValueId, void*>& held)
+    : program_(program), processor_(processor), wire_(wire) {
+  place_values(held);
+  bind_kernels(backend);
+  bind_updates();
+}
+
+// One arena; every value that is no view has a place of its own in it.
+void BoundProgram::place_values(const std::map<ValueId, void*>& held) {
+  const std::vector<std::vector<std::int64_t>> strides = strides_of(program_);
+  std::set<ValueId> shared;
+  for (const Instr& instr : program_.body)
+    if (is_view(instr)) shared.insert(instr.outputs[0]);
+  std::vector<std::size_t> offsets(program_.values.size());
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < program_.values.size(); ++i) {
+    const ValueId id = static_cast<ValueId>(i);
+    if (held.contains(id) || shared.contains(id)) continue;
+    offsets[i] = size;
+    size += (bytes_of(program_.values[i]) + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  arena_ = wire_.allocate(processor_, size);
+  for (std::size_t i = 0; i < program_.values.size(); ++i) {
+    const Value& value = program_.values[i];
+    TensorView view{nullptr, value.dtype, value.shape, strides[i],
+                    shard_begin(value.shape, value.sharding, program_.mesh, processor_), {}};
+    for (const Dim& dim : global_shape(value.shape, value.sharding, program_.mesh)) view.whole.push_back(dim.size);
+    const auto external = held.find(static_cast<ValueId>(i));
+    view.data = external != held.end() ? external->second : arena_.data() + offsets[i];
+    views_.push_back(std::move(view));
+  }
+  for (const Instr& instr : program_.body) {
+    if (!is_view(instr)) continue;
+    const TensorView& from = views_[at(instr.inputs[0])];
+    std::int64_t offset = 0;
+    if (const auto* view = instr.as<View>()) offset = view->offset;
+    if (const auto* shard = instr.as<Shard>()) {
+      const std::size_t dim = from.shape.position(shard->dim);
+      offset = program_.mesh.coordinate(processor_, shard->axes) * views_[at(instr.outputs[0])].shape[dim].size *
+               from.strides[dim];
+    }
+    views_[at(instr.outputs[0])].data =
+        static_cast<std::byte*>(from.data) + offset * static_cast<std::int64_t>(size_of(from.dtype));
+  }
+}
+
+void BoundProgram::bind_kernels(const Backend& backend) {
+  std::set<std::string> missing;
+  for (const Instr& instr : program_.body)
+    if (!is_view(instr) && !backend.makers.contains(name_of(instr))) missing.insert(name_of(instr));
+  if (!missing.empty())
+    throw UserError({.what = str("the runtime '", backend.name, "' has no kernel for: ", join(missing, ", ")),
+                     .where = str("program for mesh ", program_.mesh),
+                     .fix = "use runtime::reference(), which has them all"});
+  for (const Instr& instr : program_.body) {
+    if (is_view(instr)) continue;
+    KernelArgs args{.program = program_, .instr = instr, .inputs = {}, .outputs = {}, .processor = processor_,
+                    .label = {}, .group = {}, .workspace = {}};
+    for (ValueId id : instr.inputs) args.inputs.push_back(views_[at(id)]);
+    for (ValueId id : instr.outputs) args.outputs.push_back(views_[at(id)]);
+    if (is_collective(instr))
+      args.label = str("of '", program_.values[at(instr.outputs[0])].name, "', ", join(instr.origin.causes, ", "));
+    args.group = [this](const Axes& axes) -> comm::Group& {
+      std::unique_ptr<comm::Group>& group = groups_[axes];
+      if (!group) group = wire_.join(processor_, program_.mesh.group(processor_, axes));
+      return *group;
+    };
+    args.workspace = [this](std::size_t bytes) -> void* {
+      workspaces_.push_back(wire_.allocate(processor_, bytes));
+      return workspaces_.back().data();
+    };
+    kernels_.emplace_back(&instr, backend.makers.at(name_of(instr))(args));
+  }
+}
+
+void BoundProgram::bind_updates() {
+  std::set<ValueId> from_variables;
+  for (const ProgramVariable& variable : program_.variables) from_variables.insert(variable.value);
+  for (const Instr& instr : program_.body)
+    if (is_view(instr) && from_variables.contains(instr.inputs[0])) from_variables.insert(instr.outputs[0]);
+  for (const ProgramVariable& variable : program_.variables) {
+    if (!variable.update || *variable.update == variable.value) continue;
+    TensorView from = views_[at(*variable.update)];
+    if (from_variables.contains(*variable.update)) {
+      workspaces_.push_back(wire_.allocate(processor_, bytes_of(program_.values[at(variable.value)])));
+      const TensorView saved = dense_view(workspaces_.back().data(), from.dtype, from.shape);
+      save_.push_back([from, saved] { copy_elements(from, saved); });
+      from = saved;
+    }
+    commit_.push_back([from, to = views_[at(variable.value)]] { copy_elements(from, to); });
+  }
+}
+
+void BoundProgram::fail(const Instr& instr, const std::string& reason) {
+  const std::string where = coordinates(program_.mesh, processor_);
+  wire_.abort(str(where, ": ", reason));
+  throw RunError({.what = str(name_of(instr), " failed: ", reason),
+                  .where = str(where, ", ", join(instr.origin.causes, ", ")),
+                  .fix = "mend the cause above; the session cannot go on and a new one is needed"});
+}
+
+void BoundProgram::run(const RunContext& context) {
+  const StepState state{context.seed, context.step, context.deadline, context.host ? &context.host : nullptr};
+  for (const auto& [instr, kernel] : kernels_) {
+    try {
+      kernel(state);
+    } catch (const RunError&) {
+      throw;  // from the wire: it names who failed
+    } catch (const std::exception& error) {
+      fail(*instr, error.what());
+    }
+  }
+  for (const auto& save : save_) save();
+  for (const auto& commit : commit_) commit();
+}
+
+}  // namespace weft

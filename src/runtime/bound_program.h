@@ -1,0 +1,54 @@
+// BoundProgram: a program bound to one processor: storage for every value, a kernel for every instruction.
+// Threads: made and run by the processor's own thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "comm/wire.h"
+#include "runtime/backend.h"
+
+namespace weft {
+
+struct RunContext {
+  std::uint64_t seed = 0;
+  std::uint32_t step = 0;
+  comm::Deadline deadline = {};
+  std::function<void(const HostEvent&)> host = {};  // called on processor 0 only
+};
+
+class BoundProgram {
+ public:
+  // `held`: where the variables lie. UserError listing all instructions that the backend lacks.
+  BoundProgram(const Program& program, int processor, comm::Wire& wire, const Backend& backend,
+               const std::map<ValueId, void*>& held);
+
+  // Where a value lies: dense, unless it is a view.
+  void* data(ValueId id) const { return views_[static_cast<std::size_t>(id)].data; }
+
+  // Inputs lie in place already. Runs the body, then gives the variables their new contents. A failure aborts the wire, so
+  // that no peer waits, and is thrown as a RunError with this processor's coordinates and the instruction's line.
+  void run(const RunContext& context);
+
+  std::size_t arena_bytes() const { return arena_.bytes(); }
+
+ private:
+  void place_values(const std::map<ValueId, void*>& held);
+  void bind_kernels(const Backend& backend);
+  void bind_updates();
+  [[noreturn]] void fail(const Instr& instr, const std::string& reason);
+
+  const Program& program_;
+  int processor_;
+  comm::Wire& wire_;
+  comm::Arena arena_;
+  std::vector<comm::Arena> workspaces_;
+  std::map<Axes, std::unique_ptr<comm::Group>> groups_;
+  std::vector<TensorView> views_;
+  std::vector<std::pair<const Instr*, Kernel>> kernels_;
+  std::vector<std::function<void()>> save_, commit_;  // updates that read variables are saved before any is written
+};
+
+}  // namespace weft

@@ -1,0 +1,33 @@
+// The reference kernels: slow, readable, f64-capable; the oracle that faster backends are held to.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "runtime/backend.h"
+#include "runtime/strided.h"
+
+namespace weft::reference {
+
+Kernel map(const KernelArgs& args);
+Kernel contract(const KernelArgs& args);
+Kernel reduce(const KernelArgs& args);
+Kernel copy(const KernelArgs& args);
+Kernel concat(const KernelArgs& args);
+Kernel take(const KernelArgs& args);
+Kernel put(const KernelArgs& args);
+Kernel gather(const KernelArgs& args);
+Kernel scatter_add(const KernelArgs& args);
+Kernel scan(const KernelArgs& args);
+Kernel top_k(const KernelArgs& args);
+Kernel random(const KernelArgs& args);
+Kernel axis_index(const KernelArgs& args);
+Kernel constant(const KernelArgs& args);
+Kernel host(const KernelArgs& args);
+Kernel all_reduce(const KernelArgs& args);
+Kernel reduce_scatter(const KernelArgs& args);
+Kernel all_gather(const KernelArgs& args);
+Kernel all_to_all(const KernelArgs& args);
+Kernel permute(const KernelArgs& args);
+
+}  // namespace weft::reference

@@ -1,0 +1,187 @@
+// What goes wrong is said to everyone, with names, and hangs nobody.
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "backends.h"
+#include "base/str.h"
+#include "local.h"
+#include "weft/error.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::comm {
+namespace {
+
+class CommFailure : public testing::TestWithParam<Backend> {};
+
+// The text of the RunError that the call must throw.
+template <class Call>
+std::string run_error(Call call) {
+  try {
+    call();
+  } catch (const RunError& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "no RunError";
+  return "";
+}
+
+void expect_has(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts)
+    EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in:\n" << text;
+}
+
+constexpr std::chrono::seconds kLong{30};
+constexpr std::chrono::milliseconds kShort{200};
+
+TEST_P(CommFailure, CountsThatDiffer) {
+  for (const std::size_t count : {4u, 4000u})
+    on_one_group(GetParam(), 3, [&](Wire& wire, Group& group) {
+      const Local<float> x(wire, group.rank(), group.rank() == 2 ? count + 1 : count);
+      const std::string text = run_error([&] { all_reduce(group, x, x, Reduce::kSum, "w1", kLong); });
+      expect_has(text, {str("processor 0 runs all_reduce of ", count, " f32"),
+                        str("processor 2 runs all_reduce of ", count + 1, " f32"), "'w1'"});
+    });
+}
+
+TEST_P(CommFailure, KindsDTypesAndReductionsThatDiffer) {
+  on_one_group(GetParam(), 2, [&](Wire& wire, Group& group) {
+    const Local<float> x(wire, group.rank(), 8);
+    const Reduce reduce = group.rank() == 0 ? Reduce::kSum : Reduce::kMax;
+    expect_has(run_error([&] { all_reduce(group, x, x, reduce, "", kLong); }), {"f32 sum", "f32 max"});
+  });
+  on_one_group(GetParam(), 2, [&](Wire& wire, Group& group) {
+    const Local<float> x(wire, group.rank(), 8);
+    const Local<std::int32_t> y(wire, group.rank(), 8);
+    const std::string text = run_error([&] {
+      if (group.rank() == 0) all_reduce(group, x, x, Reduce::kSum, "", kLong);
+      else all_reduce(group, y, y, Reduce::kSum, "", kLong);
+    });
+    expect_has(text, {"8 f32", "8 i32"});
+  });
+  on_one_group(GetParam(), 2, [&](Wire& wire, Group& group) {
+    const Local<float> x(wire, group.rank(), 8);
+    const std::string text = run_error([&] {
+      if (group.rank() == 0) barrier(group, "", kLong);
+      else all_to_all(group, x, x, "", kLong);
+    });
+    expect_has(text, {"barrier", "all_to_all"});
+  });
+}
+
+TEST_P(CommFailure, PermuteThatIsNoPermutation) {
+  on_one_group(GetParam(), 3, [&](Wire& wire, Group& group) {
+    const Local<float> x(wire, group.rank(), 1000);
+    const std::string text = run_error([&] { permute(group, x, x, 0, group.rank() == 0 ? 0 : -1, "", kLong); });
+    expect_has(text, {"disagree", "from rank 0"});
+  });
+}
+
+TEST_P(CommFailure, DeadlineNamesTheMissing) {
+  on_one_group(GetParam(), 4, [&](Wire& wire, Group& group) {
+    const Local<float> x(wire, group.rank(), 2000);
+    barrier(group, "the step before", kLong);
+    if (group.rank() == 2) {
+      std::this_thread::sleep_for(5 * kShort);
+      expect_has(run_error([&] { all_reduce(group, x, x, Reduce::kSum, "gradient of w1", kLong); }),
+                 {"the wire was aborted", "waited 0.2 s for processor 2"});
+      return;
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    const std::string text = run_error([&] { all_reduce(group, x, x, Reduce::kSum, "gradient of w1", kShort); });
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 4 * kShort);
+    expect_has(text, {"all_reduce 'gradient of w1' waited 0.2 s for processor 2 to come",
+                      "processor 2: finished barrier 'the step before'", "among processors 0 1 2 3"});
+  });
+}
+
+TEST_P(CommFailure, AbortReachesEveryGroup) {
+  std::atomic<int> ended{0};
+  GetParam().run(4, [&](Wire& wire, int processor) {
+    const std::unique_ptr<Group> all = wire.join(processor, everyone(4));
+    const std::unique_ptr<Group> pair = wire.join(processor, processor < 2 ? std::vector{0, 1} : std::vector{2, 3});
+    barrier(*all, "", kLong);
+    if (processor == 3) {
+      std::this_thread::sleep_for(kShort);
+      all->abort("the disk is full");
+    }
+    // 0 and 1 wait in one group, 2 in another.
+    Group& group = processor < 2 ? *all : *pair;
+    expect_has(run_error([&] { barrier(group, "end of step", kLong); }),
+               {"the disk is full", "barrier", "end of step"});
+    ++ended;
+    expect_has(run_error([&] { wire.join(processor, everyone(4)); }), {"aborted", "the disk is full"});
+    expect_has(run_error([&] { barrier(group, "again", kLong); }), {"aborted", "the disk is full"});
+  });
+  EXPECT_GT(ended.load(), 0);
+}
+
+TEST_P(CommFailure, TheFirstReasonStays) {
+  on_one_group(GetParam(), 2, [&](Wire& wire, Group& group) {
+    barrier(group, "", kLong);
+    if (group.rank() == 0) {
+      wire.abort("first");
+      wire.abort("second");
+    }
+    expect_has(run_error([&] {
+                 for (;;) barrier(group, "", kLong);
+               }),
+               {"first"});
+  });
+}
+
+// The peers work on each other's buffers while one of them fails: it may free its own only when they have stopped.
+TEST_P(CommFailure, BuffersMayGoAfterAnAbort) {
+  for (int round = 0; round < 20; ++round)
+    on_one_group(GetParam(), 3, [&](Wire& wire, Group& group) {
+      run_error([&] {
+        const Local<float> x(wire, group.rank(), 300'000), y(wire, group.rank(), 300'000);
+        for (int call = 0;; ++call) {
+          const Ticket ticket = group.start(Collective::kAllReduce, x, y, {.label = "x"});
+          if (group.rank() == round % 3 && call == 3) wire.abort("enough");
+          group.wait(ticket, kLong);
+        }
+      });
+    });
+}
+
+TEST_P(CommFailure, LeavingWithCollectivesInFlightAborts) {
+  GetParam().run(2, [&](Wire& wire, int processor) {
+    const Local<float> x(wire, processor, 1000);
+    std::unique_ptr<Group> group = wire.join(processor, everyone(2));
+    barrier(*group, "both have joined", kLong);
+    if (processor == 0) {
+      group->start(Collective::kAllReduce, x, x, {});
+      group.reset();
+    } else {
+      expect_has(run_error([&] {
+                   all_reduce(*group, x, x, Reduce::kSum, "", kLong);
+                   barrier(*group, "", kLong);
+                 }),
+                 {"processor 0 left its group"});
+    }
+  });
+}
+
+TEST_P(CommFailure, WrongCallsAreRefused) {
+  on_one_group(GetParam(), 2, [&](Wire& wire, Group& group) {
+    const Local<float> x(wire, group.rank(), 8), y(wire, group.rank(), 4);
+    const Local<std::int32_t> z(wire, group.rank(), 8);
+    EXPECT_THROW(all_reduce(group, x, y, Reduce::kSum), InternalError);
+    EXPECT_THROW(all_reduce(group, x, z, Reduce::kSum), InternalError);
+    EXPECT_THROW(all_gather(group, x, y), InternalError);
+    EXPECT_THROW(permute(group, x, x, 0, 2), InternalError);
+    EXPECT_THROW(group.wait({100}, kLong), InternalError);
+    EXPECT_THROW(wire.join(group.rank(), {}), InternalError);
+    EXPECT_THROW(wire.join(group.rank(), {0, 1, 1}), InternalError);
+    EXPECT_THROW(wire.join(group.rank(), {0, 1, 2}), InternalError);
+    all_reduce(group, x, x, Reduce::kSum, "still fine", kLong);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, CommFailure, testing::ValuesIn(backends()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace weft::comm

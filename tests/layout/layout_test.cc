@@ -1,0 +1,108 @@
+// Layout: the grammar of rules and what it refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/expect_error.h"
+#include "weft/error.h"
+#include "weft/mesh.h"
+
+namespace weft {
+
+std::ostream& operator<<(std::ostream& out, const LayoutRule& rule) {
+  out << rule.dim << ":";
+  for (const std::string& axis : rule.axes) out << axis << "+";
+  return out << (rule.optional ? "?" : "");
+}
+
+namespace {
+
+using Rules = std::vector<LayoutRule>;
+
+Rules rules_of(const char* text) { return Layout::parse(text).rules(); }
+
+TEST(Layout, RulesStandBetweenAnySeparators) {
+  const Rules want = {{"a", {"x"}}, {"b", {"y"}}};
+  for (const char* text : {"a:x b:y", "a:x,b:y", "a:x;b:y", " a:x ; b:y ", "a:x,\n\tb:y"})
+    EXPECT_EQ(rules_of(text), want) << text;
+  EXPECT_EQ(rules_of(""), Rules{});
+  EXPECT_EQ(Layout::parse("a:x,b:y").text(), "a:x,b:y");
+}
+
+TEST(Layout, DimsBeforeACommaJoinTheNextRule) {
+  const Rules want = {{"heads", {"model"}}, {"d_ff", {"model"}}, {"vocab", {"model"}}};
+  EXPECT_EQ(rules_of("heads,d_ff,vocab:model"), want);
+  EXPECT_EQ(rules_of("heads, d_ff , vocab:model"), want);
+  EXPECT_EQ(rules_of("batch:data,heads,d_ff:model"),
+            (Rules{{"batch", {"data"}}, {"heads", {"model"}}, {"d_ff", {"model"}}}));
+}
+
+TEST(Layout, AxesMultiplyInOrder) {
+  EXPECT_EQ(rules_of("batch:pod+data"), (Rules{{"batch", {"pod", "data"}}}));
+  EXPECT_NE(rules_of("batch:pod+data"), rules_of("batch:data+pod"));
+}
+
+TEST(Layout, MinusIsUnsplitAndQuestionMarkIsOptional) {
+  EXPECT_EQ(rules_of("length:-"), (Rules{{"length", {}}}));
+  EXPECT_EQ(rules_of("experts:expert? batch:data"), (Rules{{"experts", {"expert"}, true}, {"batch", {"data"}}}));
+  EXPECT_EQ(rules_of("a,b:x+y?"), (Rules{{"a", {"x", "y"}, true}, {"b", {"x", "y"}, true}}));
+  EXPECT_EQ(rules_of("a:-?"), (Rules{{"a", {}, true}}));
+}
+
+TEST(Layout, DotsAndSlashesBelongToNames) {
+  EXPECT_EQ(rules_of("layer.0/d_ff:model"), (Rules{{"layer.0/d_ff", {"model"}}}));
+}
+
+TEST(LayoutErrors, PointAtTheWord) {
+  EXPECT_USER_ERROR(Layout::parse("a:x,,b:y"),
+                    "error: the layout has an empty word\n"
+                    "where: layout \"a:x,,b:y\", column 5\n"
+                    "fix:   put one comma, semicolon or space between words, as in \"batch:data heads,d_ff:model\"");
+  EXPECT_USER_ERROR(Layout::parse("heads,"), "the layout has an empty word\nwhere: layout \"heads,\", column 7\n");
+  EXPECT_USER_ERROR(Layout::parse("heads d_ff:model"),
+                    "error: the layout has a word without ':': 'heads'\n"
+                    "where: layout \"heads d_ff:model\", column 1\n"
+                    "fix:   write dim:axis, as in \"batch:data heads,d_ff:model\"");
+  EXPECT_USER_ERROR(Layout::parse("a:x,b"), "a word without ':': 'b'\nwhere: layout \"a:x,b\", column 5\n");
+  EXPECT_USER_ERROR(Layout::parse("a:x.b:y"),
+                    "error: the layout has a word with two ':': 'a:x.b:y'\n"
+                    "where: layout \"a:x.b:y\", column 6\n"
+                    "fix:   divide it with a space, comma or semicolon ('.' is part of a name, not a separator)");
+  EXPECT_USER_ERROR(Layout::parse("a:x :y"),
+                    "error: the layout has a word that lacks its dim: ':y'\nwhere: layout \"a:x :y\", column 5\n");
+  EXPECT_USER_ERROR(Layout::parse("a:"),
+                    "error: the layout has a word that lacks its axis: 'a:'\nwhere: layout \"a:\", column 3\n");
+  EXPECT_USER_ERROR(Layout::parse("a:?"),
+                    "error: the layout has a word that lacks its axis: 'a:'\nwhere: layout \"a:?\", column 3\n");
+  EXPECT_USER_ERROR(Layout::parse("a:x ?"), "error: the layout has a word without ':': '?'\n");
+}
+
+TEST(LayoutErrors, RefuseBadNames) {
+  EXPECT_USER_ERROR(Layout::parse("b@tch:data"),
+                    "error: the name of dim 'b@tch' has the character '@'\n"
+                    "where: layout \"b@tch:data\", column 2\n"
+                    "fix:   write the name with letters, digits, '_', '.', '/', '#'");
+  EXPECT_USER_ERROR(Layout::parse("batch:da.ta"),
+                    "error: the name of axis 'da.ta' has the character '.'\n"
+                    "where: layout \"batch:da.ta\", column 9\n"
+                    "fix:   write the name with letters, digits, '_'");
+  EXPECT_USER_ERROR(Layout::parse("a?:x"), "the name of dim 'a?' has the character '?'");
+  EXPECT_USER_ERROR(Layout::parse("a:-+x"), "the name of axis '-' has the character '-'");
+}
+
+TEST(LayoutErrors, RefuseRepetition) {
+  EXPECT_USER_ERROR(Layout::parse("batch:pod++data"),
+                    "error: the layout lacks an axis beside '+' in 'pod++data'\n"
+                    "where: layout \"batch:pod++data\", column 11\n"
+                    "fix:   write axis+axis, major to minor, as in \"batch:pod+data\"");
+  EXPECT_USER_ERROR(Layout::parse("batch:data+data"),
+                    "error: the layout names axis 'data' twice in one rule\n"
+                    "where: layout \"batch:data+data\", column 12\n"
+                    "fix:   name each axis of a rule once");
+  EXPECT_USER_ERROR(Layout::parse("batch:data batch:pod"),
+                    "error: the layout lays dim 'batch' twice\n"
+                    "where: layout \"batch:data batch:pod\", column 12\n"
+                    "fix:   keep one of the rules; to split a dim over two axes write dim:axis+axis");
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,128 @@
+// Every primitive, from the samples in its declaration: values and derivatives on every layout of several meshes equal
+// those of one processor, derivatives agree with finite differences, and layouts that cannot work are refused.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/str.h"
+#include "support/sampling.h"
+
+namespace weft {
+namespace {
+
+using testing::BuiltSample;
+
+struct Case {
+  const OpDef* op;
+  std::size_t sample;
+};
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const OpDef* op : op_catalog())
+    for (std::size_t i = 0; i < op->samples.size(); ++i) cases.push_back({op, i});
+  return cases;
+}
+
+std::string name_of(const ::testing::TestParamInfo<Case>& info) {
+  return str(info.param.op->name, "_", info.param.sample);
+}
+
+std::vector<Array> run(const BuiltSample& built, const Mesh& mesh, const std::string& layout, std::optional<DType> as) {
+  Session session(mesh, wire::threads(), runtime::reference(), {.print = [](const std::string&) {}});
+  Executable step = session.compile(built.graph, Layout::parse(layout),
+                                    {.fetch = testing::fetched(built), .compute_as = as});
+  const Values values = step.run(built.feeds);
+  std::vector<Array> arrays;
+  for (const Tensor& x : testing::fetched(built)) arrays.push_back(values[x]);
+  return arrays;
+}
+
+class OpConformance : public ::testing::TestWithParam<Case> {
+ protected:
+  BuiltSample build() const {
+    const auto& [op, sample] = GetParam();
+    return testing::build_sample(*op, op->samples[sample]);
+  }
+
+  void check_mesh(const std::string& text) const {
+    const BuiltSample built = build();
+    const Mesh mesh = Mesh::parse(text);
+    const std::vector<Array> want = run(built, Mesh(), "", DType::kF64);
+    for (const std::string& layout : testing::every_layout(testing::dims_of(*built.graph.data()), mesh)) {
+      SCOPED_TRACE(str("mesh ", text, ", layout \"", layout, "\""));
+      if (!testing::is_legal(*built.graph.data(), mesh, layout)) {
+        EXPECT_THROW(run(built, mesh, layout, DType::kF64), UserError);
+        continue;
+      }
+      const std::vector<Array> got = run(built, mesh, layout, DType::kF64);
+      for (std::size_t i = 0; i < want.size(); ++i) EXPECT_LE(relative_difference(got[i], want[i]), 1e-9) << "result " << i;
+    }
+  }
+};
+
+TEST_P(OpConformance, FloatAgreesWithDouble) {
+  const BuiltSample built = build();
+  const std::vector<Array> want = run(built, Mesh(), "", DType::kF64), got = run(built, Mesh(), "", {});
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    EXPECT_EQ(got[i].dtype(), testing::fetched(built)[i].dtype());
+    EXPECT_LE(relative_difference(got[i], want[i]), 2e-5) << "result " << i;
+  }
+}
+
+// Central differences along one random direction per input, in f64.
+TEST_P(OpConformance, GradientAgreesWithDifferences) {
+  const BuiltSample built = build();
+  if (built.derivatives.empty()) return;
+  Session session{Mesh()};
+  Tensors fetch = built.derivatives;
+  fetch.push_back(built.weighted_sum);
+  Executable step = session.compile(built.graph, Layout(), {.fetch = fetch, .compute_as = DType::kF64});
+  const Values at = step.run(built.feeds);
+  for (std::size_t i = 0; i < built.derivatives.size(); ++i) {
+    const Tensor& x = built.differentiated[i];
+    const Array direction = testing::filled(x.shape(), uniform(-1, 1), DType::kF32, 1000 + i);
+    const Array& gradient = at[built.derivatives[i]];
+    double predicted = 0;
+    for (std::int64_t k = 0; k < gradient.elements(); ++k) predicted += gradient.at(k) * direction.at(k);
+    constexpr double kStep = 1e-5;
+    double sums[2];
+    for (int side = 0; side < 2; ++side) {
+      Feeds feeds = built.feeds;
+      for (auto& [input, array] : feeds)
+        if (input == x)
+          for (std::int64_t k = 0; k < array.elements(); ++k)
+            array.set(k, array.at(k) + (side == 0 ? kStep : -kStep) * direction.at(k));
+      sums[side] = step.run(feeds).scalar(built.weighted_sum);
+    }
+    EXPECT_NEAR(predicted, (sums[0] - sums[1]) / (2 * kStep), 1e-6 * std::max(1.0, std::fabs(predicted))) << "input " << i;
+  }
+}
+
+TEST_P(OpConformance, TwoProcessors) { check_mesh("p:2"); }
+TEST_P(OpConformance, FourProcessors) { check_mesh("p:4"); }
+TEST_P(OpConformance, TwoByTwo) { check_mesh("p:2 q:2"); }
+TEST_P(OpConformance, TwoByThree) { check_mesh("p:2 q:3"); }
+
+INSTANTIATE_TEST_SUITE_P(Ops, OpConformance, ::testing::ValuesIn(all_cases()), name_of);
+
+class FullOpConformance : public OpConformance {};
+TEST_P(FullOpConformance, TwoByTwoByTwo) { check_mesh("p:2 q:2 r:2"); }
+INSTANTIATE_TEST_SUITE_P(FullOps, FullOpConformance, ::testing::ValuesIn(all_cases()), name_of);
+
+// A declaration without one of its parts is not a declaration.
+TEST(OpCatalog, EveryPrimitiveIsWhole) {
+  for (const OpDef* op : op_catalog()) {
+    SCOPED_TRACE(op->name);
+    EXPECT_FALSE(op->doc.empty());
+    EXPECT_TRUE(op->shape);
+    EXPECT_TRUE(op->sharding);
+    EXPECT_TRUE(op->gradient || !op->no_gradient.empty()) << "a gradient or the reason for none";
+    EXPECT_TRUE(op->lower);
+    EXPECT_TRUE(op->flops);
+    EXPECT_FALSE(op->samples.empty());
+  }
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,71 @@
+#include "program/cost.h"
+
+#include <gmock/gmock.h>
+
+#include "program/program_text.h"
+
+namespace weft {
+namespace {
+
+using test::program_of;
+
+Cost cost_of_last(const std::string& lines) {
+  const Program p = program_of(
+      "input x %0 f32 [a=4 b=8]\ninput w %1 bf16 [b=8 c=2]\ninput i %2 i32 [a=4]\n"
+      "input p %3 f32 [a=4 b=8] {| sum:data}\n" +
+      lines);
+  return cost_of(p, p.body.back());
+}
+
+TEST(Cost, PerInstruction) {
+  const Cost contract = cost_of_last("%4 f32 [a=4 c=2] = contract %0, %1");
+  EXPECT_EQ(contract.flops, 2 * 4 * 8 * 2);
+  EXPECT_EQ(contract.bytes, 4 * 32 + 2 * 16 + 4 * 8);
+  EXPECT_EQ(cost_of_last("%4 f32 [a=4 b=8] = map %0 expr=add(exp($0), multiply($0, 2:f32))").flops, 32 * (8 + 1 + 1));
+  EXPECT_EQ(cost_of_last("%4 bf16 [a=4 b=8] = map %0 expr=cast<bf16>($0)").flops, 0);
+  EXPECT_EQ(cost_of_last("%4 f32 [a=4] = reduce %0 how=max").flops, 32);
+  EXPECT_EQ(cost_of_last("%4 f32 [n=9 b=8] = scatter_add %2, %0 dim=n").flops, 32);
+  EXPECT_EQ(cost_of_last("%4 f32 [b=8 a=4] = copy %0").bytes, 2 * 128);
+  EXPECT_EQ(cost_of_last("%4 f32 [b=8 a=4] = view %0 offset=0 strides=[1 8]").bytes, 0);
+  EXPECT_EQ(cost_of_last("%4 f32 [a=4 b=8] = all_reduce %3 how=sum axes=data").bytes, 128);
+  EXPECT_EQ(
+      cost_of_last(
+          "%4 f32 [a=2 b=8] {a:data} = shard %0 dim=a axes=data\n%5 f32 [a=4 b=8] = all_gather %4 dim=a axes=data")
+          .bytes,
+      64);
+}
+
+TEST(Cost, Summary) {
+  const Program p = program_of(R"(
+input x %0 f32 [a=4 b=8] {| sum:data}
+input y %1 f32 [b=8 c=2]
+input z %2 bf16 [c=2] {| sum:data+model}
+%3 f32 [a=4 c=2] {| sum:data} = contract %0, %1  @forward "m:1"
+%4 f32 [a=4 c=2] = all_reduce %3 how=sum axes=data  @forward "m:1"
+%5 f32 [a=4 b=8] = all_reduce %0 how=sum axes=data  @forward "m:2" "m:1"
+%6 f32 [a=4 c=2], %7 f32 [a=4 b=8] = all_reduce %3, %0 how=sum axes=data  @backward "m:3"
+%8 bf16 [c=2] = all_reduce %2 how=sum axes=data+model  @forward
+%9 f32 [a=4 b=8] = contract %4, %1  @backward
+)");
+  const ProgramCost cost = summarize(p);
+  EXPECT_THAT(cost.contract_flops, testing::ElementsAre(128, 0, 128, 0));
+  EXPECT_EQ(cost.flops, 256 + 8 + 32 + 40 + 2);
+  EXPECT_EQ(cost.bytes, 2 * 4 * (32 + 16 + 8));
+  ASSERT_EQ(cost.collectives.size(), 3u);
+  const CollectiveCost &forward = cost.collectives[0], &backward = cost.collectives[1], &half = cost.collectives[2];
+  EXPECT_EQ(forward.kind, "all_reduce");
+  EXPECT_EQ(forward.axes, "data");
+  EXPECT_EQ(forward.elements, 40);
+  EXPECT_EQ(forward.bytes, 160);
+  EXPECT_EQ(forward.count, 2);
+  EXPECT_THAT(forward.causes, testing::ElementsAre("m:1", "m:2"));
+  EXPECT_EQ(backward.phase, Phase::kBackward);
+  EXPECT_EQ(backward.elements, 40);
+  EXPECT_EQ(backward.count, 1);
+  EXPECT_EQ(half.axes, "data+model");
+  EXPECT_EQ(half.dtype, DType::kBF16);
+  EXPECT_EQ(half.bytes, 4);
+}
+
+}  // namespace
+}  // namespace weft

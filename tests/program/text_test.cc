@@ -1,0 +1,258 @@
+#include "program/text.h"
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "program/builder.h"
+#include "program/program_text.h"
+#include "program/verify.h"
+#include "support/expect_error.h"
+
+namespace weft {
+namespace {
+
+using test::raw_program_of;
+
+const char* const kEveryInstruction = R"(weft program 1
+mesh data:2 model:4
+layout "batch:data hidden:model"
+input x %0.x f32 [batch=4 hidden=8] {batch:data hidden:model}
+input ids %1.ids i32 [batch=4] {batch:data}
+input at %2.at i64 [] {}
+variable w %3.w f32 [hidden=8 out=16] {hidden:model} trainable update=%20.w
+variable "scope with space/b" %4."scope with space/b" f32 [out=16] {} fixed
+%5.y f32 [batch=4 out=16] {batch:data | sum:model} = contract %0.x, %3.w  @forward "a.cc:1 einsum"
+%6.y f32 [batch=4 out=16] {batch:data} = all_reduce %5.y how=sum axes=model  @forward "a.cc:1 einsum"
+%7.z f32 [batch=4 out=16] {batch:data} = map %6.y, %4."scope with space/b" expr=relu(add($0, $1))  @forward
+%8.r f32 [batch=4] {batch:data} = reduce %7.z how=max  @forward
+%9.c f32 [out=16 batch=4] {batch:data} = copy %7.z  @forward
+%10.c f32 [out=32 batch=4] {batch:data} = concat %9.c, %9.c dim=out  @forward
+%11.t f32 [out=4 batch=4] {batch:data} = take %10.c, %2.at dim=out  @forward
+%12.p f32 [out=32 batch=4] {batch:data} = put %10.c, %11.t, %2.at dim=out  @forward
+%13.g f32 [batch=4 out=16] {batch:data} = gather %3.w, %1.ids dim=hidden  @forward
+%14.s f32 [hidden=8 out=16] {hidden:model | sum:data} = scatter_add %1.ids, %13.g dim=hidden  @backward
+%15.s f32 [batch=4 out=16] {batch:data} = scan %7.z dim=out how=sum exclusive=true reverse=false  @forward
+%16.v f32 [batch=4 k=2] {batch:data}, %17.i i32 [batch=4 k=2] {batch:data} = top_k %7.z dim=out k=k  @forward
+%18.m f32 [batch=4 out=16] {batch:data} = random distribution=bernoulli a=0.1 b=1 key=18446744073709551615  @forward
+%19.a i64 [] {} = axis_index axes=data+model  @forward
+%20.w f32 [hidden=8 out=16] {hidden:model} = all_reduce %14.s how=sum axes=data  @update "a.cc:9 sgd" "a.cc:10 \"quoted\" \\ \n"
+%21.k f32 [three=3] {} = constant data=[0.5 -inf nan]  @recompute
+host %8.r what=print text="the loss"  @forward
+%22.v f32 [o=2 batch=4] {batch:data} = view %7.z offset=3 strides=[4 16]  @forward
+%23.v f32 [batch=4 out=4] {batch:data out:model} = shard %7.z dim=out axes=model  @forward
+%24.r f32 [hidden=4 out=16] {hidden:model+data} = reduce_scatter %14.s how=sum dim=hidden axes=data  @forward
+%25.r f32 [hidden=8 out=16] {hidden:model} = all_gather %24.r dim=hidden axes=data  @forward
+%26.r f32 [batch=1 out=16] {batch:data+model} = all_to_all %23.v split=batch gather=out axes=model  @forward
+%27.r f32 [batch=4 out=16] {batch:data} = permute %7.z axes=model to=[1 2 3 -1]  @forward
+output loss %8.r
+end
+)";
+
+std::string squeezed(const std::string& text) {  // runs of spaces as one
+  std::string out;
+  for (char c : text)
+    if (c != ' ' || (!out.empty() && out.back() != ' ')) out += c;
+  return out;
+}
+
+TEST(ProgramText, EveryInstructionRoundTrips) {
+  const Program program = parse_program(kEveryInstruction);
+  EXPECT_EQ(squeezed(to_text(program)), squeezed(kEveryInstruction));
+  EXPECT_EQ(to_text(parse_program(to_text(program))), to_text(program));
+  EXPECT_NO_THROW(verify(program, "parse"));
+}
+
+TEST(ProgramText, WhatTheBuilderMakesRoundTrips) {
+  Builder b(Mesh::parse("data:2 model:4"), "batch:data");
+  const Shape shape{{"batch", 4}, {"out", 16}};
+  const Sharding sharding{{{0}, {}}, {}, Reduce::kSum};
+  const ValueId x = b.input("x", {DType::kF32, shape, sharding});
+  b.begin("y", {Phase::kBackward, {"m.cc:3 slice"}});
+  const ValueId y = b.slice(b.shard(x, "out", {1}), "out", 1, 2);
+  const ValueId z = b.cast(b.map("add", {y, y}, b.type(y)), DType::kBF16);
+  b.output("z", b.all_gather(b.dense(z, b.type(z).shape), "out", {1}));
+  const Program program = std::move(b).finish();
+  const std::string text = to_text(program);
+  EXPECT_EQ(to_text(parse_program(text)), text);
+  EXPECT_NE(text.find("expr=cast<bf16>($0)  @backward \"m.cc:3 slice\""), std::string::npos) << text;
+  EXPECT_NO_THROW(verify(program, "build"));
+}
+
+std::string expression_of(const std::string& expression) {
+  const Program program = raw_program_of(
+      "input x %0 f32 [vocab=4]\ninput i %1 i32 [vocab=4]\n%2 f32 [vocab=4] = map %0, %1 expr=" + expression);
+  const std::string text = to_text(program, program.body[0]);
+  const std::size_t begin = text.find("expr=") + 5;
+  return text.substr(begin, text.find("  @") - begin);
+}
+
+TEST(ProgramText, Expressions) {
+  for (const char* text : {"select(equal(index(vocab), $1), 1:f32, 0:f32)", "cast<bf16>($0)", "index<i64>(vocab)", "$0",
+                           "-inf:f32", "nan:f64", "multiply(#0=exp($0), add(#0, #0))", "add(#0=exp($0), #1=log(#0))",
+                           "less<f32>($0, 1e-30:f32)", "add(0.1:f32, 5e-324:f64)"})
+    EXPECT_EQ(expression_of(text),
+              std::string(text) == "add(#0=exp($0), #1=log(#0))" ? "add(#0=exp($0), log(#0))" : text);
+}
+
+TEST(ProgramText, EqualLeavesAreOneNode) {
+  const Program program =
+      raw_program_of("input x %0 f32 [a=4]\n%1 f32 [a=4] = map %0 expr=add(add($0, 1:f32), multiply($0, 1:f32))");
+  EXPECT_EQ(program.body[0].as<Map>()->nodes.size(), 5u);
+}
+
+TEST(ProgramText, NumbersComeBackExactly) {
+  std::mt19937_64 bits(7);
+  std::vector<double> numbers = {0.0,
+                                 -0.0,
+                                 0.1,
+                                 1.0 / 3,
+                                 std::numeric_limits<double>::max(),
+                                 std::numeric_limits<double>::denorm_min(),
+                                 std::numeric_limits<double>::infinity()};
+  for (int i = 0; i < 1000; ++i) {
+    const double number = std::bit_cast<double>(bits());
+    if (!std::isnan(number)) numbers.push_back(number);
+  }
+  Builder b{Mesh{}};
+  const std::int64_t size = static_cast<std::int64_t>(numbers.size());
+  b.output("c", b.emit_one(Constant{numbers}, {}, {DType::kF64, {{"n", size}}, unsplit({{"n", size}})}));
+  const Program back = parse_program(to_text(std::move(b).finish()));
+  const std::vector<double>& data = back.body[0].as<Constant>()->data;
+  ASSERT_EQ(data.size(), numbers.size());
+  for (std::size_t i = 0; i < data.size(); ++i)
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(data[i]), std::bit_cast<std::uint64_t>(numbers[i]));
+}
+
+TEST(ProgramText, BrokenProgramsPrintToo) {
+  Program program;
+  program.values.resize(1);
+  program.values[0].sharding = {{{7}}, {9}, Reduce::kMax};
+  program.body.push_back({Map{{{.op = "add", .args = {5, -1}, .dim = {}}}}, {3}, {0, 44}, {}});
+  EXPECT_EQ(to_text(program, program.body[0]),
+            "%0 f32 [] {?:?7 | max:?9}, %44? = map %3? expr=add<f32>(?, ?)  @forward");
+}
+
+// --- What is refused ---
+
+struct Refused {
+  const char* lines;
+  const char* what;
+};
+
+TEST(ProgramTextErrors, EachNamesItsLine) {
+  const Refused cases[] = {
+      {"%0 f32 [a=2] = frobnicate", "there is no instruction 'frobnicate'"},
+      {"%0 f32 [a=2] = al_reduce", "did you mean 'all_reduce'?"},
+      {"%0 f32 [a=0] = map expr=1:f32", "the size of a dim 0 is out of range"},
+      {"%0 f32 [a=2 a=2] = map expr=1:f32", "dim 'a' occurs twice"},
+      {"%0 f32 [a=99999999999999999999] = map expr=1:f32", "out of range"},
+      {"%0 f32 [a=1000000000 b=1000000000] = map expr=1:f32", "out of range"},
+      {"%0 f33 [a=2] = map expr=1:f32", "f33"},
+      {"%0 f32 [a=2] {a:row} = map expr=1:f32", "the mesh has no axis 'row'"},
+      {"%0 f32 [a=2] {b:data} = map expr=1:f32", "the sharding splits 'b'"},
+      {"%0 f32 [a=2] {a:data a:model} = map expr=1:f32", "dim 'a' is split twice"},
+      {"%0 f32 [a=2] {| mean:data} = map expr=1:f32", "'mean' is not a reduction"},
+      {"%0 f32 [a=2] = copy %1", "value %1 is used but not defined"},
+      {"%0 f32 [a=2] = copy %0", "value %0 is used but not defined"},
+      {"input x %0 f32 [a=2]\ninput y %0 f32 [a=2]", "value %0 is defined twice"},
+      {"%0 f32 [a=2], %0 f32 [a=2] = top_k dim=a k=a", "value %0 is defined twice"},
+      {"input x %0.x f32 [a=2]\n%1 f32 [a=2] = copy %0.y", "value %0 is called 'x', not 'y'"},
+      {"input x %4000000000 f32 [a=2]", "a value's number 4000000000 is out of range"},
+      {"input x %999 f32 [a=2]", "a value's number 999 is out of range"},
+      {"%0 f32 [a=2] = reduce how=mean", "'mean' is not a reduction"},
+      {"%0 f32 [a=2] = reduce", "lacks its attribute 'how'"},
+      {"%0 f32 [a=2] = random a=1", "lacks its attribute 'distribution'"},
+      {"%0 f32 [a=2] = random distribution=cauchy", "'cauchy' is not a distribution"},
+      {"%0 f32 [a=2] = random distribution=bits a=1 b=2 key=-3", "not a whole number of 64 bits"},
+      {"%0 f32 [a=2] = random distribution=bits a=one b=2 key=3", "'one' is not a number"},
+      {"%0 f32 [a=2] = random distribution=bits a=1e999 b=2 key=3", "the number 1e999 is out of range"},
+      {"%0 f32 [a=2] = scan dim=a how=sum exclusive=maybe", "expected true or false"},
+      {"%0 f32 [a=2] = map expr=exp($0)", "$0 names no operand"},
+      {"%0 f32 [a=2] = map expr=#1", "label #1 is not bound yet"},
+      {"%0 f32 [a=2] = map expr=add(#1=exp(1:f32), #1=exp(1:f32))", "label #1 is bound twice"},
+      {"%0 f32 [a=2] = map expr=cast(1:f32)", "a cast lacks its dtype"},
+      {"%0 f32 [a=2] = map expr=", "expected a function, found ''"},
+      {"%0 f32 [a=2] = map expr=exp(1:f32", "expected ')'"},
+      {"%0 f32 [a=2] = map expr=1:f32 @sideways", "'sideways' is not a phase"},
+      {"%0 f32 [a=2] = map expr=1:f32 @forward more", "words left over"},
+      {"%0 f32 [a=2] = map expr=1:f32 @forward \"open", "a quoted text does not end"},
+      {"%0 f32 [a=2] = map expr=1:f32 @forward \"\\q\"", "unknown escape"},
+      {"variable w %0 f32 [a=2]", "neither trainable nor fixed"},
+      {"variable w %0 f32 [a=2] fixed update=%7", "value %7 is used but not defined"},
+      {"output x %0", "value %0 is used but not defined"},
+      {"output", "expected the name of the output"},
+      {"%0 f32 a", "expected '['"},
+      {"%x f32 [a=2]", "expected a value's number"},
+  };
+  for (const Refused& refused : cases)
+    EXPECT_USER_ERROR(raw_program_of(refused.lines), refused.what, "program text, line ", "fix:") << refused.lines;
+}
+
+TEST(ProgramTextErrors, HeaderAndEnd) {
+  EXPECT_USER_ERROR(parse_program(""), "no version line", "begin it with: weft program 1");
+  EXPECT_USER_ERROR(parse_program("mesh data:2\nend\n"), "no version line", "line 1");
+  EXPECT_USER_ERROR(parse_program("weft program 2\n"), "version 2", "reads version 1");
+  EXPECT_USER_ERROR(parse_program("weft program 1\nend\n"), "the mesh is missing", "line 2");
+  EXPECT_USER_ERROR(parse_program("weft program 1\nmesh data:70000\n"), "out of range");
+  EXPECT_USER_ERROR(parse_program("weft program 1\nmesh a:300 b:300\n"), "too many processors");
+  EXPECT_USER_ERROR(parse_program("weft program 1\nmesh a:2 a:2\nend\n"), "line 2");
+  EXPECT_USER_ERROR(parse_program("weft program 1\nmesh data:2\n"), "breaks off", "end it with the line: end");
+  EXPECT_USER_ERROR(parse_program("weft program 1\nmesh\nend\nmesh\n"), "text after the end");
+  std::string deep = "weft program 1\nmesh\n%0 f32 [] = map expr=";
+  for (int i = 0; i < 100000; ++i) deep += "exp(";
+  EXPECT_USER_ERROR(parse_program(deep), "nested too deeply");
+  std::string wide = "weft program 1\nmesh\n%0 f32 [";
+  for (int i = 0; i < 100; ++i) wide += "d" + std::to_string(i) + "=1 ";
+  EXPECT_USER_ERROR(parse_program(wide), "too many dims");
+}
+
+// --- Any text either is a program that prints and parses again, or gives a UserError ---
+
+void parse_any(const std::string& text) {
+  Program program;
+  try {
+    program = parse_program(text);
+  } catch (const UserError&) {
+    return;
+  }
+  const std::string once = to_text(program);
+  ASSERT_EQ(to_text(parse_program(once)), once) << text;
+  try {
+    verify(program, "parse");
+  } catch (const InternalError&) {
+  }
+}
+
+void mutate(int rounds, unsigned seed) {
+  static constexpr std::string_view kPieces[] = {"%", ".",           "=",  "[",    "]",    "{",    "}",  "|",   ":",
+                                                 "-", "99999999999", "$0", "#0=",  "\"",   "\\",   "\n", "end", "nan",
+                                                 "0", " ",           ",",  "exp(", "data", "view", "@"};
+  std::mt19937 random(seed);
+  const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
+  for (int round = 0; round < rounds; ++round) {
+    std::string text = kEveryInstruction;
+    for (std::size_t edits = 1 + below(4); edits > 0 && !text.empty(); --edits) {
+      const std::size_t at = below(text.size());
+      switch (below(5)) {
+        case 0: text.erase(at, 1 + below(20)); break;
+        case 1: text.insert(at, kPieces[below(std::size(kPieces))]); break;
+        case 2: text[at] = static_cast<char>(below(256)); break;
+        case 3: text.insert(at, text.substr(below(text.size()), below(40))); break;
+        default:
+          if (below(8) == 0) text.resize(at);
+          break;
+      }
+    }
+    ASSERT_NO_FATAL_FAILURE(parse_any(text));
+  }
+}
+
+TEST(ProgramText, MutatedTextsAreReadOrRefused) { mutate(2000, 1); }
+
+TEST(SoakProgramText, MutatedTextsAreReadOrRefused) {
+  for (unsigned seed = 2; seed < 30; ++seed) mutate(10000, seed);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,44 @@
+// weft bench: how fast the parts are on this machine.
+#include "weft/bench.h"
+
+#include <iostream>
+#include <memory>
+
+#include "options.h"
+
+namespace weft::tools {
+
+namespace {
+
+struct BenchOptions {
+  std::string kinds, processors = "2", bytes = "1MiB,16MiB,64MiB";
+  int repeats = 11;
+  bool json = false;
+};
+
+void run_collectives(const BenchOptions& o) {
+  bench::CollectivesOptions options;
+  if (!o.kinds.empty()) options.kinds = split_list(o.kinds);
+  options.processors = parse_counts(o.processors, "--processors");
+  options.bytes = parse_bytes(o.bytes, "--bytes");
+  options.repeats = o.repeats;
+  const std::vector<bench::CollectiveTime> times = bench::collectives(options);
+  std::cout << (o.json ? bench::json(times) + "\n" : bench::table(times));
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Action& action) {
+  CLI::App* bench = app.add_subcommand("bench", "How fast the parts are on this machine");
+  bench->require_subcommand(1);
+  CLI::App* sub = bench->add_subcommand("collectives", "The collectives of the threads wire, in place, in f32");
+  const auto o = std::make_shared<BenchOptions>();
+  sub->add_option("--kinds", o->kinds, "all_reduce, reduce_scatter, …, with commas between; default: all");
+  sub->add_option("--processors", o->processors, "How many, with commas between")->capture_default_str();
+  sub->add_option("--bytes", o->bytes, "Sizes of a processor's buffer")->capture_default_str();
+  sub->add_option("--repeats", o->repeats, "Measurements of each; the median counts")->capture_default_str();
+  sub->add_flag("--json", o->json, "One array of objects")->disable_flag_override();
+  sub->callback([o, &action] { action = [o] { run_collectives(*o); }; });
+}
+
+}  // namespace weft::tools

@@ -1,0 +1,116 @@
+// weft explain: what a built-in model costs on each processor under a mesh and a layout.
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "options.h"
+#include "weft/explain.h"
+#include "weft/models.h"
+#include "weft/words.h"
+
+namespace weft::tools {
+
+namespace {
+
+struct ExplainOptions {
+  std::string model;
+  std::optional<std::string> mesh, layout;
+  std::vector<std::string> set, show, dump;
+  std::optional<std::string> machine;
+  bool json = false;
+};
+
+models::Sizes sizes_of(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += (all.empty() ? "" : ",") + text;
+  return all.empty() ? models::Sizes{} : models::parse_sizes(all);
+}
+
+// The texts of the program after the passes that --dump names, and the names of all passes.
+class Dump {
+ public:
+  explicit Dump(std::vector<std::string> wanted) : wanted_(std::move(wanted)) {}
+
+  void take(std::string_view pass, const std::string& text) {
+    passes_.emplace_back(pass);
+    for (const std::string& name : wanted_)
+      if (name == "all" || name == pass) {
+        texts_ += "after " + std::string(pass) + ":\n" + text + "\n";
+        return;
+      }
+  }
+
+  // Goes to standard error beside JSON, so that the JSON can still be read by a program.
+  void print(bool json) const {
+    for (const std::string& name : wanted_)
+      if (name != "all" && std::find(passes_.begin(), passes_.end(), name) == passes_.end()) throw unknown(name);
+    (json ? std::cerr : std::cout) << texts_;
+  }
+
+ private:
+  UserError unknown(const std::string& name) const {
+    const std::string near = nearest_word(name, passes_);
+    std::string list = "all";
+    std::vector<std::string> seen;
+    for (const std::string& pass : passes_)
+      if (std::find(seen.begin(), seen.end(), pass) == seen.end()) {
+        seen.push_back(pass);
+        list += ", " + pass;
+      }
+    return UserError({.what = "the compiler has no pass '" + name + "'",
+                      .where = "--dump " + name,
+                      .fix = (near.empty() ? "" : "did you mean '" + near + "'? ") + "there are: " + list});
+  }
+
+  std::vector<std::string> wanted_, passes_;
+  std::string texts_;
+};
+
+void run_explain(const ExplainOptions& o) {
+  models::Model model = models::build(o.model, sizes_of(o.set));
+  if (o.mesh) {
+    model.mesh = Mesh::parse(*o.mesh);
+    model.layout = Layout();  // the model's own layout names the axes of its own mesh
+  }
+  if (o.layout) model.layout = Layout::parse(*o.layout);
+  const Machine machine = o.machine ? parse_machine(*o.machine) : measure_machine();
+  Dump dump(o.dump);
+  if (!o.dump.empty())
+    model.options.dump = [&](std::string_view pass, const std::string& text) { dump.take(pass, text); };
+  const Explanation e = explain(model.graph, model.mesh, model.layout, model.options, machine);
+  const std::string text = o.json ? e.json() + "\n" : e.text(o.show);
+  dump.print(o.json);
+  std::cout << text;
+}
+
+std::string model_list() {
+  std::string text = "Models, with the sizes that --set changes:\n";
+  for (const std::string& name : models::names()) {
+    text += "  " + name + ": " + models::description(name) + "\n   ";
+    for (const auto& [dim, size] : models::default_sizes(name)) text += " " + dim + "=" + std::to_string(size);
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand("explain", "What a model costs on each processor, read off its compiled program");
+  const auto o = std::make_shared<ExplainOptions>();
+  sub->add_option("MODEL", o->model, "A built-in model")->required();
+  sub->add_option("--mesh", o->mesh, "The processors, as in \"data:2 model:4\"; default: the model's");
+  sub->add_option("--layout", o->layout,
+                  "Which dim is split over which axis, as in \"batch:data hidden:model\"; default: the model's with its "
+                  "own mesh, none with --mesh");
+  sub->add_option("--set", o->set, "dim=size[,dim=size…]: other sizes; may be repeated")->allow_extra_args(false);
+  sub->add_flag("--json", o->json, "One JSON object, see docs/explain.md")->disable_flag_override();
+  sub->add_option("--machine", o->machine, "F=<flops/s>,B=<bytes/s> of a processor, or a file of that; default: measured");
+  sub->add_option("--show", o->show, "Draw how this tensor lies on the mesh; may be repeated")->allow_extra_args(false);
+  sub->add_option("--dump", o->dump, "Also print the program after this pass, or after all; may be repeated")
+      ->allow_extra_args(false);
+  sub->footer(model_list);
+  sub->callback([o, &action] { action = [o] { run_explain(*o); }; });
+}
+
+}  // namespace weft::tools

@@ -1,0 +1,108 @@
+#include "options.h"
+
+#include <charconv>
+#include <map>
+
+#include "weft/words.h"
+
+namespace weft::tools {
+
+namespace {
+
+// The subcommand that the words led to.
+const CLI::App& innermost(const CLI::App& app) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  return chosen.empty() ? app : innermost(*chosen[0]);
+}
+
+std::string path_of(const CLI::App& app) {
+  return app.get_parent() ? path_of(*app.get_parent()) + " " + app.get_name() : app.get_name();
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+std::vector<std::string> subcommand_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
+  return names;
+}
+
+std::string listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+UserError unknown_word(const CLI::App& app, const std::string& word) {
+  const bool is_option = word.starts_with("-");
+  const std::vector<std::string> known = is_option ? option_names(app) : subcommand_names(app);
+  const std::string near = nearest_word(word.substr(0, word.find('=')), known);
+  const std::string what = is_option ? "option" : known.empty() ? "argument" : "command";
+  std::string fix = near.empty() ? "" : "did you mean '" + near + "'? ";
+  fix += known.empty() ? "leave it out" : "there are: " + listed(known);
+  return UserError({.what = "'" + path_of(app) + "' has no " + what + " '" + word + "'",
+                    .where = "command line",
+                    .fix = fix + "; see " + path_of(app) + " --help"});
+}
+
+}  // namespace
+
+UserError command_line_error(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& where = innermost(app);
+  const std::vector<std::string> extra = app.remaining(true);
+  if (!extra.empty()) return unknown_word(where, extra.front());
+  const std::vector<std::string> subcommands = subcommand_names(where);
+  if (!subcommands.empty())
+    return UserError({.what = "'" + path_of(where) + "' needs a command",
+                      .where = "command line",
+                      .fix = "give one of: " + listed(subcommands) + "; see " + path_of(where) + " --help"});
+  return UserError({.what = error.what(), .where = "command line", .fix = "see " + path_of(where) + " --help"});
+}
+
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+std::vector<std::size_t> parse_bytes(const std::string& text, const std::string& option) {
+  static const std::map<std::string, std::size_t> kUnits = {
+      {"", 1}, {"B", 1}, {"KiB", std::size_t{1} << 10}, {"MiB", std::size_t{1} << 20}, {"GiB", std::size_t{1} << 30}};
+  std::vector<std::size_t> all;
+  for (const std::string& word : split_list(text)) {
+    std::size_t count = 0;
+    const auto [stop, failure] = std::from_chars(word.data(), word.data() + word.size(), count);
+    const auto unit = kUnits.find(std::string(stop, word.data() + word.size()));
+    if (failure != std::errc() || unit == kUnits.end() || count > (std::size_t{1} << 40))
+      throw UserError({.what = "'" + word + "' is no number of bytes",
+                       .where = option + " " + text,
+                       .fix = "write sizes like 4096, 64KiB, 16MiB or 1GiB, with commas between"});
+    all.push_back(count * unit->second);
+  }
+  return all;
+}
+
+std::vector<int> parse_counts(const std::string& text, const std::string& option) {
+  std::vector<int> all;
+  for (const std::string& word : split_list(text)) {
+    int count = 0;
+    const auto [stop, failure] = std::from_chars(word.data(), word.data() + word.size(), count);
+    if (failure != std::errc() || stop != word.data() + word.size())
+      throw UserError({.what = "'" + word + "' is not a whole number",
+                       .where = option + " " + text,
+                       .fix = "write whole numbers with commas between, like 2,8"});
+    all.push_back(count);
+  }
+  return all;
+}
+
+}  // namespace weft::tools

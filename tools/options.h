@@ -1,0 +1,32 @@
+// What the subcommands share: reading options, and errors in the house's three lines.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "weft/error.h"
+
+namespace weft::tools {
+
+// Adds a subcommand to the app; its action sets what is to be run once all of the line has been read.
+using Action = std::function<void()>;
+void add_explain(CLI::App& app, Action& action);
+void add_bench(CLI::App& app, Action& action);
+void add_doctor(CLI::App& app, Action& action);
+
+// The library's version and how it was built.
+std::string version_text();
+
+// "1MiB,16MiB,64" -> bytes. UserError, naming the option, for anything else.
+std::vector<std::size_t> parse_bytes(const std::string& text, const std::string& option);
+// "2,8". UserError, naming the option, for anything else.
+std::vector<int> parse_counts(const std::string& text, const std::string& option);
+std::vector<std::string> split_list(const std::string& text);
+
+// A mistake on the command line itself as the error that the user sees.
+UserError command_line_error(const CLI::App& app, const CLI::ParseError& error);
+
+}  // namespace weft::tools
