@@ -1,32 +1,11 @@
 // Handwritten digits on a mesh of threads: a two-layer network, batch split over `data`, hidden units over `model`.
 //   digits ["data:2 model:2" ["batch:data hidden:model"]]
-#include <algorithm>
-#include <fstream>
+#include "digits_data.h"
+
 #include <iomanip>
 #include <iostream>
-#include <numeric>
-#include <random>
-#include <sstream>
 
-#include "weft/weft.h"
 using namespace weft;
-
-struct Digits {
-  std::vector<std::vector<float>> images;
-  std::vector<std::int32_t> labels;
-
-  explicit Digits(const std::string& path) {
-    std::ifstream file(path);
-    for (std::string line; std::getline(file, line);) {
-      std::vector<float> row;
-      std::istringstream words(line);
-      for (std::string word; std::getline(words, word, ',');) row.push_back(std::stof(word) / 16);
-      labels.push_back(static_cast<std::int32_t>(row.back() * 16));
-      row.pop_back();
-      images.push_back(std::move(row));
-    }
-  }
-};
 
 // One graph for a batch of this size; graphs of one session share their variables by name.
 struct Network {
@@ -34,7 +13,7 @@ struct Network {
   Graph g;
   Tensor image, label, loss, correct;
 
-  explicit Network(int size) : batch{"batch", size} {
+  explicit Network(std::int64_t size) : batch{"batch", size} {
     image = g.input("image", {batch, pixel});
     label = g.input("label", {batch}, DType::kI32);
     const Tensor w1 = g.variable("w1", {pixel, hidden}, init::fan_in(pixel));
@@ -45,14 +24,8 @@ struct Network {
     correct = mean(cast(equal(argmax(logits, digit), label), DType::kF32));
   }
 
-  Feeds feeds(const Digits& data, const std::vector<int>& rows, std::size_t first) const {
-    Array images({batch, pixel}, DType::kF32), labels({batch}, DType::kI32);
-    for (std::int64_t b = 0; b < batch.size; ++b) {
-      const auto row = static_cast<std::size_t>(rows[first + static_cast<std::size_t>(b)]);
-      for (std::int64_t p = 0; p < 64; ++p) images.set(b * 64 + p, data.images[row][static_cast<std::size_t>(p)]);
-      labels.set(b, data.labels[row]);
-    }
-    return {{image, images}, {label, labels}};
+  Feeds feeds(const Digits& data, std::size_t first) const {
+    return {{image, data.images(batch, pixel, first)}, {label, data.labels(batch, first)}};
   }
 };
 
@@ -60,33 +33,29 @@ int main(int argc, char** argv) try {
   const Mesh mesh = Mesh::parse(argc > 1 ? argv[1] : "data:2 model:2");
   const Layout layout = Layout::parse(argc > 2 ? argv[2] : "batch:data hidden:model");
   const Digits data(WEFT_EXAMPLE_DATA "/digits.csv");
-  std::vector<int> rows(data.images.size());
-  std::iota(rows.begin(), rows.end(), 0);
-  std::shuffle(rows.begin(), rows.end(), std::mt19937(1));
 
-  constexpr std::size_t kTrain = 1437, kBatch = 60, kEpochs = 30;
-  const Network train(kBatch), test(360);
+  const Network train(60), test(Digits::kTest);
   const optim::Adam adam(train.loss, train.g.variables());
   Session session(mesh);
   Executable step = session.compile(train.g, layout, {.fetch = {train.loss}, .update = adam.updates()});
   Executable check = session.compile(test.g, layout, {.fetch = {test.loss, test.correct}});
-  std::cout << step.report() << "\nepoch                        train loss   test loss   test accuracy\n" << std::fixed;
+  std::cout << step.report() << "\nepoch" << std::string(26, ' ') << "train loss   test loss   test accuracy\n" << std::fixed;
 
   std::int64_t t = 0;
-  for (std::size_t epoch = 1; epoch <= kEpochs; ++epoch) {
+  for (int epoch = 1; epoch <= 30; ++epoch) {
     double sum = 0;
-    const std::size_t steps = kTrain / kBatch;
+    const std::size_t steps = Digits::kTrain / 60;
     for (std::size_t i = 0; i < steps; ++i) {
-      Feeds feeds = train.feeds(data, rows, i * kBatch);
-      for (auto& feed : adam.feeds(++t, 0.003)) feeds.push_back(feed);
+      Feeds feeds = train.feeds(data, i * 60);
+      for (const auto& feed : adam.feeds(++t, 0.003)) feeds.push_back(feed);
       sum += step.run(feeds).scalar(train.loss);
       std::cout << "\r" << std::setw(5) << epoch << " [" << std::string(i + 1, '#') << std::string(steps - i - 1, '.')
                 << "]" << std::flush;
     }
-    const Values values = check.run(test.feeds(data, rows, kTrain));
-    std::cout << std::setprecision(4) << std::setw(8) << sum / static_cast<double>(steps) << std::setw(12)
+    const Values values = check.run(test.feeds(data, Digits::kTrain));
+    std::cout << std::setprecision(4) << std::setw(11) << sum / static_cast<double>(steps) << std::setw(12)
               << values.scalar(test.loss) << std::setprecision(1) << std::setw(14) << 100 * values.scalar(test.correct)
-              << " %" << (epoch % 5 == 0 ? "\n" : "") << std::flush;
+              << " %\n";
   }
 } catch (const Error& error) {
   std::cerr << error.what() << "\n";

@@ -1,4 +1,5 @@
 // weft explain: what a built-in model costs on each processor under a mesh and a layout.
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -100,12 +101,14 @@ void add_explain(CLI::App& app, Action& action) {
   const auto o = std::make_shared<ExplainOptions>();
   sub->add_option("MODEL", o->model, "A built-in model")->required();
   sub->add_option("--mesh", o->mesh, "The processors, as in \"data:2 model:4\"; default: the model's");
-  sub->add_option("--layout", o->layout,
-                  "Which dim is split over which axis, as in \"batch:data hidden:model\"; default: the model's with its "
-                  "own mesh, none with --mesh");
+  sub->add_option(
+      "--layout", o->layout,
+      "Which dim is split over which axis, as in \"batch:data hidden:model\"; default: the model's with its "
+      "own mesh, none with --mesh");
   sub->add_option("--set", o->set, "dim=size[,dim=size…]: other sizes; may be repeated")->allow_extra_args(false);
   sub->add_flag("--json", o->json, "One JSON object, see docs/explain.md")->disable_flag_override();
-  sub->add_option("--machine", o->machine, "F=<flops/s>,B=<bytes/s> of a processor, or a file of that; default: measured");
+  sub->add_option("--machine", o->machine,
+                  "F=<flops/s>,B=<bytes/s> of a processor, or a file of that; default: measured");
   sub->add_option("--show", o->show, "Draw how this tensor lies on the mesh; may be repeated")->allow_extra_args(false);
   sub->add_option("--dump", o->dump, "Also print the program after this pass, or after all; may be repeated")
       ->allow_extra_args(false);

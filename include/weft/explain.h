@@ -62,19 +62,19 @@ struct Explanation {
   Mesh mesh;
   std::string layout;
   Machine machine;
-  std::int64_t parameters = 0;                  // elements of trainable variables, whole
+  std::int64_t parameters = 0;  // elements of trainable variables, whole
   std::int64_t parameters_per_processor = 0;
-  std::map<std::string, double> contract_flops; // by phase
-  double executed_flops = 0;                    // of all instructions
-  double model_flops = 0;                       // nominal: of the ops that the user wrote, on whole tensors
+  std::map<std::string, double> contract_flops;  // by phase
+  double executed_flops = 0;                     // of all instructions
+  double model_flops = 0;                        // nominal: of the ops that the user wrote, on whole tensors
   std::vector<Collective> collectives;
-  double work_ratio = 1;  // the work of all processors over that of one that does it all; see docs/explain.md
-  std::int64_t variable_bytes = 0;              // of all variables, optimizer state included
+  double work_ratio = 1;            // the work of all processors over that of one that does it all; see docs/explain.md
+  std::int64_t variable_bytes = 0;  // of all variables, optimizer state included
   std::vector<Warning> warnings;
   std::vector<Placed> tensors;
-  std::string program;                          // its text
+  std::string program;  // its text
   int instructions = 0;
-  std::vector<Pass> passes;                     // the compiler's, in order
+  std::vector<Pass> passes;  // the compiler's, in order
   double compile_seconds = 0;
 
   // For a person at a terminal. Pictures show the tensors of these names, or else the biggest variables, inputs and

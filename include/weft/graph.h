@@ -57,7 +57,8 @@ class Graph {
 
   // A value given at every run. UserError if the name is taken.
   Tensor input(const std::string& name, const Shape& shape, DType dtype = DType::kF32, Site site = Site::current());
-  // State that outlives a run. UserError if a variable of that full name (scopes joined by "/") exists.
+  // State that outlives a run. Its full name is the open scopes and `name` joined by "/", or, after a leading "/", just
+  // the rest. UserError if a variable of that full name exists.
   Tensor variable(const std::string& name, const Shape& shape, const Init& init = {}, const VariableOptions& options = {},
                   Site site = Site::current());
 

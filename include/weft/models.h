@@ -22,7 +22,7 @@ struct Model {
   Graph graph;
   CompileOptions options;  // fetch and update
   Mesh mesh;
-  Layout layout;           // for that mesh
+  Layout layout;  // for that mesh
 };
 
 std::vector<std::string> names();

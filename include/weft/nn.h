@@ -22,8 +22,8 @@ struct DenseOptions {
   std::string name = "dense";            // the scope of the variables
 };
 
-// activation(x kernel + bias), with the dims of x that stay, then `made`. Variables: "kernel" [experts…, reduced…, made…]
-// and "bias" [experts…, made…]. A reduced dim that is also made is called "_<name>" in the kernel, and in x before.
+// activation(x kernel + bias), with the dims of x that stay, then `made`. Variables: "kernel" [experts…, reduced…,
+// made…] and "bias" [experts…, made…]. A reduced dim that is also made is called "_<name>" in the kernel.
 Tensor dense(const Tensor& x, const Shape& made, const DenseOptions& options = {}, Site site = Site::current());
 
 // The product of several dense layers of x, one for each activation (an empty one is linear); their scopes are
@@ -43,8 +43,8 @@ Tensor layer_norm(const Tensor& x, const Dim& dim, const LayerNormOptions& optio
 Tensor embedding(const Tensor& ids, const Dim& vocab, const Dim& model, const std::string& name = "embedding",
                  const Init& init = init::normal(1), Site site = Site::current());
 
-// softmax over `memory` of (q . k / sqrt(d_kv) + bias), times v. q and k have d_kv, k and v have `memory`; the result has
-// q's other dims, then v's own (d_kv or another). `bias` may lack any dim of the scores, or be empty.
+// softmax over `memory` of (q . k / sqrt(d_kv) + bias), times v. q and k have d_kv, k and v have `memory`; the result
+// has q's other dims, then v's own (d_kv or another). `bias` may lack any dim of the scores, or be empty.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Dim& memory, const Dim& d_kv,
                  const Tensor& bias = {}, Site site = Site::current());
 

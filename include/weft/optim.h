@@ -18,7 +18,7 @@ struct AdamOptions {
   bool bias_correction = true;  // false: the seed's AdamWeightDecay
 };
 
-// m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; w -= rate/(1-b1^t) * (m / (sqrt(v / (1-b2^t)) + epsilon) + decay * w).
+// m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; w -= rate/(1-b1^t) * m / (sqrt(v / (1-b2^t)) + epsilon) + rate decay w.
 // The factors that change with the step are scalar inputs, computed in double on the host: pass feeds(step, rate).
 class Adam {
  public:
@@ -30,7 +30,7 @@ class Adam {
 
  private:
   AdamOptions options_;
-  Tensor rate_, second_scale_;
+  Tensor rate_, second_scale_, decay_;
   Updates updates_;
 };
 

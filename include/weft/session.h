@@ -61,7 +61,7 @@ class Values {
 
  private:
   friend class Executable;
-  std::vector<std::pair<TensorId, Array>> arrays_;
+  std::vector<std::pair<Tensor, Array>> arrays_;
   std::map<std::string, double> metrics_;
 };
 

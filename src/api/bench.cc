@@ -17,10 +17,10 @@ comm::Collective kind_of(const std::string& name) {
     known.emplace_back(name_of(kind));
   }
   const std::string near = nearest_word(name, known);
-  throw UserError({.what = str("there is no collective '", name, "'"),
-                   .where = "bench::collectives",
-                   .fix = str(near.empty() ? "" : str("did you mean '", near, "'? "), "the kinds are: ",
-                              join(known, ", "))});
+  throw UserError(
+      {.what = str("there is no collective '", name, "'"),
+       .where = "bench::collectives",
+       .fix = str(near.empty() ? "" : str("did you mean '", near, "'? "), "the kinds are: ", join(known, ", "))});
 }
 
 void check(const CollectivesOptions& options) {

@@ -31,7 +31,7 @@ std::vector<Array> fitted_feeds(const ExecutableState& state, const Feeds& feeds
   std::map<std::string, const Array*> given;
   for (const auto& [tensor, array] : feeds) {
     if (!tensor || tensor.graph() != state.graph || state.graph->node(tensor.id()).op->name != "input")
-      throw UserError({.what = str("'", tensor ? tensor.name() : "", "' was fed, but it is no input of this graph"),
+      throw UserError({.what = str(tensor ? str("'", tensor.name(), "'") : "an empty tensor", " was fed, but it is no input of this graph"),
                        .where = "Executable::run",
                        .fix = "feed what Graph::input() made"});
     given[state.graph->node(tensor.id()).attrs.get<std::string>("name")] = &array;
@@ -59,9 +59,9 @@ std::string printed(const std::string& label, const Array& array) {
 }  // namespace
 
 const Array& Values::operator[](const Tensor& x) const {
-  for (const auto& [id, array] : arrays_)
-    if (id == x.id()) return array;
-  throw UserError({.what = str("'", x ? x.name() : "", "' was not fetched"),
+  for (const auto& [fetched, array] : arrays_)
+    if (fetched == x) return array;
+  throw UserError({.what = str(x ? str("'", x.name(), "'") : "an empty tensor", " was not fetched"),
                    .where = "Values",
                    .fix = "name it in CompileOptions::fetch"});
 }

@@ -26,8 +26,9 @@ Json flops_of(const Explanation& e) {
 }
 
 Json collective_of(const Explanation::Collective& c) {
-  return {{"kind", c.kind},   {"axes", c.axes},   {"elements", c.elements}, {"bytes", c.bytes}, {"dtype", name_of(c.dtype)},
-          {"count", c.count}, {"phase", c.phase}, {"cause", c.cause}};
+  return {
+      {"kind", c.kind},   {"axes", c.axes},   {"elements", c.elements}, {"bytes", c.bytes}, {"dtype", name_of(c.dtype)},
+      {"count", c.count}, {"phase", c.phase}, {"cause", c.cause}};
 }
 
 Json warning_of(const Explanation::Warning& w) {

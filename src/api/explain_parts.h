@@ -16,9 +16,9 @@ std::vector<Explanation::Warning> warnings_of(const Program& program, const Expl
 
 std::vector<Explanation::Collective> collectives_of(const ProgramCost& cost);
 
-std::string count_text(double count);          // "12.3 M"; small whole numbers as they are
-std::string bytes_text(std::int64_t bytes);    // "12.3 MiB"
-std::string percent_text(double share);        // "12.3 %"
+std::string count_text(double count);        // "12.3 M"; small whole numbers as they are
+std::string bytes_text(std::int64_t bytes);  // "12.3 MiB"
+std::string percent_text(double share);      // "12.3 %"
 
 // Rows of cells under each other, two spaces between columns. From column `first_number` on cells stand to the right.
 std::string table_text(const std::vector<std::vector<std::string>>& rows, const std::string& indent,

@@ -93,7 +93,8 @@ class Picture {
       const std::int64_t begin = t_.shard[i].size * mesh_.coordinate(processor, t_.split[i]);
       lines.push_back(str(t_.shard[i].name, " ", begin, "..", begin + t_.shard[i].size - 1));
     }
-    if (!t_.partial.empty()) lines.push_back(str("part ", mesh_.coordinate(processor, t_.partial), " of a sum"));
+    if (!t_.partial.empty())
+      lines.push_back(str("part ", mesh_.coordinate(processor, t_.partial), " of ", mesh_.size(t_.partial)));
     return lines.empty() ? Cell{"all"} : lines;
   }
 
@@ -136,8 +137,8 @@ class Picture {
 std::string picture(const Explanation::Placed& tensor, const Mesh& mesh) {
   const Sharding sharding{.dims = tensor.split, .partial = tensor.partial};
   const Axes same = replicated_axes(sharding, mesh);
-  std::string title = str("  ", tensor.use, " ", tensor.name, " ", tensor.dtype, " ", tensor.whole, ": each processor holds ",
-                          tensor.shard, ", ", bytes_text(tensor.bytes));
+  std::string title = str("  ", tensor.use, " ", tensor.name, " ", tensor.dtype, " ", tensor.whole,
+                          ": each processor holds ", tensor.shard, ", ", bytes_text(tensor.bytes));
   if (!same.empty()) title += str(", alike along ", text_of(same, mesh));
   return title + "\n" + Picture(tensor, mesh).text();
 }

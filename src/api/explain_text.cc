@@ -31,9 +31,8 @@ void add_biggest(const Explanation& e, const std::string& use, std::size_t most,
   std::vector<const Explanation::Placed*> all;
   for (const Explanation::Placed& t : e.tensors)
     if (t.use == use && !t.whole.empty()) all.push_back(&t);
-  std::stable_sort(all.begin(), all.end(), [](const auto* a, const auto* b) {
-    return a->whole.elements() > b->whole.elements();
-  });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto* a, const auto* b) { return a->whole.elements() > b->whole.elements(); });
   to.insert(to.end(), all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), most)));
 }
 
@@ -60,13 +59,14 @@ std::string counts(const Explanation& e) {
   if (phase("recompute") != "0") recompute = str(", recompute ", phase("recompute"));
   return table_text(
       {{"flops of contractions", str("forward ", phase("forward"), recompute, ", backward ", phase("backward"))},
-       {"flops in all", str(count_text(e.executed_flops), " (the model's, shared out evenly: ", count_text(nominal), ")")},
+       {"flops in all",
+        str(count_text(e.executed_flops), " (the model's, shared out evenly: ", count_text(nominal), ")")},
        {"parameters", str(count_text(static_cast<double>(e.parameters_per_processor)), " of ",
                           count_text(static_cast<double>(e.parameters)))},
        {"variables", bytes_text(e.variable_bytes)},
-       {"work ratio", str(std::round(e.work_ratio * 1000) / 1000, " (all processors over one that does it all; F = ",
-                          count_text(e.machine.flops_per_second), "flop/s, B = ",
-                          count_text(e.machine.bytes_per_second), "B/s)")}},
+       {"work ratio", str(std::round(e.work_ratio * 1000) / 1000,
+                          " (all processors over one that does it all; F = ", count_text(e.machine.flops_per_second),
+                          "flop/s, B = ", count_text(e.machine.bytes_per_second), "B/s)")}},
       "  ");
 }
 

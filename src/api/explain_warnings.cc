@@ -54,7 +54,9 @@ std::string some(const std::vector<std::string>& names) {
 
 using Key = std::pair<std::vector<std::string>, std::vector<std::string>>;  // axes, causes
 
-std::vector<std::string> axis_names(const Axes& axes, const Mesh& mesh) { return split_words(text_of(axes, mesh), "+"); }
+std::vector<std::string> axis_names(const Axes& axes, const Mesh& mesh) {
+  return split_words(text_of(axes, mesh), "+");
+}
 
 // One warning for all instructions of the same lines.
 void replicated_work(const Program& p, const Explanation& e, std::vector<Explanation::Warning>& warnings) {
@@ -98,7 +100,8 @@ std::vector<ValueId> stored_values(const Program& p) {
 
 bool is_big(std::int64_t bytes, const Explanation& e) {
   return bytes >= kBigBytes ||
-         (bytes >= kLeastBytes && static_cast<double>(bytes) >= kLeastShareOfVariables * static_cast<double>(e.variable_bytes));
+         (bytes >= kLeastBytes &&
+          static_cast<double>(bytes) >= kLeastShareOfVariables * static_cast<double>(e.variable_bytes));
 }
 
 // One warning for all tensors that lie alike along the same axes.

@@ -95,7 +95,7 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
   state->session = state_;
   state->graph = graph.data();
   state->program = compile_program(graph, session.mesh, layout, options).program;
-  for (const Tensor& x : options.fetch) state->fetch.push_back(x.id());
+  state->fetch = options.fetch;
   const Program& program = state->program;
   for (const ProgramVariable& variable : program.variables) hold(session, *state->graph, program, variable);
   state->bound.resize(static_cast<std::size_t>(session.mesh.size()));

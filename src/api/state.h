@@ -38,7 +38,7 @@ struct ExecutableState {
   std::shared_ptr<SessionState> session;
   std::shared_ptr<GraphData> graph;
   Program program;
-  std::vector<TensorId> fetch;
+  Tensors fetch;
   std::vector<std::unique_ptr<BoundProgram>> bound;  // one per processor
   std::uint32_t step = 0;
 };

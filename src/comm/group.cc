@@ -13,11 +13,6 @@ std::string_view name_of(Collective what) {
   return kNames[static_cast<std::size_t>(what)];
 }
 
-std::string_view name_of(Reduce reduce) {
-  static constexpr std::array<std::string_view, 4> kNames = {"sum", "max", "min", "product"};
-  return kNames[static_cast<std::size_t>(reduce)];
-}
-
 namespace {
 
 bool counts_fit(Collective what, std::size_t in, std::size_t out, std::size_t size) {

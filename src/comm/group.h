@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/reduce.h"
 #include "weft/dtype.h"
 
 namespace weft::comm {
@@ -23,12 +24,10 @@ enum class Collective : std::uint8_t { kAllReduce, kReduceScatter, kAllGather, k
 
 // bf16 and f16 are reduced in f32 and rounded once; integers wrap; a NaN among the members gives a NaN; on bools
 // sum and max mean "any", product and min mean "all".
-enum class Reduce : std::uint8_t { kSum, kMax, kMin, kProduct };
+using weft::Reduce;
 
 std::string_view name_of(Collective what);  // "all_reduce", …
-std::string_view name_of(Reduce reduce);    // "sum", …
 inline std::ostream& operator<<(std::ostream& out, Collective what) { return out << name_of(what); }
-inline std::ostream& operator<<(std::ostream& out, Reduce reduce) { return out << name_of(reduce); }
 
 // Elements to write, or for barrier nothing. On wires that cross address spaces the data lies in an Arena of the wire.
 struct Buffer {

@@ -82,9 +82,22 @@ class Reverse {
   std::map<TensorId, Tensor> sums_;
 };
 
-void check_ys(const Tensors& ys, const Tensors& dys, Site site) {
+// All of one graph, none empty: ids of another graph would silently mean other tensors.
+void check_graph(const Tensors& tensors, const char* kind, const std::shared_ptr<GraphData>& graph, Site site) {
+  for (const Tensor& x : tensors)
+    if (!x || x.graph() != graph)
+      throw UserError({.what = str("gradients() was given ", kind, " that is ",
+                                   x ? str("of another graph: '", x.name(), "'") : "empty"),
+                       .where = site,
+                       .fix = "give tensors of one graph; leave out what gradients() itself could not reach"});
+}
+
+void check_arguments(const Tensors& ys, const Tensors& xs, const Tensors& dys, Site site) {
   if (ys.empty())
     throw UserError({.what = "gradients() of nothing: no y was given", .where = site, .fix = "give at least one y"});
+  check_graph(ys, "a y", ys[0].graph(), site);
+  check_graph(xs, "an x", ys[0].graph(), site);
+  check_graph(dys, "a dy", ys[0].graph(), site);
   if (!dys.empty() && dys.size() != ys.size())
     throw UserError({.what = str("gradients() was given ", ys.size(), " ys and ", dys.size(), " dys"),
                      .where = site,
@@ -104,7 +117,7 @@ void check_ys(const Tensors& ys, const Tensors& dys, Site site) {
 }  // namespace
 
 Tensors gradients(const Tensors& ys, const Tensors& xs, const Tensors& dys, Site site) {
-  check_ys(ys, dys, site);
+  check_arguments(ys, xs, dys, site);
   const std::shared_ptr<GraphData> graph = ys[0].graph();
   const PhaseGuard phase(*graph, graph->phase == Phase::kUpdate ? Phase::kUpdate : Phase::kBackward);
   const std::set<int> between = nodes_between(*graph, xs, ys);

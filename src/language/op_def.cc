@@ -14,15 +14,23 @@ std::deque<OpDef>& catalog() {
   return ops;
 }
 
+// Functions take the graph from their first tensor, which may be empty.
+void check_graph(const std::shared_ptr<GraphData>& graph, const OpDef& op, Site site) {
+  if (!graph)
+    throw UserError({.what = str(op.name, " was given no tensor"),
+                     .where = str(op.name, " at ", to_string(site)),
+                     .fix = "give at least one tensor of a graph (an empty Tensor has no value)"});
+}
+
 void check_inputs(const std::shared_ptr<GraphData>& graph, const OpDef& op, const Tensors& inputs, Site site) {
   for (const Tensor& input : inputs) {
     if (!input)
       throw UserError({.what = str(op.name, " was given an empty tensor"),
-                       .where = site,
+                       .where = str(op.name, " at ", to_string(site)),
                        .fix = "an empty Tensor has no value; gradients() gives one for what cannot be reached"});
     if (input.graph() != graph)
       throw UserError({.what = str(op.name, " was given tensors of two graphs ('", input.name(), "' is of another)"),
-                       .where = site,
+                       .where = str(op.name, " at ", to_string(site)),
                        .fix = "build all operands in one Graph"});
   }
 }
@@ -46,6 +54,7 @@ std::vector<const OpDef*> op_catalog() {
 
 Tensors apply_all(const Graph& graph, const OpDef& op, const Tensors& inputs, Attrs attrs, Site site) {
   const std::shared_ptr<GraphData>& data = graph.data();
+  check_graph(data, op, site);
   if (data->cause) site = *data->cause;
   check_inputs(data, op, inputs, site);
   Node node{.op = &op, .attrs = std::move(attrs), .site = site};
@@ -68,12 +77,7 @@ Tensors apply_all(const Graph& graph, const OpDef& op, const Tensors& inputs, At
 }
 
 Tensors apply_all(const OpDef& op, const Tensors& inputs, Attrs attrs, Site site) {
-  if (inputs.empty() || !inputs[0]) {
-    throw UserError({.what = str(op.name, " was given no tensor"),
-                     .where = site,
-                     .fix = "give at least one tensor of a graph (an empty Tensor has no value)"});
-  }
-  return apply_all(Graph(inputs[0].graph()), op, inputs, std::move(attrs), site);
+  return apply_all(Graph(inputs.empty() ? nullptr : inputs[0].graph()), op, inputs, std::move(attrs), site);
 }
 
 Tensor apply(const OpDef& op, const Tensors& inputs, Site site) { return apply_all(op, inputs, {}, site)[0]; }

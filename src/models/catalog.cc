@@ -37,7 +37,7 @@ Sizes merged(const Entry& entry, const Sizes& given) {
   for (const auto& [dim, size] : given) {
     const auto found = sizes.find(dim);
     if (found == sizes.end())
-      throw UserError({.what = "model '" + entry.name + "' has no dim '" + dim + "' to set",
+      throw UserError({.what = "model '" + entry.name + "' has no size '" + dim + "' to set",
                        .where = "size " + dim + "=" + std::to_string(size),
                        .fix = advice(dim, known, "it has: ")});
     found->second = size;
@@ -49,16 +49,31 @@ Sizes merged(const Entry& entry, const Sizes& given) {
 
 const std::vector<Entry>& catalog() {
   static const std::vector<Entry> kEntries = {
-      {"two_layer", "y = relu(x w) v, and from a given dy the derivatives by w, v and x",
+      {"two_layer",
+       "y = relu(x w) v, and from a given dy the derivatives by w, v and x",
        {{"batch", 64}, {"io", 256}, {"hidden", 1024}},
-       "rows:2 cols:2", "batch:rows hidden:cols", build_two_layer},
-      {"mlp", "a classifier of dense layers whose dims alternate between hidden and width, with one step of SGD",
+       "rows:2 cols:2",
+       "batch:rows hidden:cols",
+       build_two_layer},
+      {"mlp",
+       "a classifier of dense layers whose dims alternate between hidden and width, with one step of SGD",
        {{"batch", 64}, {"pixel", 64}, {"hidden", 1024}, {"width", 256}, {"digit", 10}, {"layers", 3}},
-       "data:2 model:2", "batch:data hidden:model", build_mlp},
-      {"transformer", "a decoder-only language model, with one step of Adam",
-       {{"batch", 8}, {"length", 128}, {"d_model", 256}, {"heads", 4}, {"d_kv", 64}, {"d_ff", 1024}, {"vocab", 1024},
+       "data:2 model:2",
+       "batch:data hidden:model",
+       build_mlp},
+      {"transformer",
+       "a decoder-only language model, with one step of Adam",
+       {{"batch", 8},
+        {"length", 128},
+        {"d_model", 256},
+        {"heads", 4},
+        {"d_kv", 64},
+        {"d_ff", 1024},
+        {"vocab", 1024},
         {"layers", 2}},
-       "data:2 model:2", "batch:data heads,d_ff,vocab:model", build_transformer},
+       "data:2 model:2",
+       "batch:data heads,d_ff,vocab:model",
+       build_transformer},
   };
   return kEntries;
 }
@@ -74,8 +89,8 @@ Sizes default_sizes(const std::string& name) { return entry_of(name).sizes; }
 
 Model build(const std::string& name, const Sizes& sizes) {
   const Entry& entry = entry_of(name);
-  Model model{.name = name, .graph = {}, .options = {}, .mesh = Mesh::parse(entry.mesh),
-              .layout = Layout::parse(entry.layout)};
+  Model model{
+      .name = name, .graph = {}, .options = {}, .mesh = Mesh::parse(entry.mesh), .layout = Layout::parse(entry.layout)};
   entry.build(model, merged(entry, sizes));
   return model;
 }

@@ -43,7 +43,8 @@ void build_transformer(Model& model, const Sizes& sizes) {
     x = decoder_layer(x, d);
   }
   x = nn::layer_norm(x, d.d_model, {.name = "final_norm"});
-  const Tensor logits = nn::dense(x, {d.vocab}, {.reduced = {d.d_model}, .bias = false, .name = "logits"}).named("logits");
+  const Tensor logits =
+      nn::dense(x, {d.vocab}, {.reduced = {d.d_model}, .bias = false, .name = "logits"}).named("logits");
   const Tensor loss = mean(cross_entropy(logits, targets, d.vocab)).named("loss");
 
   model.options.fetch = {loss};

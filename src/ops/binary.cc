@@ -1,4 +1,5 @@
 // Pointwise functions of two operands, and select.
+#include "base/str.h"
 #include "ops/pointwise.h"
 
 namespace weft {
@@ -119,16 +120,20 @@ Tensor logical_and(const Operand& x, const Operand& y, Site site) { return apply
 Tensor logical_or(const Operand& x, const Operand& y, Site site) { return apply_binary(kLogicalOr, x, y, site); }
 
 Tensor select(const Tensor& condition, const Operand& x, const Operand& y, Site site) {
-  const DType dtype = x.tensor() ? x.tensor().dtype() : y.tensor() ? y.tensor().dtype() : DType::kF32;
+  const Tensor& some = x.tensor() ? x.tensor() : y.tensor();
   const auto tensor = [&](const Operand& operand) {
-    return operand.tensor() ? operand.tensor() : constant(Graph(condition.graph()), operand.number(), {}, dtype, site);
+    if (operand.tensor()) return operand.tensor();
+    return some ? number_like(some, operand.number(), "select", site)
+                : constant(Graph(condition.graph()), operand.number(), {}, DType::kF32, site);
   };
   return apply(kSelect, {condition, tensor(x), tensor(y)}, site);
 }
 
 Tensor add_n(const Tensors& xs, Site site) {
   if (xs.empty())
-    throw UserError({.what = "add_n of no tensors", .where = site, .fix = "give at least one tensor"});
+    throw UserError({.what = "add_n of no tensors",
+                     .where = str("add_n at ", to_string(site)),
+                     .fix = "give at least one tensor"});
   Tensor sum = xs[0];
   for (std::size_t i = 1; i < xs.size(); ++i) sum = add(sum, xs[i], site);
   return sum;

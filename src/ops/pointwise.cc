@@ -74,14 +74,22 @@ const OpDef& binary(BinaryDef def) {
   return define_op(std::move(op));
 }
 
+Tensor number_like(const Tensor& x, double number, const std::string& op, Site site) {
+  if (is_integer(x.dtype()) && number != std::trunc(number))
+    throw UserError({.what = str(op, " of ", x.dtype(), " ", x.shape(), " and the number ", number, ", which is not whole"),
+                     .where = str(op, " at ", to_string(site)),
+                     .fix = "cast() the tensor to f32 first: a number takes the dtype of the tensor beside it"});
+  return constant(Graph(x.graph()), number, {}, x.dtype(), site);
+}
+
 Tensor apply_binary(const OpDef& op, const Operand& x, const Operand& y, Site site) {
   if (!x.tensor() && !y.tensor())
     throw UserError({.what = str(op.name, " of two numbers or empty tensors"),
-                     .where = site,
+                     .where = str(op.name, " at ", to_string(site)),
                      .fix = "one operand at least must be a tensor; an empty Tensor has no value"});
   const Tensor& some = x.tensor() ? x.tensor() : y.tensor();
   const auto tensor = [&](const Operand& operand) {
-    return operand.tensor() ? operand.tensor() : constant(Graph(some.graph()), operand.number(), {}, some.dtype(), site);
+    return operand.tensor() ? operand.tensor() : number_like(some, operand.number(), op.name, site);
   };
   return apply(op, {tensor(x), tensor(y)}, site);
 }

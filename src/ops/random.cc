@@ -60,6 +60,12 @@ Tensor dropout(const Tensor& x, double keep, const Shape& noise_shape, Site site
     throw UserError({.what = str("dropout keeps elements with probability ", keep),
                      .where = str("dropout at ", to_string(site)),
                      .fix = "give a probability above 0 and at most 1"});
+  for (const Dim& dim : noise_shape)
+    if (!x.shape().has(dim))
+      throw UserError({.what = str("dropout draws along dim ", dim, ", which '", x.name(), "' ", x.shape(),
+                                   " does not have"),
+                       .where = str("dropout at ", to_string(site)),
+                       .fix = "name dims of the tensor, with their sizes; the others share one draw"});
   if (keep == 1) return x;
   const Tensor kept = random_bernoulli(Graph(x.graph()), noise_shape, keep, DType::kBool, site);
   return select(kept, multiply(x, 1 / keep, site), 0.0, site);

@@ -11,7 +11,7 @@ using G = const Grad&;
 
 const OpDef& kIdentity = unary("identity", "x itself.", 0, uniform(-2, 2), [](G g) { return g.dy(); });
 const OpDef& kNegative = unary("negative", "-x.", 1, uniform(-2, 2), [](G g) { return -g.dy(); });
-const OpDef& kAbs = unary("abs", "|x|; the derivative at 0 is 0.", 1, uniform(-2, 2),
+const OpDef& kAbs = unary("abs", "The absolute value; the derivative at 0 is 0.", 1, uniform(-2, 2),
                           [](G g) { return g.dy() * sign(g.x()); });
 const OpDef& kSign = unary("sign", "-1, 0 or 1; derivative 0.", 1, uniform(-2, 2), [](G) { return Tensor(); });
 const OpDef& kFloor = unary("floor", "The largest whole number <= x; derivative 0.", 1, uniform(-3, 3),

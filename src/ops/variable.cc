@@ -72,7 +72,7 @@ const OpDef& kAssign = define_op({
 Tensor slice_of(const Tensor& variable, Site site) {
   const int node = variable ? variable_of(*variable.graph(), variable.id()) : -1;
   if (node < 0)
-    throw UserError({.what = str("'", variable ? variable.name() : "", "' is not a variable"),
+    throw UserError({.what = variable ? str("'", variable.name(), "' is not a variable") : "an empty tensor is not a variable",
                      .where = site,
                      .fix = "give a tensor that Graph::variable() made"});
   return {variable.graph(), TensorId{node, 0}};
@@ -93,7 +93,7 @@ Tensor Graph::input(const std::string& name, const Shape& shape, DType dtype, Si
 
 Tensor Graph::variable(const std::string& name, const Shape& shape, const Init& init, const VariableOptions& options,
                        Site site) {
-  const std::string full = data_->scoped(name);
+  const std::string full = name.starts_with('/') ? name.substr(1) : data_->scoped(name);
   if (data_->variable_nodes.contains(full))
     throw UserError({.what = str("there is a variable '", full, "' already"),
                      .where = site,

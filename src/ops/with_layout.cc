@@ -1,27 +1,50 @@
 // with_layout: this one value lies by its own rules. Ops of one operand follow it; where it meets operands that lie
 // otherwise it goes back to the global layout.
+#include "base/str.h"
 #include "ops/rules.h"
 
 namespace weft {
 
 namespace {
 
+// Axes are the mesh's to know, dims are known already.
+std::vector<TensorType> with_layout_type(const OpCall& call) {
+  for (const LayoutRule& rule : call.attr<Layout>("layout").rules())
+    if (!rule.optional && !call.in().has(rule.dim))
+      throw UserError({.what = str("with_layout lays dim '", rule.dim, "', which ", call.in(), " does not have"),
+                       .where = call.where(),
+                       .fix = str("name its dims: ", join(call.in().names(), ", "),
+                                  "; end the rule with '?' if it may name what is absent")});
+  return {call.inputs[0]};
+}
+
+// An error names the user's line, not only the text.
+Layout parsed(std::string_view layout, Site site) {
+  try {
+    return Layout::parse(layout);
+  } catch (const UserError& error) {
+    throw UserError({.what = error.text().what,
+                     .where = str("with_layout at ", to_string(site), ", ", error.text().where.text),
+                     .fix = error.text().fix});
+  }
+}
+
 const OpDef& kWithLayout = define_op({
     .name = "with_layout",
     .doc = "The same value laid out by its own rules.",
-    .shape = shape_rule::same_as(0),
+    .shape = with_layout_type,
     .sharding = sharding_rule::relayout(),
     .gradient = [](const Grad& g) -> Tensors { return {g.dy()}; },
     .lower = [](Lowering& l) -> std::vector<ValueId> { return {l.resharder.reshard(l.inputs[0], l.wanted[0])}; },
     .flops = flops_rule::none(),
     .samples = {{{{{{"a", 12}, {"b", 12}}, uniform(-1, 1), DType::kF32}},
-                 [](Graph&, const Tensors& x) { return Tensors{exp(with_layout(x[0], "a:- b:a?")) + x[0]}; }}},
+                 [](Graph&, const Tensors& x) { return Tensors{exp(with_layout(x[0], "a:- b:p?")) + x[0]}; }}},
 });
 
 }  // namespace
 
 Tensor with_layout(const Tensor& x, std::string_view layout, Site site) {
-  return apply(kWithLayout, {x}, {{"layout", Layout::parse(layout)}}, site);
+  return apply(kWithLayout, {x}, {{"layout", parsed(layout, site)}}, site);
 }
 
 }  // namespace weft

@@ -86,8 +86,7 @@ class Partitioner : private Resharder {
   }
 
   Subject subject(const Node& node, const std::string& name) const {
-    return {name, str(node.op->name, " at ", to_string(node.site), ", layout \"", request_.layout.text(), "\", mesh ",
-                      request_.mesh)};
+    return {name, str(node.op->name, " at ", to_string(node.site)), request_.layout.text()};
   }
 
   // The axes of the op's dims. What the operands have is followed if they agree and nothing clashes; otherwise all go
@@ -126,6 +125,17 @@ class Partitioner : private Resharder {
     return axes;
   }
 
+  // What with_layout() says of its value; an error names its line, not only its text.
+  DimAxes own_axes(const Node& node, const Shape& shape) const {
+    try {
+      return resolve(node.attrs.get<Layout>("layout"), request_.mesh, shape.names());
+    } catch (const UserError& error) {
+      throw UserError({.what = error.text().what,
+                       .where = str("with_layout at ", to_string(node.site), ", ", error.text().where.text),
+                       .fix = error.text().fix});
+    }
+  }
+
   // How each output is to lie: by the op's axes, or, where the op relays, by the global layout and the op's own rules.
   std::vector<Sharding> wanted(const Node& node, const OpCall& call, const ShardingRule& rule, const DimAxes& axes) const {
     std::vector<Sharding> result;
@@ -133,8 +143,7 @@ class Partitioner : private Resharder {
       const Subject who = subject(node, str("tensor '", node.name, "'"));
       DimAxes by = rule.relays ? global_ : axes;
       if (rule.relays && node.attrs.has("layout"))
-        for (const auto& [dim, list] : resolve(node.attrs.get<Layout>("layout"), request_.mesh, call.out(i).names()))
-          by[dim] = list;
+        for (const auto& [dim, list] : own_axes(node, call.out(i))) by[dim] = list;
       result.push_back(sharding_of(by, call.out(i), request_.mesh, who));
     }
     return result;

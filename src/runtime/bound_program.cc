@@ -135,8 +135,9 @@ void BoundProgram::run(const RunContext& context) {
   for (const auto& [instr, kernel] : kernels_) {
     try {
       kernel(state);
-    } catch (const RunError&) {
-      throw;  // from the wire: it names who failed
+    } catch (const RunError& error) {
+      wire_.abort(error.text().what);  // no news if it is the wire's own, which names who failed
+      throw;
     } catch (const std::exception& error) {
       fail(*instr, error.what());
     }

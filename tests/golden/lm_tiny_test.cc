@@ -1,4 +1,5 @@
-// The golden Transformer: logits, gradients, ten Adam losses and the weights after them, on one processor and on meshes.
+// The golden Transformer: logits, gradients, ten Adam losses and the weights after them, on one processor and on
+// meshes.
 #include <gtest/gtest.h>
 
 #include <fstream>

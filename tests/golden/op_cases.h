@@ -173,7 +173,8 @@ inline OpCase shift_case(const std::string& name, std::int64_t offset) {
 inline Named reshapes(const Named& t) {
   const Tensor& x = t.at("x");
   return {{"split", split_dim(x, kC, {{"c1", 2}, {"c2", 4}})}, {"merge", merge_dims(x, {kC, kB}, "cb")},
-          {"all", reshape(x, {{"n", 192}})}, {"regroup", merge_dims(x, {kA, kC}, "ac")}, {"rename", rename(x, kC, "cc")}};
+          {"all", reshape(x, {{"n", 192}})}, {"regroup", merge_dims(x, {kA, kC}, "ac")},
+          {"rename", rename(x, kC, "cc")}};
 }
 
 inline Named stacks(const Named& t) {

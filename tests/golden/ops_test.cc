@@ -1,6 +1,5 @@
 // Every golden op: its outputs, and the gradient of each output by itself, on one processor and with each of its input
 // dims split over two.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -132,15 +131,16 @@ INSTANTIATE_TEST_SUITE_P(Ops, GoldenOp, ::testing::ValuesIn(op_cases()),
 
 // Cases of the data that are not ours yet: convolutions, pooling in two and three dims, halos, batch norm and what is
 // built on loops, recomputation or a vocabulary in clusters.
-const Names kLater = {"conv", "pool2d", "pool3d", "halo", "batch_norm", "adaptive", "mixture", "factorized", "separable",
-                      "dynamic_shift", "packing", "schedules", "while_loop", "recompute_grad", "relative_buckets",
-                      "sigmoid_cross_entropy"};
+const Names kLater = {"conv", "pool2d", "pool3d", "halo", "batch_norm", "adaptive", "mixture", "factorized",
+                      "separable", "dynamic_shift", "packing", "schedules", "while_loop", "recompute_grad",
+                      "relative_buckets", "sigmoid_cross_entropy"};
 
 TEST(GoldenOps, EveryCaseIsRunOrLeftForLater) {
   Names run;
   for (const OpCase& op : op_cases()) run.push_back(op.name);
   for (const auto& [name, about] : descriptions().items()) {
-    const bool later = std::any_of(kLater.begin(), kLater.end(), [&](const auto& word) { return name.starts_with(word); });
+    const bool later =
+        std::any_of(kLater.begin(), kLater.end(), [&](const auto& word) { return name.starts_with(word); });
     EXPECT_EQ(later, std::find(run.begin(), run.end(), name) == run.end()) << name;
   }
 }

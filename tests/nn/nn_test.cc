@@ -190,7 +190,8 @@ TEST(Embedding, GivesRowsAndZerosOutOfRange) {
   Graph g;
   const Dim vocab{"vocab", 6};
   const Tensor ids = g.input("ids", {kLength}, DType::kI32);
-  const Layer layer(g, nn::embedding(ids, vocab, kModel), {{ids, Array({kLength}, std::vector<std::int32_t>{5, 0, 6, -1})}});
+  const Array in({kLength}, std::vector<std::int32_t>{5, 0, 6, -1});
+  const Layer layer(g, nn::embedding(ids, vocab, kModel), {{ids, in}});
   const Array table = layer.weight("embedding");
   const Array want = filled({kLength, kModel}, [&](const auto& i) {
     return i[0] > 1 ? 0.0 : at(table, {i[0] == 0 ? 5 : 0, i[1]});
@@ -199,7 +200,8 @@ TEST(Embedding, GivesRowsAndZerosOutOfRange) {
 }
 
 // Self-attention in plain loops. `bias` is by (place, seen place).
-Array attention_by_loops(const Layer& layer, const Array& x, const std::function<double(std::int64_t, std::int64_t)>& bias) {
+Array attention_by_loops(const Layer& layer, const Array& x,
+                         const std::function<double(std::int64_t, std::int64_t)>& bias) {
   const auto projected = [&](const char* name) {
     const Array kernel = layer.weight(str("attention/", name, "/kernel"));
     return filled({kBatch, kLength, kHeads, kDepth}, [&](const auto& i) {

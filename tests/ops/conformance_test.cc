@@ -55,8 +55,11 @@ class OpConformance : public ::testing::TestWithParam<Case> {
         EXPECT_THROW(run(built, mesh, layout, DType::kF64), UserError);
         continue;
       }
-      const std::vector<Array> got = run(built, mesh, layout, DType::kF64);
-      for (std::size_t i = 0; i < want.size(); ++i) EXPECT_LE(relative_difference(got[i], want[i]), 1e-9) << "result " << i;
+      const std::vector<Array> got = run(built, mesh, layout, DType::kF64), in_f32 = run(built, mesh, layout, {});
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        EXPECT_LE(relative_difference(got[i], want[i]), 1e-9) << "result " << i;
+        EXPECT_LE(relative_difference(in_f32[i], want[i]), 2e-5) << "result " << i << " in f32";
+      }
     }
   }
 };

@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "support/expect_error.h"
 #include "weft/ops.h"
 
 namespace weft::test {
@@ -85,7 +84,7 @@ void expect_adam(const optim::AdamOptions& o) {
       const double g = kScale[i] * w[i];
       m[i] = o.beta1 * m[i] + (1 - o.beta1) * g;
       v[i] = o.beta2 * v[i] + (1 - o.beta2) * g * g;
-      w[i] -= rate / first * (m[i] / (std::sqrt(v[i] / second) + o.epsilon) + o.weight_decay * w[i]);
+      w[i] -= rate / first * m[i] / (std::sqrt(v[i] / second) + o.epsilon) + rate * o.weight_decay * w[i];
     }
   }
   expect_near(session.value("w"), w);
@@ -118,7 +117,8 @@ TEST(Optim, UpdatesAreTheSameOnEveryLayout) {
     Bowl bowl;
     const optim::Adam adam(bowl.loss, bowl.graph.variables());
     Session session(Mesh::parse("all:2"));
-    Executable step = session.compile(bowl.graph, Layout::parse(layout), {.fetch = {bowl.loss}, .update = adam.updates()});
+    const CompileOptions options{.fetch = {bowl.loss}, .update = adam.updates()};
+    Executable step = session.compile(bowl.graph, Layout::parse(layout), options);
     EXPECT_NEAR(step.run(adam.feeds(1, 0.1)).scalar(bowl.loss), (1 + 2 - 0.5 + 0.9) / 2, 1e-6);
     expect_near(session.value("w"), {0.9, -1.9, 0.6, 2.9});
   }

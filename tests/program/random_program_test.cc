@@ -281,8 +281,8 @@ void check_seeds(unsigned from, unsigned to) {
 }
 
 TEST(RandomPrograms, KeepTheirNumbers) { check_seeds(0, 300); }
-TEST(FullRandomPrograms, KeepTheirNumbers) { check_seeds(300, 6000); }
-TEST(SoakRandomPrograms, KeepTheirNumbers) { check_seeds(6000, 60000); }
+TEST(FullRandomPrograms, KeepTheirNumbers) { check_seeds(300, 3000); }
+TEST(SoakRandomPrograms, KeepTheirNumbers) { check_seeds(3000, 60000); }
 
 }  // namespace
 }  // namespace weft

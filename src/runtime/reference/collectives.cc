@@ -6,15 +6,6 @@ namespace weft::reference {
 
 namespace {
 
-comm::Reduce on_wire(Reduce how) {
-  switch (how) {
-    case Reduce::kSum: return comm::Reduce::kSum;
-    case Reduce::kMax: return comm::Reduce::kMax;
-    case Reduce::kMin: return comm::Reduce::kMin;
-    default: return comm::Reduce::kProduct;
-  }
-}
-
 std::size_t elements(const Shape& shape) { return static_cast<std::size_t>(shape.elements()); }
 
 // The rank-th of `parts` equal runs of a dim.
@@ -50,7 +41,7 @@ void talk(comm::Group& group, comm::Collective what, const std::vector<TensorVie
 Kernel all_reduce(const KernelArgs& args) {
   const auto& work = *args.instr.as<AllReduce>();
   comm::Group& group = args.group(work.axes);
-  return [&group, in = args.inputs, out = args.outputs, reduce = on_wire(work.how), label = args.label](const StepState& state) {
+  return [&group, in = args.inputs, out = args.outputs, reduce = work.how, label = args.label](const StepState& state) {
     for (std::size_t i = 0; i < in.size(); ++i) {
       copy_elements(in[i], out[i]);
       talk(group, comm::Collective::kAllReduce, {out[i]}, {out[i]}, {.reduce = reduce, .label = label}, state);
@@ -62,7 +53,7 @@ Kernel reduce_scatter(const KernelArgs& args) {
   const auto& work = *args.instr.as<ReduceScatter>();
   comm::Group& group = args.group(work.axes);
   const std::vector<TensorView> packed = blocks(args, args.outputs[0].shape, args.outputs[0].dtype, group.size());
-  return [&group, in = args.inputs[0], out = args.outputs[0], packed, dim = work.dim, reduce = on_wire(work.how),
+  return [&group, in = args.inputs[0], out = args.outputs[0], packed, dim = work.dim, reduce = work.how,
           label = args.label](const StepState& state) {
     for (int r = 0; r < group.size(); ++r) copy_elements(block(in, dim, group.size(), r), packed[static_cast<std::size_t>(r)]);
     talk(group, comm::Collective::kReduceScatter, packed, {out}, {.reduce = reduce, .label = label}, state);

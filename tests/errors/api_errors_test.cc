@@ -1,0 +1,185 @@
+// What a user reads from sessions, executables, explain, the bench and the built-in models.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "errors/lines.h"
+#include "weft/bench.h"
+#include "weft/explain.h"
+#include "weft/models.h"
+
+namespace weft {
+namespace {
+
+using test::lines;
+
+class SessionErrors : public ::testing::Test {
+ protected:
+  const Dim a{"a", 4}, b{"b", 2};
+  Graph g, other;
+  Tensor x = g.input("x", {a, b}), w = g.variable("weight", {a}), y = (einsum({x, w}, {b})).named("y");
+  Tensor far = other.input("far", {a});
+  Session session{Mesh::parse("p:2")};
+  const Layout layout = Layout::parse("a:p");
+};
+
+TEST_F(SessionErrors, UnknownWireOrRuntime) {
+  EXPECT_USER_ERROR(Session(Mesh::parse("p:2"), wire::Choice{"pigeons"}),
+                    lines("there is no wire 'pigeons'", "session on mesh p:2", "use wire::threads()"));
+  EXPECT_USER_ERROR(Session(Mesh::parse("p:2"), wire::threads(), runtime::Choice{"abacus"}),
+                    lines("there is no runtime 'abacus'", "session on mesh p:2", "use runtime::reference()"));
+}
+
+TEST_F(SessionErrors, UnknownVariable) {
+  EXPECT_USER_ERROR(session.value("weight"), lines("the session holds no variable 'weight'", "session on mesh p:2",
+                                                   "it holds: none yet"));
+  session.compile(g, layout, {.fetch = {y}});
+  EXPECT_USER_ERROR(session.value("wieght"), lines("the session holds no variable 'wieght'", "session on mesh p:2",
+                                                   "did you mean 'weight'?"));
+  EXPECT_USER_ERROR(session.set_value("bias", Array()), "the session holds no variable 'bias'", "it holds: weight");
+}
+
+TEST_F(SessionErrors, ValuesOfAnotherShape) {
+  session.compile(g, layout, {.fetch = {y}});
+  EXPECT_USER_ERROR(session.set_value("weight", Array({b}, DType::kF32)),
+                    lines("variable 'weight' [a=4] cannot take values of shape [b=2]", "Session::set_value",
+                          "give an array with the variable's dims"));
+}
+
+TEST_F(SessionErrors, VariableHeldOtherwise) {
+  session.compile(g, layout, {.fetch = {y}});
+  EXPECT_USER_ERROR(session.compile(g, Layout(), {.fetch = {y}}),
+                    lines("variable 'weight' is held as f32 [a=2] {a:p}, but this graph wants f32 [a=4] {}",
+                          "layout \"\", mesh p:2",
+                          "compile with the layout and dtypes of the first executable, or make a new Session"));
+  EXPECT_USER_ERROR(session.compile(g, layout, {.fetch = {y}, .compute_as = DType::kF64}),
+                    "is held as f32 [a=2] {a:p}, but this graph wants f64 [a=2] {a:p}");
+}
+
+TEST_F(SessionErrors, FetchFromAnotherGraph) {
+  EXPECT_USER_ERROR(session.compile(g, layout, {.fetch = {far}}),
+                    lines("a tensor to fetch is 'far' of another graph", "Session::compile",
+                          "give tensors of the graph that is compiled"));
+  EXPECT_USER_ERROR(session.compile(g, layout, {.fetch = {Tensor()}}), "a tensor to fetch is empty");
+  EXPECT_USER_ERROR(session.compile(g, layout, {.update = {far}}), "a tensor to update is 'far' of another graph");
+}
+
+class RunErrors : public SessionErrors {
+ protected:
+  Executable step = session.compile(g, layout, {.fetch = {y}});
+  const Array values{{a, b}, DType::kF32};
+};
+
+TEST_F(RunErrors, InputNotGiven) {
+  EXPECT_USER_ERROR(step.run(), lines("input 'x' was not given", "Executable::run",
+                                      "feed every input that the fetched tensors and updates stand on"));
+}
+
+TEST_F(RunErrors, FeedOfAnotherShapeOrKind) {
+  const std::string fix = "give an array with the input's dims and kind of dtype";
+  EXPECT_USER_ERROR(step.run({{x, Array({a}, DType::kF32)}}),
+                    lines("input 'x' is f32 [a=4 b=2], but f32 [a=4] was given", "Executable::run", fix));
+  EXPECT_USER_ERROR(step.run({{x, values.cast(DType::kI32)}}),
+                    lines("input 'x' is f32 [a=4 b=2], but i32 [a=4 b=2] was given", "Executable::run", fix));
+}
+
+TEST_F(RunErrors, FeedOfWhatIsNoInput) {
+  EXPECT_USER_ERROR(step.run({{x, values}, {y, Array({b}, DType::kF32)}}),
+                    lines("'y' was fed, but it is no input of this graph", "Executable::run",
+                          "feed what Graph::input() made"));
+  EXPECT_USER_ERROR(step.run({{x, values}, {far, Array({a}, DType::kF32)}}), "'far' was fed, but it is no input");
+  EXPECT_USER_ERROR(step.run({{Tensor(), values}}), "an empty tensor was fed, but it is no input of this graph");
+}
+
+TEST_F(RunErrors, ValueThatWasNotFetched) {
+  const Values out = step.run({{x, values}});
+  EXPECT_USER_ERROR(out[x], lines("'x' was not fetched", "Values", "name it in CompileOptions::fetch"));
+  EXPECT_USER_ERROR(out[Tensor()], "an empty tensor was not fetched");
+  EXPECT_USER_ERROR(out.scalar(y), "item() of an array of shape [b=2]");
+}
+
+// A tensor of another graph may have the number of one that was fetched.
+TEST_F(RunErrors, ValueOfAnotherGraph) {
+  Graph twin;
+  const Tensor twin_x = twin.input("x", {a, b}), twin_w = twin.variable("weight", {a});
+  const Tensor same_id = einsum({twin_x, twin_w}, {b}).named("twin");
+  ASSERT_EQ(same_id.id(), y.id());
+  EXPECT_USER_ERROR(step.run({{x, values}})[same_id], "'twin' was not fetched");
+}
+
+// The errors of a bad feed leave the session as it was.
+TEST_F(RunErrors, SessionIsUsableAfterThem) {
+  EXPECT_USER_ERROR(step.run(), "was not given");
+  EXPECT_EQ(step.run({{x, values}})[y].at(0), 0);
+}
+
+TEST(ExplainErrors, MachineText) {
+  EXPECT_USER_ERROR(parse_machine("F=2e11,G=1"),
+                    lines("'G=1' does not describe a machine", "machine \"F=2e11,G=1\"",
+                          "write F=<flops per second> and B=<bytes per second>, as in F=2e11,B=2e10"));
+  EXPECT_USER_ERROR(parse_machine("F=-1,B=1"), "'F=-1' does not describe a machine");
+  EXPECT_USER_ERROR(parse_machine("F=2e11"), lines("the machine lacks B, its bytes per second", "machine \"F=2e11\"",
+                                                   "give both, as in F=2e11,B=2e10"));
+  EXPECT_USER_ERROR(parse_machine("B=2e11"), "the machine lacks F, its flops per second");
+}
+
+TEST(ExplainErrors, MachineFile) {
+  EXPECT_USER_ERROR(parse_machine("/nowhere/machine.txt"),
+                    lines("the machine file '/nowhere/machine.txt' cannot be read", "/nowhere/machine.txt",
+                          "give the path of a file, or the rates themselves, as in F=2e11,B=2e10"));
+  const std::string path = (std::filesystem::temp_directory_path() / "weft_errors_machine.txt").string();
+  std::ofstream(path) << "F=1e9  # a comment\nnothing\n";
+  EXPECT_USER_ERROR(parse_machine(path), "'nothing' does not describe a machine", "where: machine file " + path);
+  std::remove(path.c_str());
+}
+
+TEST(ExplainErrors, MachineWithoutRates) {
+  Graph g;
+  const Tensor x = g.input("x", {});
+  EXPECT_USER_ERROR(explain(g, Mesh(), Layout(), {.fetch = {x}}, Machine{}),
+                    lines("a machine of 0 flops and 0 bytes per second", "explain",
+                          "give rates above zero, or what measure_machine() says"));
+}
+
+TEST(ExplainErrors, UnknownTensorToShow) {
+  Graph g;
+  const Tensor x = g.input("image", {{"a", 4}});
+  const Explanation e = explain(g, Mesh::parse("p:2"), Layout::parse("a:p"), {.fetch = {exp(x)}}, {1e9, 1e9});
+  EXPECT_USER_ERROR(e.text({"imgae"}), lines("the program has no tensor 'imgae' to show", "layout \"a:p\", mesh p:2",
+                                             "did you mean 'image'?"));
+  EXPECT_USER_ERROR(e.text({"quite another"}), "give a name that the program's text has after a '%' and a number");
+}
+
+TEST(BenchErrors, KindsCountsAndSizes) {
+  EXPECT_USER_ERROR(bench::collectives({.kinds = {"all_reduse"}}),
+                    lines("there is no collective 'all_reduse'", "bench::collectives",
+                          "did you mean 'all_reduce'? the kinds are: all_reduce, reduce_scatter, all_gather, all_to_all, "
+                          "permute"));
+  EXPECT_USER_ERROR(bench::collectives({.processors = {0}}), lines("a bench on 0 processors", "bench::collectives",
+                                                                   "give from 1 to 1024 processors"));
+  EXPECT_USER_ERROR(bench::collectives({.bytes = {0}}), lines("a bench with buffers of 0 bytes", "bench::collectives",
+                                                              "give from 1 byte to 16 GiB"));
+  EXPECT_USER_ERROR(bench::collectives({.repeats = 0}), lines("a bench of 0 repeats", "bench::collectives",
+                                                              "give from 1 to 100000 repeats"));
+}
+
+TEST(ModelErrors, UnknownModel) {
+  EXPECT_USER_ERROR(models::build("two_layers"),
+                    lines("there is no built-in model 'two_layers'", "models::build",
+                          "did you mean 'two_layer'? the models are: two_layer, mlp, transformer"));
+}
+
+TEST(ModelErrors, Sizes) {
+  EXPECT_USER_ERROR(models::build("two_layer", {{"hiden", 8}}),
+                    lines("model 'two_layer' has no dim 'hiden' to set", "size hiden=8",
+                          "did you mean 'hidden'? it has: batch, hidden, io"));
+  EXPECT_USER_ERROR(models::parse_sizes("batch=64,hidden"),
+                    lines("'hidden' does not set a size", "sizes \"batch=64,hidden\", column 10",
+                          "write dim=size with a whole size of at least one, as in batch=64,hidden=1024"));
+  EXPECT_USER_ERROR(models::parse_sizes("batch=0"), "'batch=0' does not set a size");
+  EXPECT_USER_ERROR(models::parse_sizes("a=1,a=2"),
+                    lines("the size of 'a' is set twice", "sizes \"a=1,a=2\", column 5", "set it once"));
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,189 @@
+// What a user reads when shapes, arrays, scopes, variables or gradients are wrong.
+#include "errors/lines.h"
+
+namespace weft {
+namespace {
+
+using test::here;
+using test::lines;
+
+TEST(LanguageErrors, NamesOfDims) {
+  EXPECT_USER_ERROR(Shape({{"batch", 4}, {"d model", 8}}),
+                    lines("'d model' cannot be the name of a dim", "shape [batch=4 d model=8]",
+                          "use letters, digits, '_', '.', '/' and '#' only"));
+  EXPECT_USER_ERROR(Shape({{"", 4}}), lines("'' cannot be the name of a dim", "shape [=4]",
+                                            "use letters, digits, '_', '.', '/' and '#' only"));
+}
+
+TEST(LanguageErrors, SizesOfDims) {
+  EXPECT_USER_ERROR(Shape({{"batch", 0}}),
+                    lines("dim 'batch' has size 0", "shape [batch=0]", "every dim needs a size of at least 1"));
+  EXPECT_USER_ERROR(Shape({{"batch", -3}}), "dim 'batch' has size -3");
+}
+
+TEST(LanguageErrors, RepeatedDim) {
+  EXPECT_USER_ERROR(Shape({{"length", 4}, {"heads", 2}, {"length", 5}}),
+                    lines("dim 'length' occurs twice in one shape", "shape [length=4 heads=2 length=5]",
+                          "a name may occur once in a tensor: rename one of the two dims with rename()"));
+}
+
+TEST(LanguageErrors, ArrayOfAnotherCount) {
+  EXPECT_USER_ERROR(Array({{"a", 2}, {"b", 3}}, std::vector<float>(5)),
+                    lines("an array of shape [a=2 b=3] needs 6 values, but 5 were given", "Array",
+                          "give as many values as the shape has elements, in row-major order"));
+  EXPECT_USER_ERROR(Array({{"a", 2}}, std::vector<std::int32_t>(3)), "[a=2] needs 2 values, but 3 were given");
+  EXPECT_USER_ERROR(Array({{"a", 2}}, std::vector<double>(1), DType::kF64), "[a=2] needs 2 values, but 1 were given");
+}
+
+TEST(LanguageErrors, ItemOfManyElements) {
+  EXPECT_USER_ERROR(Array({{"a", 2}}, DType::kF32).item(),
+                    lines("item() of an array of shape [a=2], which has 2 elements", "Array::item",
+                          "reduce it to one element first, or read it with at(index)"));
+}
+
+TEST(LanguageErrors, TransposeOfAnArray) {
+  EXPECT_USER_ERROR(Array({{"a", 2}, {"b", 3}}, DType::kF32).transposed({{"b", 3}, {"c", 2}}),
+                    lines("an array of shape [a=2 b=3] cannot be put in the order [b=3 c=2]", "Array::transposed",
+                          "name the same dims with the same sizes"));
+}
+
+TEST(LanguageErrors, ComparisonOfUnlikeArrays) {
+  EXPECT_USER_ERROR(relative_difference(Array({{"a", 2}}, DType::kF32), Array({{"a", 3}}, DType::kF32)),
+                    lines("arrays of shapes [a=2] and [a=3] cannot be compared", "relative_difference",
+                          "compare arrays of one shape"));
+}
+
+TEST(LanguageErrors, ScopeWithoutName) {
+  const Graph g;
+  EXPECT_USER_ERROR(g.scope(""),
+                    lines("a scope needs a name", "Graph::scope", "give a name such as \"layer_0\""));
+}
+
+TEST(LanguageErrors, EmptyTensor) {
+  Graph g;
+  const Tensor x = g.input("x", {{"a", 4}}), none;
+  EXPECT_USER_ERROR(none.shape(), lines("the shape of an empty tensor was asked for", "Tensor::shape",
+                                        "an empty Tensor has no value; gradients() gives one for what cannot be "
+                                        "reached: test it first"));
+  EXPECT_USER_ERROR(none.dtype(), "the dtype of an empty tensor was asked for");
+  EXPECT_USER_ERROR(none.name(), "the name of an empty tensor was asked for");
+  EXPECT_USER_ERROR(none.site(), "the site of an empty tensor was asked for");
+  EXPECT_USER_ERROR(none.named("y"), "the name of an empty tensor was asked for");
+  EXPECT_USER_ERROR(einsum({x, none}, {}),
+                    lines("einsum was given an empty tensor", "einsum at " + here(),
+                          "an empty Tensor has no value; gradients() gives one for what cannot be reached"));
+  EXPECT_USER_ERROR(exp(none), lines("exp was given no tensor", "exp at " + here(),
+                                     "give at least one tensor of a graph (an empty Tensor has no value)"));
+  EXPECT_USER_ERROR(concat({}, "a"), "concat was given no tensor", here());
+  EXPECT_USER_ERROR(select(none, 1.0, 0.0), "constant was given no tensor", here());
+}
+
+TEST(LanguageErrors, TensorsOfTwoGraphs) {
+  Graph g, h;
+  const Tensor x = g.input("x", {{"a", 4}}), y = h.input("y", {{"a", 4}});
+  EXPECT_USER_ERROR(x + y, lines("add was given tensors of two graphs ('y' is of another)", "add at " + here(),
+                                 "build all operands in one Graph"));
+}
+
+TEST(LanguageErrors, TwoInputsOfOneName) {
+  Graph g;
+  const auto scope = g.scope("encoder");
+  g.input("x", {});
+  EXPECT_USER_ERROR(g.input("x", {}), lines("there is an input 'encoder/x' already", here(),
+                                            "give the input another name, or make it in another scope"));
+}
+
+TEST(LanguageErrors, TwoVariablesOfOneName) {
+  Graph g;
+  const auto scope = g.scope("encoder");
+  g.variable("w", {});
+  EXPECT_USER_ERROR(g.variable("w", {}),
+                    lines("there is a variable 'encoder/w' already", here(),
+                          "give it another name or scope; to share weights, pass the first Tensor on"));
+}
+
+TEST(LanguageErrors, FirstValuesOfAnotherShape) {
+  Graph g;
+  EXPECT_USER_ERROR(g.variable("w", {{"a", 4}}, init::values(Array({{"a", 3}}, DType::kF32))),
+                    lines("variable 'w' [a=4] cannot start from values of shape [a=3]", here(),
+                          "give values with the variable's dims"));
+}
+
+TEST(LanguageErrors, NotAVariable) {
+  Graph g;
+  const Tensor x = g.input("x", {{"a", 4}});
+  EXPECT_USER_ERROR(assign(x, x),
+                    lines("'x' is not a variable", here(), "give a tensor that Graph::variable() made"));
+  EXPECT_USER_ERROR(assign_sub(Tensor(), x), "an empty tensor is not a variable", here());
+}
+
+TEST(LanguageErrors, AssignOfAnotherShape) {
+  Graph g;
+  const Tensor w = g.variable("w", {{"a", 4}});
+  const Tensor x = g.input("x", {{"b", 4}});
+  EXPECT_USER_ERROR(assign(w, x),
+                    lines("assign of f32 [b=4] to variable 'w', which is f32 [a=4]", "assign at " + here(),
+                          "give a value with the dims and the slice dtype of the variable"));
+}
+
+class GradientErrors : public ::testing::Test {
+ protected:
+  Graph g, other;
+  Tensor x = g.input("x", {{"a", 4}}), y = exp(x).named("y");
+  Tensor whole = g.input("whole", {{"a", 4}}, DType::kI32), far = other.input("far", {{"a", 4}});
+};
+
+TEST_F(GradientErrors, OfNothing) {
+  EXPECT_USER_ERROR(gradients({}, {x}),
+                    lines("gradients() of nothing: no y was given", here(), "give at least one y"));
+}
+
+TEST_F(GradientErrors, OfEmptyTensorsAndOtherGraphs) {
+  const std::string fix = "give tensors of one graph; leave out what gradients() itself could not reach";
+  EXPECT_USER_ERROR(gradients({y, Tensor()}, {x}), lines("gradients() was given a y that is empty", here(), fix));
+  EXPECT_USER_ERROR(gradients({Tensor()}, {x}), "gradients() was given a y that is empty");
+  EXPECT_USER_ERROR(gradients({y}, {x, far}),
+                    lines("gradients() was given an x that is of another graph: 'far'", here(), fix));
+  EXPECT_USER_ERROR(gradients({y}, {x}, {far}), "gradients() was given a dy that is of another graph: 'far'");
+}
+
+TEST_F(GradientErrors, WithAnotherNumberOfDys) {
+  EXPECT_USER_ERROR(gradients({y}, {x}, {x, x}), lines("gradients() was given 1 ys and 2 dys", here(),
+                                                       "give one dy for each y, or none at all for ones"));
+}
+
+TEST_F(GradientErrors, OfWholeNumbers) {
+  EXPECT_USER_ERROR(gradients({whole}, {x}),
+                    lines("gradients() of 'whole', which is i32", here(),
+                          "only floating-point tensors have derivatives: cast it first"));
+}
+
+TEST_F(GradientErrors, WithADyOfAnotherShape) {
+  EXPECT_USER_ERROR(gradients({y}, {x}, {reduce_sum(x)}),
+                    lines("dy [] does not fit y 'y' [a=4]", here(), "a dy has the dims of its y"));
+}
+
+TEST_F(GradientErrors, ThroughAnOpWithoutOne) {
+  const Tensor w = g.variable("w", {{"a", 4}});
+  const Tensor changed = assign(w, x); const std::string line = here();
+  EXPECT_USER_ERROR(gradients({exp(changed)}, {x}),
+                    lines("the gradient goes through 'assign', and assign has none: it changes state", "assign at " + line,
+                          "put stop_gradient() before it, or give the derivative with custom_gradient()"));
+}
+
+TEST_F(GradientErrors, FromACustomBackward) {
+  const auto forward = [](const Tensors& in) { return Tensors{in[0] * 2.0}; };
+  const auto too_many = [](const Tensors&, const Tensors&, const Tensors& dy) { return Tensors{dy[0], dy[0]}; };
+  const Tensor twice = custom_gradient({x}, forward, too_many)[0]; const std::string line = here();
+  EXPECT_USER_ERROR(gradients({twice}, {x}),
+                    lines("custom_gradient's backward gave 2 derivatives for 1 inputs", "custom_gradient at " + line,
+                          "give one for each input; an empty Tensor where there is none"));
+  const auto wrong = [](const Tensors&, const Tensors&, const Tensors& dy) { return Tensors{reduce_sum(dy[0])}; };
+  const Tensor again = custom_gradient({x}, forward, wrong)[0]; const std::string next = here();
+  EXPECT_USER_ERROR(gradients({again}, {x}),
+                    lines("custom_gradient's backward gave a derivative [] for input 'x' [a=4]",
+                          "custom_gradient at " + next, "a derivative has the dims of its input"));
+}
+
+}  // namespace
+}  // namespace weft

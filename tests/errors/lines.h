@@ -1,0 +1,18 @@
+// The three lines of an error, for tests that pin all of them.
+#pragma once
+
+#include <string>
+
+#include "support/expect_error.h"
+#include "weft/weft.h"
+
+namespace weft::test {
+
+// "file:line" of the line it is called on. Inside one EXPECT_USER_ERROR that is also the site of the statement.
+inline std::string here(Site site = Site::current()) { return to_string(site); }
+
+inline std::string lines(const std::string& what, const std::string& where, const std::string& fix) {
+  return "error: " + what + "\nwhere: " + where + "\nfix:   " + fix;
+}
+
+}  // namespace weft::test

@@ -1,0 +1,224 @@
+// What a user reads when an op cannot take what it was given: names and sizes, the user's own line, and a cure.
+#include "errors/lines.h"
+
+namespace weft {
+namespace {
+
+using test::here;
+using test::lines;
+
+class OpsErrors : public ::testing::Test {
+ protected:
+  const Dim a{"a", 6}, b{"b", 4}, c{"c", 2};
+  Graph g;
+  Tensor x = g.input("x", {a, b}), whole = g.input("whole", {a}, DType::kI32), truth = g.input("truth", {a}, DType::kBool);
+  Tensor index = g.input("index", {}, DType::kI32);
+};
+
+using PointwiseErrors = OpsErrors;
+
+TEST_F(PointwiseErrors, NeedsFloats) {
+  EXPECT_USER_ERROR(exp(whole), lines("exp needs a floating-point tensor, not i32 [a=6]", "exp at " + here(),
+                                      "cast() it to f32 first"));
+  EXPECT_USER_ERROR(-truth, "negative needs a floating-point tensor, not bool [a=6]", here());
+}
+
+TEST_F(PointwiseErrors, NeedsADtype) {
+  EXPECT_USER_ERROR(logical_not(x), lines("logical_not needs bool for operand 1, not f32 [a=6 b=4]",
+                                          "logical_not at " + here(), "cast() it to bool or compare it first"));
+  EXPECT_USER_ERROR(select(truth, x, whole), "select needs f32 for operand 3, not i32 [a=6]",
+                    "cast() it to f32 or compare it first");
+}
+
+TEST_F(PointwiseErrors, NeedsOneDtype) {
+  EXPECT_USER_ERROR(x + whole,
+                    lines("add of f32 [a=6 b=4] and i32 [a=6]: operands must have one dtype", "add at " + here(),
+                          "cast() one of them, for instance to f32"));
+}
+
+TEST_F(PointwiseErrors, NeedsOtherDtypes) {
+  EXPECT_USER_ERROR(whole / whole, lines("divide does not take i32 operands, as here [a=6] and [a=6]",
+                                         "divide at " + here(),
+                                         "cast() the operands to a dtype it takes, such as f32 or i32"));
+  EXPECT_USER_ERROR(logical_and(x, x), lines("logical_and does not take f32 operands, as here [a=6 b=4] and [a=6 b=4]",
+                                             "logical_and at " + here(),
+                                             "compare the operands first: logical functions take bool"));
+}
+
+TEST_F(PointwiseErrors, NeedsATensor) {
+  EXPECT_USER_ERROR(add(1.0, 2.0), lines("add of two numbers or empty tensors", "add at " + here(),
+                                         "one operand at least must be a tensor; an empty Tensor has no value"));
+  EXPECT_USER_ERROR(add_n({}), lines("add_n of no tensors", "add_n at " + here(), "give at least one tensor"));
+}
+
+TEST_F(PointwiseErrors, NumbersBesideIntegersAreWhole) {
+  EXPECT_USER_ERROR(whole * 0.5,
+                    lines("multiply of i32 [a=6] and the number 0.5, which is not whole", "multiply at " + here(),
+                          "cast() the tensor to f32 first: a number takes the dtype of the tensor beside it"));
+  EXPECT_USER_ERROR(select(truth, whole, 0.5), "select of i32 [a=6] and the number 0.5, which is not whole", here());
+  EXPECT_USER_ERROR(mean(whole), "multiply of i32 [] and the number 0.166667, which is not whole", here());
+  EXPECT_EQ((whole * 2.0).dtype(), DType::kI32);
+}
+
+TEST_F(PointwiseErrors, OneNameWithTwoSizes) {
+  const Tensor y = g.input("y", {{"b", 5}});
+  EXPECT_USER_ERROR(x * y,
+                    lines("multiply of [a=6 b=4] and [b=5]: dim 'b' has size 4 in one and 5 in the other",
+                          "multiply at " + here(),
+                          "dims of one name must have one size: rename() one of them or slice() it"));
+}
+
+using DimErrors = OpsErrors;
+
+TEST_F(DimErrors, NoSuchDim) {
+  EXPECT_USER_ERROR(cumsum(x, c), lines("cumsum along dim c=2, which [a=6 b=4] does not have", "cumsum at " + here(),
+                                        "name one of its dims: a, b"));
+  EXPECT_USER_ERROR(shift(x, {"b", 5}, 1), lines("shift along dim b=5, which [a=6 b=4] does not have",
+                                                 "shift at " + here(), "the dim has size 4 there"));
+}
+
+TEST_F(DimErrors, Broadcast) {
+  EXPECT_USER_ERROR(broadcast(x, {b, c}),
+                    lines("cannot broadcast [a=6 b=4] to [b=4 c=2]: dim a=6 is missing there", "broadcast at " + here(),
+                          "the new shape must have all dims of the tensor, with their sizes"));
+  EXPECT_USER_ERROR(transpose(x, {b, c}), lines("cannot transpose [a=6 b=4] to [b=4 c=2]", "transpose at " + here(),
+                                                "name the same dims in another order"));
+}
+
+TEST_F(DimErrors, Reduce) {
+  EXPECT_USER_ERROR(reduce_max(x, {c}), lines("cannot reduce dim c=2 of 'x' [a=6 b=4]: it has none such",
+                                              "reduce_max at " + here(),
+                                              "name dims of the tensor, with their sizes: a=6, b=4"));
+  EXPECT_USER_ERROR(reduce_sum_to(x, {c}), lines("cannot reduce [a=6 b=4] to [c=2]: it has no dim c=2",
+                                                 "reduce at " + here(), "the result's dims must be among the tensor's"));
+  EXPECT_USER_ERROR(reduce_any(x), lines("reduce_any of 'x', which is f32, not bool", "reduce_any at " + here(),
+                                         "compare it first, for instance not_equal(x, 0)"));
+}
+
+TEST_F(DimErrors, Reshape) {
+  EXPECT_USER_ERROR(reshape(x, {{"n", 25}}),
+                    lines("cannot reshape [a=6 b=4] with 24 elements to [n=25] with 25", "reshape at " + here(),
+                          "both shapes need the same number of elements"));
+  EXPECT_USER_ERROR(rename(x, c, "d"), lines("rename of dim c=2, which 'x' [a=6 b=4] does not have",
+                                             "rename at " + here(), "name a dim of the tensor, with its size"));
+  EXPECT_USER_ERROR(split_dim(x, c, {{"c1", 1}, {"c2", 2}}), "split_dim of dim c=2, which 'x' [a=6 b=4] does not have",
+                    "split_dim at " + here());
+  EXPECT_USER_ERROR(merge_dims(x, {b, a}, "n"),
+                    lines("merge_dims of [b=4 a=6], which do not follow each other in 'x' [a=6 b=4]",
+                          "merge_dims at " + here(),
+                          "name neighbouring dims in their order; transpose() the tensor first if need be"));
+}
+
+TEST_F(DimErrors, Einsum) {
+  EXPECT_USER_ERROR(einsum({}, {a}), lines("einsum of no tensors", "einsum at " + here(), "give at least one tensor"));
+  EXPECT_USER_ERROR(einsum_over({x}, {c}), lines("einsum_over sums dim c=2, which no input has",
+                                                 "einsum_over at " + here(), "name dims of the inputs: a=6, b=4"));
+  EXPECT_USER_ERROR(einsum({x}, {{"b", 9}}), "einsum of [b=9] and [a=6 b=4]: dim 'b' has size 9 in one and 4 in the other");
+}
+
+using PieceErrors = OpsErrors;
+
+TEST_F(PieceErrors, Slice) {
+  const std::string fix = "stay within 0 and 6, with at least one element";
+  EXPECT_USER_ERROR(slice(x, a, 4, 3), lines("slice takes 3 elements from 4 on of dim a=6", "slice at " + here(), fix));
+  EXPECT_USER_ERROR(slice(x, a, -1, 3), "slice takes 3 elements from -1 on of dim a=6");
+  EXPECT_USER_ERROR(slice(x, a, 0, 0), "slice takes 0 elements from 0 on of dim a=6");
+}
+
+TEST_F(PieceErrors, Pad) {
+  EXPECT_USER_ERROR(pad(x, a, -1, 2), lines("pad of dim a=6 by -1 before and 2 after", "pad at " + here(),
+                                            "padding cannot be negative: use slice() to cut"));
+}
+
+TEST_F(PieceErrors, Concat) {
+  const Tensor y = g.input("y", {a, c});
+  EXPECT_USER_ERROR(concat({x, y}, "a"), lines("concat along 'a' of [a=6 b=4] and [a=6 c=2]", "concat at " + here(),
+                                               "all tensors need the same dims and sizes but for 'a'"));
+}
+
+TEST_F(PieceErrors, Split) {
+  EXPECT_USER_ERROR(split(x, a, 4), lines("split of dim a=6 into 4 parts", "split at " + here(),
+                                          "the number of parts must divide the size"));
+  EXPECT_USER_ERROR(split(x, a, 0), "split of dim a=6 into 0 parts");
+}
+
+TEST_F(PieceErrors, DynamicSlice) {
+  EXPECT_USER_ERROR(dynamic_slice(x, whole, a, 2),
+                    lines("dynamic_slice needs a whole scalar as its index, not i32 [a=6]", "dynamic_slice at " + here(),
+                          "give an i32 or i64 scalar"));
+  EXPECT_USER_ERROR(dynamic_slice(x, reduce_sum(x), a, 2), "needs a whole scalar as its index, not f32 []");
+  EXPECT_USER_ERROR(dynamic_slice(x, index, a, 7), lines("dynamic_slice takes 7 elements of dim a=6",
+                                                         "dynamic_slice at " + here(), "take between 1 and 6"));
+}
+
+TEST_F(PieceErrors, DynamicUpdate) {
+  const Tensor piece = g.input("piece", {{"a", 7}, b});
+  EXPECT_USER_ERROR(dynamic_update(x, piece, index, a),
+                    lines("dynamic_update along 'a' of f32 [a=6 b=4] with f32 [a=7 b=4]", "dynamic_update at " + here(),
+                          "the piece needs the tensor's dtype and dims, with no more of 'a'"));
+}
+
+using IndexErrors = OpsErrors;
+
+TEST_F(IndexErrors, Gather) {
+  EXPECT_USER_ERROR(gather(x, x, b), lines("gather needs whole numbers as indices, not f32 [a=6 b=4]",
+                                           "gather at " + here(), "cast() the indices to i32"));
+  EXPECT_USER_ERROR(gather(x, whole, a), lines("gather along 'a' with indices [a=6] that have that dim too",
+                                               "gather at " + here(), "rename() the dim of the indices"));
+}
+
+TEST_F(IndexErrors, ScatterAdd) {
+  const Tensor updates = g.input("updates", {b});
+  EXPECT_USER_ERROR(scatter_add(updates, whole, c),
+                    lines("scatter_add of updates [b=4] at indices [a=6]: the updates lack dim a=6",
+                          "scatter_add at " + here(), "broadcast() the updates to the dims of the indices first"));
+  EXPECT_USER_ERROR(scatter_add(x, whole, b),
+                    lines("scatter_add along 'b', which the updates [a=6 b=4] have already", "scatter_add at " + here(),
+                          "rename() that dim of the updates"));
+}
+
+TEST_F(IndexErrors, TopK) {
+  const std::string fix = "k must be a new dim, no larger than the one it picks from";
+  EXPECT_USER_ERROR(top_k(x, a, {"k", 7}),
+                    lines("top_k of dim a=6 of [a=6 b=4] into k=7", "top_k at " + here(), fix));
+  EXPECT_USER_ERROR(top_k(x, a, {"b", 2}), "top_k of dim a=6 of [a=6 b=4] into b=2", fix);
+}
+
+TEST_F(IndexErrors, CrossEntropy) {
+  const Tensor targets = g.input("targets", {a});
+  EXPECT_USER_ERROR(cross_entropy(x, targets, b),
+                    lines("cross_entropy targets 'targets' [a=6] are f32 without the class dim b=4",
+                          "cross_entropy at " + here(),
+                          "give whole class ids, or probabilities that have the class dim"));
+}
+
+using OtherErrors = OpsErrors;
+
+TEST_F(OtherErrors, Dropout) {
+  const std::string fix = "give a probability above 0 and at most 1";
+  EXPECT_USER_ERROR(dropout(x, 0), lines("dropout keeps elements with probability 0", "dropout at " + here(), fix));
+  EXPECT_USER_ERROR(dropout(x, 1.5), "dropout keeps elements with probability 1.5");
+  EXPECT_USER_ERROR(dropout(x, 0.5, {c}),
+                    lines("dropout draws along dim c=2, which 'x' [a=6 b=4] does not have", "dropout at " + here(),
+                          "name dims of the tensor, with their sizes; the others share one draw"));
+}
+
+TEST_F(OtherErrors, ScalarMetric) {
+  EXPECT_USER_ERROR(scalar_metric("loss", x), lines("metric 'loss' of 'x' [a=6 b=4], which is no scalar",
+                                                    "scalar_metric at " + here(),
+                                                    "reduce it first, for instance with mean()"));
+}
+
+TEST_F(OtherErrors, WithLayout) {
+  EXPECT_USER_ERROR(with_layout(x, "c:model"),
+                    lines("with_layout lays dim 'c', which [a=6 b=4] does not have", "with_layout at " + here(),
+                          "name its dims: a, b; end the rule with '?' if it may name what is absent"));
+  EXPECT_USER_ERROR(with_layout(x, "a:"),
+                    lines("the layout has a word that lacks its axis: 'a:'",
+                          "with_layout at " + here() + ", layout \"a:\", column 3",
+                          "write dim:axis, as in \"batch:data heads,d_ff:model\""));
+  EXPECT_EQ(with_layout(x, "c:model?").shape(), x.shape());
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,104 @@
+// What a user reads when a layout cannot work for a graph, or the updates of a step contradict each other.
+#include "errors/lines.h"
+
+namespace weft {
+namespace {
+
+using test::here;
+using test::lines;
+
+class PartitionErrors : public ::testing::Test {
+ protected:
+  void compile(const std::string& mesh, const std::string& layout, const CompileOptions& options) {
+    Session(Mesh::parse(mesh)).compile(g, Layout::parse(layout), options);
+  }
+
+  const Dim batch{"batch", 6}, heads{"heads", 4}, width{"width", 8};
+  Graph g;
+  Tensor x = g.input("x", {batch, heads});
+};
+
+TEST_F(PartitionErrors, UpdateThatIsNone) {
+  const Tensor y = exp(x); const std::string line = here();
+  EXPECT_USER_ERROR(compile("", "", {.update = {y}}),
+                    lines("'exp' was given as an update, but it is no assignment", "exp at " + line,
+                          "give what assign(), assign_add(), assign_sub() or an optimizer returns"));
+}
+
+TEST_F(PartitionErrors, VariableAssignedTwice) {
+  const Tensor w = g.variable("w", {});
+  const Tensor one = assign(w, w + 1.0); const std::string first = here();
+  const Tensor two = assign(w, w + 2.0); const std::string second = here();
+  EXPECT_USER_ERROR(compile("", "", {.update = {one, two}}),
+                    lines("variable 'w' is assigned twice in one step", first + " and " + second,
+                          "give one update for each variable"));
+}
+
+TEST_F(PartitionErrors, UnknownDimOrAxis) {
+  EXPECT_USER_ERROR(compile("data:2", "bach:data", {.fetch = {x}}),
+                    lines("the layout names dim 'bach', which no tensor has", "layout \"bach:data\", mesh data:2",
+                          "did you mean 'batch'? the dims are: batch, heads; end the rule with '?' if it may name what "
+                          "is absent"));
+  EXPECT_USER_ERROR(compile("data:2", "batch:model", {.fetch = {x}}),
+                    lines("the layout names axis 'model', which the mesh does not have",
+                          "layout \"batch:model\", mesh data:2",
+                          "the axes are: data; end the rule with '?' if it may name what is absent"));
+}
+
+TEST_F(PartitionErrors, SizeThatDoesNotDivide) {
+  const Tensor y = exp(x).named("hot"); const std::string line = here();
+  Graph other;
+  EXPECT_USER_ERROR(compile("data:4", "batch:data", {.fetch = {y}}),
+                    "tensor 'x' [batch=6 heads=4] cannot be split evenly: dim batch of size 6 over axis 'data' of 4 "
+                    "processors",
+                    ", layout \"batch:data\", mesh data:4", "give batch a size of 4 or 8, or lay it over 3 or 6 processors");
+}
+
+// An intermediate that does not divide, though all inputs do.
+TEST_F(PartitionErrors, IntermediateThatDoesNotDivide) {
+  const Tensor y = slice(x, heads, 0, 3).named("first"); const std::string line = here();
+  EXPECT_USER_ERROR(compile("model:4", "heads:model", {.fetch = {y}}),
+                    lines("tensor 'first' [batch=6 heads=3] cannot be split evenly: dim heads of size 3 over axis "
+                          "'model' of 4 processors",
+                          "slice at " + line + ", layout \"heads:model\", mesh model:4",
+                          "give heads a size of 4, or lay it over 3 processors"));
+}
+
+TEST_F(PartitionErrors, TwoDimsOfATensorOnOneAxis) {
+  EXPECT_USER_ERROR(compile("data:2 model:2", "batch,heads:model", {.fetch = {exp(x)}}),
+                    "input 'x' [batch=6 heads=4] would be split twice over axis 'model': dims batch and heads are both "
+                    "laid on it",
+                    "layout \"batch,heads:model\", mesh data:2 model:2",
+                    "lay one of them on another axis (free: data), or rename one dim with rename()");
+}
+
+// Neither tensor is split twice, but the product has both dims at once.
+TEST_F(PartitionErrors, TwoDimsOfAnOpOnOneAxis) {
+  const Tensor w = g.variable("w", {heads, width});
+  const Tensor y = einsum({reduce_sum(x, {heads}), reduce_sum(w, {heads})}, {batch, width}); const std::string line = here();
+  EXPECT_USER_ERROR(compile("model:2", "batch,width:model", {.fetch = {y}}),
+                    lines("einsum 'einsum' [batch=6 width=8] would be split twice over axis 'model': dims batch and "
+                          "width are both laid on it",
+                          "einsum at " + line + ", layout \"batch,width:model\", mesh model:2",
+                          "lay one of them on another axis (free: none), or rename one dim with rename()"));
+}
+
+TEST_F(PartitionErrors, WithLayoutOfAnUnknownAxis) {
+  const Tensor y = with_layout(x, "batch:modle"); const std::string line = here();
+  EXPECT_USER_ERROR(compile("data:2 model:2", "", {.fetch = {y}}),
+                    lines("the layout names axis 'modle', which the mesh does not have",
+                          "with_layout at " + line + ", layout \"batch:modle\", mesh data:2 model:2",
+                          "did you mean 'model'? the axes are: data, model; end the rule with '?' if it may name what "
+                          "is absent"));
+}
+
+TEST_F(PartitionErrors, WithLayoutThatDoesNotDivide) {
+  const Tensor y = with_layout(x, "batch:model").named("turned"); const std::string line = here();
+  EXPECT_USER_ERROR(compile("model:4", "", {.fetch = {y}}),
+                    "tensor 'turned' [batch=6 heads=4] cannot be split evenly: dim batch of size 6 over axis 'model' of "
+                    "4 processors",
+                    "with_layout at " + line);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,51 @@
+// The bench and the doctor through the public headers.
+#include "weft/bench.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "support/expect_error.h"
+#include "weft/doctor.h"
+
+namespace weft {
+namespace {
+
+TEST(Bench, MeasuresEveryCollectiveAskedFor) {
+  const auto times =
+      bench::collectives({.kinds = {"all_reduce", "permute"}, .processors = {1, 2}, .bytes = {4096}, .repeats = 1});
+  ASSERT_EQ(times.size(), 4u);
+  for (const bench::CollectiveTime& t : times) {
+    EXPECT_EQ(t.bytes, 4096u);
+    EXPECT_GT(t.median_seconds, 0);
+    EXPECT_LE(t.p10_seconds, t.median_seconds);
+    EXPECT_LE(t.median_seconds, t.p90_seconds);
+  }
+  const auto json = nlohmann::json::parse(bench::json(times));
+  ASSERT_EQ(json.size(), 4u);
+  EXPECT_EQ(json[0]["collective"], "all_reduce");
+  EXPECT_THAT(bench::table(times), testing::HasSubstr("permute"));
+}
+
+TEST(Bench, RefusesWhatCannotBeMeasured) {
+  EXPECT_USER_ERROR(bench::collectives({.kinds = {"all_redcue"}}), "there is no collective 'all_redcue'",
+                    "did you mean 'all_reduce'?");
+  EXPECT_USER_ERROR(bench::collectives({.processors = {0}}), "a bench on 0 processors",
+                    "give from 1 to 1024 processors");
+  EXPECT_USER_ERROR(bench::collectives({.bytes = {0}}), "a bench with buffers of 0 bytes", "from 1 byte to 16 GiB");
+  EXPECT_USER_ERROR(bench::collectives({.repeats = 0}), "a bench of 0 repeats", "give from 1 to 100000 repeats");
+}
+
+TEST(Doctor, FindsCoresAndBackends) {
+  std::map<std::string, std::string> found;
+  for (const auto& [what, text] : doctor()) found[what] = text;
+  EXPECT_EQ(found["wires"], "threads");
+  EXPECT_THAT(found["cores"], testing::HasSubstr("in the affinity mask"));
+  for (const char* what : {"runtimes", "simd", "memory", "compiler", "one thread"})
+    EXPECT_FALSE(found[what].empty()) << what;
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,191 @@
+// What explain says beside the cost table: phases, warnings, text, errors.
+#include "weft/explain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "support/expect_error.h"
+#include "weft/models.h"
+#include "weft/ops.h"
+#include "weft/optim.h"
+
+namespace weft {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using Json = nlohmann::json;
+
+const Machine kMachine{.flops_per_second = 1e11, .bytes_per_second = 1e10};
+
+Explanation of(const std::string& name, const std::string& mesh, const std::string& layout,
+               const models::Sizes& sizes = {}) {
+  const models::Model model = models::build(name, sizes);
+  return explain(model.graph, Mesh::parse(mesh), Layout::parse(layout), model.options, kMachine);
+}
+
+std::vector<std::string> kinds(const Explanation& e) {
+  std::vector<std::string> all;
+  for (const Explanation::Warning& w : e.warnings) all.push_back(w.kind);
+  return all;
+}
+
+TEST(Explain, JsonHasTheKeysOfTheDocs) {
+  const Json json = Json::parse(of("two_layer", "rows:2 cols:2", "batch:rows hidden:cols").json());
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json.items()) keys.push_back(key);
+  EXPECT_THAT(keys, testing::UnorderedElementsAre("mesh", "layout", "processors", "parameters", "flops", "collectives",
+                                                  "work_ratio", "machine", "variable_bytes", "warnings", "instructions",
+                                                  "compile_s", "passes"));
+  EXPECT_EQ(json["mesh"], "rows:2 cols:2");
+  EXPECT_EQ(json["layout"], "batch:rows hidden:cols");
+  EXPECT_EQ(json["processors"], 4);
+  EXPECT_TRUE(json["flops"]["executed"].is_number_integer());
+  EXPECT_GT(json["compile_s"].get<double>(), 0);
+  EXPECT_EQ(json["passes"][0]["pass"], "partition");
+  for (const Json& c : json["collectives"])
+    for (const char* key : {"kind", "axes", "elements", "bytes", "dtype", "count", "phase", "cause"})
+      EXPECT_TRUE(c.contains(key)) << key;
+}
+
+// The sum of a loss is forward, of a gradient backward; the update of a split variable talks to no one.
+TEST(Explain, CollectivesCarryPhaseAndLine) {
+  const Explanation e = of("mlp", "data:2 model:2", "batch:data hidden:model");
+  std::map<std::string, int> counts;
+  for (const Explanation::Collective& c : e.collectives) {
+    counts[c.phase] += c.count;
+    for (const std::string& cause : c.cause)
+      EXPECT_THAT(cause, testing::MatchesRegex("src/models/mlp.cc:[0-9]+ [a-z_]+"));
+  }
+  EXPECT_GT(counts["forward"], 0);
+  EXPECT_GT(counts["backward"], 0);
+  EXPECT_EQ(counts["update"], 0);
+}
+
+TEST(Explain, WarnsOfReplicatedWork) {
+  const Explanation e = of("two_layer", "rows:2 cols:4", "batch:rows");
+  ASSERT_FALSE(e.warnings.empty());
+  const Explanation::Warning& w = e.warnings[0];
+  EXPECT_EQ(w.kind, "replicated work");
+  EXPECT_THAT(w.axes, ElementsAre("cols"));
+  EXPECT_GT(w.share, 0.3);
+  EXPECT_THAT(w.cause, ElementsAre(HasSubstr("two_layer.cc:")));
+  EXPECT_THAT(w.text, HasSubstr("of the flops are done alike by all 4 processors along cols"));
+  EXPECT_THAT(w.text, HasSubstr("hidden"));  // a dim that could lie there
+}
+
+TEST(Explain, WarnsOfNoWorkThatIsShared) {
+  EXPECT_THAT(kinds(of("two_layer", "rows:2 cols:4", "batch:rows hidden:cols")),
+              Not(testing::Contains("replicated work")));
+  EXPECT_THAT(kinds(of("two_layer", "", "")), ElementsAre());
+  EXPECT_THAT(kinds(of("two_layer", "all:1", "")), ElementsAre());  // an axis of one processor repeats nothing
+}
+
+// 4 MiB each of w and v: big, and held by every row.
+TEST(Explain, WarnsOfBigReplicatedTensors) {
+  const Explanation e = of("two_layer", "rows:2 cols:2", "batch:rows hidden:cols", {{"io", 1024}, {"hidden", 2048}});
+  ASSERT_THAT(kinds(e), ElementsAre("replicated tensors"));
+  EXPECT_THAT(e.warnings[0].axes, ElementsAre("rows"));
+  EXPECT_THAT(e.warnings[0].cause, testing::IsSupersetOf({"w", "v"}));
+  EXPECT_EQ(e.warnings[0].share, 1);
+  EXPECT_THAT(e.warnings[0].text, HasSubstr("all 2 processors along rows hold the same of w (4 MiB), v (4 MiB)"));
+}
+
+TEST(Explain, TextHasProgramCountsPicturesAndWarnings) {
+  const std::string text = of("two_layer", "rows:2 cols:2", "batch:rows hidden:cols").text();
+  EXPECT_THAT(text, HasSubstr("mesh rows:2 cols:2, layout \"batch:rows hidden:cols\": 4 processors"));
+  EXPECT_THAT(text, HasSubstr("contract %0.x, %2.w  @forward \"src/models/two_layer.cc:"));
+  EXPECT_THAT(text, HasSubstr("forward 16.8 M, backward 33.6 M"));
+  EXPECT_THAT(text, HasSubstr("parameters             262 k of 524 k"));
+  EXPECT_THAT(text, HasSubstr("all_reduce  rows  backward  f32        1    262144   1 MiB"));
+  EXPECT_THAT(text, HasSubstr("variable w f32 [io=256 hidden=1024]: each processor holds [io=256 hidden=512]"));
+  EXPECT_THAT(text, HasSubstr("Warnings\n  none"));
+  EXPECT_THAT(of("two_layer", "", "").text(), HasSubstr("none: no processor talks to another"));
+}
+
+TEST(Explain, ShowsTheTensorsThatAreNamed) {
+  const Explanation e = of("two_layer", "rows:2 cols:2", "batch:rows hidden:cols");
+  const std::string text = e.text({"relu"});
+  EXPECT_THAT(text, HasSubstr("value relu f32 [batch=64 hidden=1024]: each processor holds [batch=32 hidden=512]"));
+  EXPECT_THAT(text, Not(HasSubstr("variable w f32")));
+  EXPECT_USER_ERROR(e.text({"rleu"}), "the program has no tensor 'rleu' to show", "did you mean 'relu'?");
+  EXPECT_USER_ERROR(e.text({"nothing_like_it"}), "give a name that the program's text has");
+}
+
+// A per-tensor layout names axes: the one-processor program of the work ratio must know them too.
+TEST(Explain, TakesLayoutsOfSingleTensors) {
+  const Dim a{"a", 8}, b{"b", 4};
+  Graph g;
+  const Tensor x = g.input("x", {a, b});
+  const Tensor y = with_layout(x, "a:-, b:all") * 2.0;
+  const Explanation e = explain(g, Mesh::parse("all:2"), Layout::parse("a:all"), {.fetch = {y}}, kMachine);
+  ASSERT_FALSE(e.collectives.empty());
+  EXPECT_THAT(e.collectives[0].cause, ElementsAre(HasSubstr("explain_test.cc:")));
+}
+
+TEST(Explain, ProgramDoesNotGrowWithTheMesh) {
+  const models::Sizes sizes = {{"batch", 32}, {"heads", 32}, {"d_ff", 2048}};
+  const std::string layout = "batch:data heads,d_ff,vocab:model";
+  EXPECT_EQ(of("transformer", "data:2 model:2", layout, sizes).instructions,
+            of("transformer", "data:16 model:32", layout, sizes).instructions);
+}
+
+TEST(Explain, DumpsThePassesOfOneCompilation) {
+  models::Model model = models::build("two_layer");
+  std::vector<std::string> passes;
+  model.options.dump = [&](std::string_view pass, const std::string&) { passes.emplace_back(pass); };
+  const Explanation e = explain(model.graph, model.mesh, model.layout, model.options, kMachine);
+  std::vector<std::string> want;
+  for (const Explanation::Pass& pass : e.passes) want.push_back(pass.name);
+  EXPECT_EQ(passes, want);
+}
+
+TEST(ExplainMachine, IsReadFromTextOrFile) {
+  const Machine inline_text = parse_machine("F=2e11,B=3e10");
+  EXPECT_EQ(inline_text.flops_per_second, 2e11);
+  EXPECT_EQ(inline_text.bytes_per_second, 3e10);
+  const std::string path = testing::TempDir() + "weft_machine.txt";
+  std::ofstream(path) << "# one core\nF=5e10  # f32\nB=1e10\n";
+  EXPECT_EQ(parse_machine(path).flops_per_second, 5e10);
+  EXPECT_EQ(parse_machine(path).bytes_per_second, 1e10);
+  std::remove(path.c_str());
+}
+
+TEST(ExplainMachine, RefusesWhatDescribesNone) {
+  EXPECT_USER_ERROR(parse_machine("F=fast,B=1e10"), "'F=fast' does not describe a machine", "machine \"F=fast,B=1e10\"",
+                    "F=2e11,B=2e10");
+  EXPECT_USER_ERROR(parse_machine("F=-1,B=1e10"), "'F=-1' does not describe a machine");
+  EXPECT_USER_ERROR(parse_machine("G=1,B=1e10"), "'G=1' does not describe a machine");
+  EXPECT_USER_ERROR(parse_machine("F=1e11"), "the machine lacks B, its bytes per second", "give both");
+  EXPECT_USER_ERROR(parse_machine("no/such/file"), "the machine file 'no/such/file' cannot be read");
+  const models::Model model = models::build("two_layer");
+  EXPECT_USER_ERROR(explain(model.graph, model.mesh, model.layout, model.options, Machine{}),
+                    "a machine of 0 flops and 0 bytes per second", "measure_machine()");
+}
+
+TEST(ExplainMachine, IsMeasuredInABlink) {
+  const Machine m = measure_machine();
+  EXPECT_GT(m.flops_per_second, 1e8);
+  EXPECT_LT(m.flops_per_second, 1e13);
+  EXPECT_GT(m.bytes_per_second, 1e7);
+  EXPECT_LT(m.bytes_per_second, 1e13);
+}
+
+TEST(ExplainReport, SaysWhatAStepCosts) {
+  const models::Model model = models::build("two_layer", {{"batch", 8}, {"io", 4}, {"hidden", 16}});
+  Session session(model.mesh);
+  const std::string report = session.compile(model.graph, model.layout, model.options).report();
+  EXPECT_THAT(report, HasSubstr("mesh rows:2 cols:2, layout \"batch:rows hidden:cols\""));
+  EXPECT_THAT(report, HasSubstr("on each processor, in one step"));
+  EXPECT_THAT(report, HasSubstr("variables  256 B"));
+  EXPECT_THAT(report, HasSubstr("all_reduce  rows  backward  f32        1        64  256 B"));
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,96 @@
+// From a recipe to a graph with everything that a run of it needs.
+#pragma once
+
+#include <set>
+
+#include "calls.h"
+#include "language/graph_data.h"
+#include "language/op_def.h"
+#include "support/sampling.h"
+
+namespace weft::random_graphs {
+
+struct Built {
+  Graph graph;
+  Tensors values;  // one per step
+  Tensors fetch;
+  Updates update;
+  Feeds feeds;
+};
+
+inline Tensors tensors_of(const Refs& refs, const Tensors& values) {
+  Tensors tensors;
+  for (const Ref& ref : refs) tensors.push_back(values[static_cast<std::size_t>(ref.step)]);
+  return tensors;
+}
+
+inline Array feed_of(const Step& step) {
+  const auto number = [&](std::size_t i) { return std::get<double>(step.args[i]); };
+  return filled(std::get<Shape>(step.args[1]), std::get<DType>(step.args[2]), number(3), number(4),
+                std::get<bool>(step.args[5]), std::get<std::int64_t>(step.args[6]));
+}
+
+inline Tensor changed(const Change& change, const Tensor& variable, const Tensor& value) {
+  if (change.how == "assign_add") return assign_add(variable, value);
+  return change.how == "assign_sub" ? assign_sub(variable, value) : assign(variable, value);
+}
+
+inline Built build(const Recipe& recipe) {
+  Built built;
+  for (const Step& step : recipe.steps) {
+    built.values.push_back(call_of(step).build(built.graph, Args(step, built.values)));
+    if (is_input(step)) built.feeds.emplace_back(built.values.back(), feed_of(step));
+  }
+  built.fetch = tensors_of(recipe.outputs, built.values);
+  if (recipe.loss.step >= 0) {
+    const Tensor loss = built.values[static_cast<std::size_t>(recipe.loss.step)];
+    for (const Tensor& d : gradients({loss}, tensors_of(recipe.by, built.values)))
+      if (d) built.fetch.push_back(d);
+    built.update = optim::sgd(loss, tensors_of(recipe.trained, built.values), kRate);
+  }
+  for (const Change& change : recipe.changes) {
+    const Tensors pair = tensors_of({change.variable, change.value}, built.values);
+    built.update.push_back(changed(change, pair[0], pair[1]));
+  }
+  for (std::size_t i = 0; i < recipe.metrics.size(); ++i)
+    scalar_metric("m" + std::to_string(i), tensors_of(recipe.metrics, built.values)[i]);
+  return built;
+}
+
+// The graph without the nodes that nothing asked for stands on: what the partitioner looks at.
+inline GraphData needed_part(const Built& built) {
+  GraphData graph = *built.graph.data();
+  std::set<int> needed;
+  std::vector<int> open;
+  for (const Tensors* wanted : {&built.fetch, &built.update})
+    for (const Tensor& x : *wanted) open.push_back(x.id().node);
+  for (TensorId id : graph.metrics) open.push_back(id.node);
+  while (!open.empty()) {
+    const int n = open.back();
+    open.pop_back();
+    if (!needed.insert(n).second) continue;
+    for (TensorId id : graph.nodes[static_cast<std::size_t>(n)].inputs) open.push_back(id.node);
+  }
+  const OpDef* harmless = nullptr;
+  for (const OpDef* op : op_catalog())
+    if (op->name == "constant") harmless = op;
+  for (int n = 0; n < static_cast<int>(graph.nodes.size()); ++n) {
+    Node& node = graph.nodes[static_cast<std::size_t>(n)];
+    if (needed.contains(n)) continue;
+    node.op = harmless;
+    node.inputs.clear();
+    node.outputs.clear();
+  }
+  return graph;
+}
+
+// Whether a layout should be taken, by the tests' own reading of the rules. Only for recipes without with_layout.
+inline bool should_work(const Built& built, const Mesh& mesh, const std::string& layout) {
+  return testing::is_legal(needed_part(built), mesh, layout);
+}
+
+inline bool has_own_layouts(const Recipe& recipe) {
+  return std::any_of(recipe.steps.begin(), recipe.steps.end(), [](const Step& s) { return s.function == "with_layout"; });
+}
+
+}  // namespace weft::random_graphs

@@ -1,0 +1,176 @@
+// The functions that a recipe's steps call. Each is written once: the macro keeps the call as code, to build the graph,
+// and as text, from which the emitter makes C++ by putting the arguments in the place of `a.kind(n)`.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "recipe.h"
+#include "rng.h"
+
+namespace weft::random_graphs {
+
+// The arguments of a step, as the calls below take them.
+class Args {
+ public:
+  Args(const Step& step, const Tensors& values) : step_(step), values_(values) {}
+
+  Tensor x(std::size_t i) const { return tensor(get<Ref>(i)); }
+  Tensors xs(std::size_t i) const {
+    Tensors tensors;
+    for (const Ref& ref : get<Refs>(i)) tensors.push_back(tensor(ref));
+    return tensors;
+  }
+  const Dim& dim(std::size_t i) const { return get<Dim>(i); }
+  const Shape& shape(std::size_t i) const { return get<Shape>(i); }
+  double number(std::size_t i) const { return get<double>(i); }
+  int integer(std::size_t i) const { return static_cast<int>(get<std::int64_t>(i)); }
+  bool flag(std::size_t i) const { return get<bool>(i); }
+  const std::string& text(std::size_t i) const { return get<std::string>(i); }
+  DType dtype(std::size_t i) const { return get<DType>(i); }
+
+ private:
+  template <class T>
+  const T& get(std::size_t i) const { return std::get<T>(step_.args.at(i)); }
+  Tensor tensor(const Ref& ref) const { return values_.at(static_cast<std::size_t>(ref.step)); }
+
+  const Step& step_;
+  const Tensors& values_;
+};
+
+struct Call {
+  std::string code;
+  std::function<Tensor(Graph& g, const Args& a)> build;
+};
+using Calls = std::map<std::string, Call>;
+
+#define WEFT_CALL(name, ...) \
+  {name, {#__VA_ARGS__, []([[maybe_unused]] Graph& g, [[maybe_unused]] const Args& a) -> Tensor { return __VA_ARGS__; }}}
+#define WEFT_UNARY(name) WEFT_CALL(#name, name(a.x(0)))
+#define WEFT_BINARY(name) WEFT_CALL(#name, name(a.x(0), a.x(1)))
+
+// Values from nothing. Arguments of an input after its dtype are those of filled().
+inline const Calls kSourceCalls = {
+    WEFT_CALL("input", g.input(a.text(0), a.shape(1), a.dtype(2))),
+    WEFT_CALL("variable", g.variable(a.text(0), a.shape(1), init::uniform(a.number(2), a.number(3)))),
+    WEFT_CALL("variable_whole", g.variable(a.text(0), a.shape(1), init::constant(a.number(2)), {.stored = DType::kI32, .trainable = false})),
+    WEFT_CALL("variable_mixed", cast(g.variable(a.text(0), a.shape(1), init::normal(a.number(2)), {.stored = DType::kBF16, .slice = DType::kF32}), DType::kF32)),
+    WEFT_CALL("constant", constant(g, a.number(0), a.shape(1), a.dtype(2))),
+    WEFT_CALL("table", constant(g, filled(a.shape(0), a.dtype(1), a.number(2), a.number(3), a.flag(4), a.integer(5)))),
+    WEFT_UNARY(zeros_like),
+    WEFT_UNARY(ones_like),
+    WEFT_CALL("iota", iota(g, a.dim(0), a.dtype(1))),
+    WEFT_CALL("random_uniform", random_uniform(g, a.shape(0), a.number(1), a.number(2))),
+    WEFT_CALL("random_normal", random_normal(g, a.shape(0), a.number(1), a.number(2))),
+    WEFT_CALL("random_truncated_normal", random_truncated_normal(g, a.shape(0), a.number(1), a.number(2))),
+    WEFT_CALL("random_bernoulli", random_bernoulli(g, a.shape(0), a.number(1), a.dtype(2))),
+    WEFT_CALL("dropout", dropout(a.x(0), a.number(1))),
+    WEFT_CALL("dropout_noise", dropout(a.x(0), a.number(1), a.shape(2))),
+};
+
+inline const Calls kPointwiseCalls = {
+    WEFT_UNARY(identity), WEFT_UNARY(negative), WEFT_UNARY(abs), WEFT_UNARY(sign), WEFT_UNARY(floor), WEFT_UNARY(square),
+    WEFT_UNARY(sqrt), WEFT_UNARY(rsqrt), WEFT_UNARY(reciprocal), WEFT_UNARY(exp), WEFT_UNARY(expm1), WEFT_UNARY(log),
+    WEFT_UNARY(log1p), WEFT_UNARY(sin), WEFT_UNARY(cos), WEFT_UNARY(tanh), WEFT_UNARY(erf), WEFT_UNARY(sigmoid),
+    WEFT_UNARY(softplus), WEFT_UNARY(relu), WEFT_UNARY(elu), WEFT_UNARY(selu), WEFT_UNARY(swish), WEFT_UNARY(gelu),
+    WEFT_UNARY(logical_not), WEFT_UNARY(stop_gradient),
+    WEFT_BINARY(add), WEFT_BINARY(subtract), WEFT_BINARY(multiply), WEFT_BINARY(divide), WEFT_BINARY(pow),
+    WEFT_BINARY(minimum), WEFT_BINARY(maximum), WEFT_BINARY(floordiv), WEFT_BINARY(mod), WEFT_BINARY(less),
+    WEFT_BINARY(less_equal), WEFT_BINARY(greater), WEFT_BINARY(greater_equal), WEFT_BINARY(equal), WEFT_BINARY(not_equal),
+    WEFT_BINARY(logical_and), WEFT_BINARY(logical_or),
+    WEFT_CALL("leaky_relu", leaky_relu(a.x(0), a.number(1))),
+    WEFT_CALL("cast", cast(a.x(0), a.dtype(1))),
+    WEFT_CALL("print", print(a.x(0), a.text(1))),
+    WEFT_CALL("add_number", a.x(0) + a.number(1)),
+    WEFT_CALL("number_minus", a.number(0) - a.x(1)),
+    WEFT_CALL("scale", a.x(0) * a.number(1)),
+    WEFT_CALL("divide_number", a.x(0) / a.number(1)),
+    WEFT_CALL("number_over", a.number(0) / a.x(1)),
+    WEFT_CALL("minus", -a.x(0)),
+    WEFT_CALL("floordiv_number", floordiv(a.x(0), a.number(1))),
+    WEFT_CALL("mod_number", mod(a.x(0), a.number(1))),
+    WEFT_CALL("greater_number", greater(a.x(0), a.number(1))),
+    WEFT_CALL("equal_number", equal(a.x(0), a.number(1))),
+    WEFT_CALL("maximum_number", maximum(a.x(0), a.number(1))),
+    WEFT_CALL("select", select(a.x(0), a.x(1), a.x(2))),
+    WEFT_CALL("select_number", select(a.x(0), a.x(1), a.number(2))),
+    WEFT_CALL("add_n", add_n(a.xs(0))),
+    WEFT_CALL("with_layout", with_layout(a.x(0), a.text(1))),
+    WEFT_CALL("custom_square",
+              custom_gradient(
+                  {a.x(0)}, [](const Tensors& t) { return Tensors{square(t[0])}; },
+                  [](const Tensors& in, const Tensors&, const Tensors& dy) { return Tensors{dy[0] * tanh(in[0])}; })[0]),
+    WEFT_CALL("custom_product",
+              custom_gradient(
+                  {a.x(0), a.x(1)}, [](const Tensors& t) { return Tensors{t[0] * t[1], t[0] + t[1]}; },
+                  [](const Tensors& in, const Tensors&, const Tensors& dy) {
+                    return Tensors{reduce_sum_to(dy[0] * 0.5 + dy[1], in[0].shape()), Tensor()};
+                  })[static_cast<std::size_t>(a.integer(2))]),
+};
+
+inline const Calls kReduceCalls = {
+    WEFT_CALL("einsum", einsum(a.xs(0), a.shape(1))),
+    WEFT_CALL("einsum_names", einsum(a.xs(0))),
+    WEFT_CALL("einsum_over", einsum_over(a.xs(0), a.shape(1))),
+    WEFT_UNARY(reduce_sum), WEFT_UNARY(mean), WEFT_UNARY(reduce_max), WEFT_UNARY(reduce_min), WEFT_UNARY(reduce_product),
+    WEFT_UNARY(reduce_any), WEFT_UNARY(reduce_all),
+    WEFT_CALL("reduce_sum_dims", reduce_sum(a.x(0), a.shape(1))),
+    WEFT_CALL("mean_dims", mean(a.x(0), a.shape(1))),
+    WEFT_CALL("reduce_max_dims", reduce_max(a.x(0), a.shape(1))),
+    WEFT_CALL("reduce_min_dims", reduce_min(a.x(0), a.shape(1))),
+    WEFT_CALL("reduce_product_dims", reduce_product(a.x(0), a.shape(1))),
+    WEFT_CALL("reduce_any_dims", reduce_any(a.x(0), a.shape(1))),
+    WEFT_CALL("reduce_all_dims", reduce_all(a.x(0), a.shape(1))),
+    WEFT_CALL("reduce_sum_to", reduce_sum_to(a.x(0), a.shape(1))),
+    WEFT_CALL("reduce_logsumexp", reduce_logsumexp(a.x(0), a.dim(1))),
+    WEFT_CALL("reduce_logsumexp_number", reduce_logsumexp(a.x(0), a.dim(1), a.number(2))),
+    WEFT_CALL("reduce_logsumexp_extra", reduce_logsumexp(a.x(0), a.dim(1), a.x(2))),
+    WEFT_CALL("softmax", softmax(a.x(0), a.dim(1))),
+    WEFT_CALL("softmax_number", softmax(a.x(0), a.dim(1), a.number(2))),
+    WEFT_CALL("softmax_extra", softmax(a.x(0), a.dim(1), a.x(2))),
+    WEFT_CALL("log_softmax", log_softmax(a.x(0), a.dim(1))),
+    WEFT_CALL("cross_entropy", cross_entropy(a.x(0), a.x(1), a.dim(2), a.number(3))),
+    WEFT_CALL("cumsum", cumsum(a.x(0), a.dim(1), a.flag(2), a.flag(3))),
+};
+
+inline const Calls kMoveCalls = {
+    WEFT_CALL("one_hot", one_hot(a.x(0), a.dim(1), a.number(2), a.number(3))),
+    WEFT_CALL("gather", gather(a.x(0), a.x(1), a.dim(2))),
+    WEFT_CALL("scatter_add", scatter_add(a.x(0), a.x(1), a.dim(2), a.shape(3))),
+    WEFT_CALL("top_k_values", top_k(a.x(0), a.dim(1), a.dim(2)).values),
+    WEFT_CALL("top_k_indices", top_k(a.x(0), a.dim(1), a.dim(2)).indices),
+    WEFT_CALL("argmax", argmax(a.x(0), a.dim(1))),
+    WEFT_CALL("dynamic_slice", dynamic_slice(a.x(0), a.x(1), a.dim(2), a.integer(3))),
+    WEFT_CALL("dynamic_update", dynamic_update(a.x(0), a.x(1), a.x(2), a.dim(3))),
+    WEFT_CALL("broadcast", broadcast(a.x(0), a.shape(1))),
+    WEFT_CALL("transpose", transpose(a.x(0), a.shape(1))),
+    WEFT_CALL("reshape", reshape(a.x(0), a.shape(1))),
+    WEFT_CALL("rename", rename(a.x(0), a.dim(1), a.text(2))),
+    WEFT_CALL("split_dim", split_dim(a.x(0), a.dim(1), a.shape(2))),
+    WEFT_CALL("merge_dims", merge_dims(a.x(0), a.shape(1), a.text(2))),
+    WEFT_CALL("concat", concat(a.xs(0), a.text(1))),
+    WEFT_CALL("split", split(a.x(0), a.dim(1), a.integer(2))[static_cast<std::size_t>(a.integer(3))]),
+    WEFT_CALL("stack", stack(a.xs(0), a.text(1))),
+    WEFT_CALL("unstack", unstack(a.x(0), a.dim(1))[static_cast<std::size_t>(a.integer(2))]),
+    WEFT_CALL("slice", slice(a.x(0), a.dim(1), a.integer(2), a.integer(3))),
+    WEFT_CALL("pad", pad(a.x(0), a.dim(1), a.integer(2), a.integer(3))),
+    WEFT_CALL("shift", shift(a.x(0), a.dim(1), a.integer(2), a.flag(3))),
+};
+
+#undef WEFT_BINARY
+#undef WEFT_UNARY
+#undef WEFT_CALL
+
+inline const Calls& all_calls() {
+  static const Calls calls = [] {
+    Calls all;
+    for (const Calls* family : {&kSourceCalls, &kPointwiseCalls, &kReduceCalls, &kMoveCalls}) all.insert(family->begin(), family->end());
+    return all;
+  }();
+  return calls;
+}
+
+inline const Call& call_of(const Step& step) { return all_calls().at(step.function); }
+
+}  // namespace weft::random_graphs

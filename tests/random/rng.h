@@ -1,0 +1,51 @@
+// Random choices that are the same on every machine: splitmix64, and no standard distributions.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weft/weft.h"
+
+namespace weft::random_graphs {
+
+inline std::uint64_t mixed(std::uint64_t x) {
+  x += 0x9E3779B97F4A7C15;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+  return x ^ (x >> 31);
+}
+
+class Rng {
+ public:
+  explicit Rng(std::uint64_t seed) : state_(mixed(seed)) {}
+
+  std::uint64_t next() { return mixed(state_++); }
+  int below(int n) { return static_cast<int>(next() % static_cast<std::uint64_t>(n)); }
+  int between(int low, int high) { return low + below(high - low + 1); }  // both included
+  bool chance(double p) { return static_cast<double>(next() >> 11) * 0x1p-53 < p; }
+  template <class T>
+  const T& pick(const std::vector<T>& from) { return from[static_cast<std::size_t>(below(static_cast<int>(from.size())))]; }
+  const char* pick(std::initializer_list<const char*> from) { return pick(std::vector<const char*>(from)); }
+  template <class T>
+  void shuffle(std::vector<T>& items) {
+    for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[static_cast<std::size_t>(below(static_cast<int>(i)))]);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+// Numbers in [low, high), whole ones if `whole`; the emitted C++ holds a copy of this function.
+inline Array filled(const Shape& shape, DType dtype, double low, double high, bool whole, std::int64_t stream) {
+  Array array(shape, dtype);
+  for (std::int64_t i = 0; i < array.elements(); ++i) {
+    const double unit = static_cast<double>(mixed(mixed(static_cast<std::uint64_t>(stream)) + static_cast<std::uint64_t>(i)) >> 11) * 0x1p-53;
+    const double value = low + unit * (high - low);
+    array.set(i, whole ? std::floor(value) : value);
+  }
+  return array;
+}
+
+}  // namespace weft::random_graphs
