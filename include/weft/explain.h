@@ -70,6 +70,8 @@ struct Explanation {
   std::vector<Collective> collectives;
   double work_ratio = 1;            // the work of all processors over that of one that does it all; see docs/explain.md
   std::int64_t variable_bytes = 0;  // of all variables, optimizer state included
+  std::int64_t arena_bytes = 0;     // of everything else, as planned: what a run allocates
+  std::int64_t live_bytes = 0;      // the most of it that is in use at once: no plan needs less
   std::vector<Warning> warnings;
   std::vector<Placed> tensors;
   std::string program;  // its text

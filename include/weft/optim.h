@@ -1,7 +1,10 @@
-// Optimizers: plain functions that add their ops to the graph, on global shapes, and return the updates.
+// Optimizers: plain functions that add their ops to the graph, on global shapes, and return the updates. State is f32
+// variables called after the weight: "<weight>.m", ".v", ".vr", ".vc". See docs/optimizers.md.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "weft/graph.h"
 #include "weft/session.h"
@@ -13,25 +16,95 @@ Updates sgd(const Tensor& loss, const Tensors& variables, double rate, Site site
 // The rate is a scalar input of the graph, given at each run.
 Updates sgd(const Tensor& loss, const Tensors& variables, const Tensor& rate, Site site = Site::current());
 
+// The variables in whose name, written with '_' for '.', the regular expression is found: those to train. UserError if
+// there is none.
+Tensors matching(const Tensors& variables, const std::string& pattern, Site site = Site::current());
+
+// What the optimizers with state share. The constructor makes the ops, for every variable that the loss depends on. The
+// numbers that change with the step are scalar inputs, computed in double on the host: pass feeds(step, rate) to run().
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  const Updates& updates() const { return updates_; }
+  // The inputs of step 1, 2, …. UserError for a step below 1 or a rate that is not finite.
+  Feeds feeds(std::int64_t step, double rate, Site site = Site::current()) const;
+
+ protected:
+  Optimizer() = default;
+  Optimizer(const Optimizer&) = default;
+  Optimizer& operator=(const Optimizer&) = default;
+  virtual Feeds scalars(std::int64_t step, double rate, Site site) const = 0;
+
+  Updates updates_;
+};
+
+struct MomentumOptions {
+  double momentum = 0.9;
+};
+
+// v = rate g + momentum v; w -= v, the new one.
+class Momentum : public Optimizer {
+ public:
+  Momentum(const Tensor& loss, const Tensors& variables, const MomentumOptions& options = {},
+           Site site = Site::current());
+
+ private:
+  Feeds scalars(std::int64_t step, double rate, Site site) const override;
+
+  Tensor rate_;
+};
+
 struct AdamOptions {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-6, weight_decay = 0;
   bool bias_correction = true;  // false: the seed's AdamWeightDecay
+  // Regular expressions; a variable in whose name, written with '_' for '.', one is found does not decay.
+  std::vector<std::string> exclude_from_weight_decay = {};
 };
 
 // m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; w -= rate/(1-b1^t) * m / (sqrt(v / (1-b2^t)) + epsilon) + rate decay w.
-// The factors that change with the step are scalar inputs, computed in double on the host: pass feeds(step, rate).
-class Adam {
+class Adam : public Optimizer {
  public:
   Adam(const Tensor& loss, const Tensors& variables, const AdamOptions& options = {}, Site site = Site::current());
 
-  const Updates& updates() const { return updates_; }
-  // The inputs of step t = 1, 2, …
-  Feeds feeds(std::int64_t step, double rate) const;
-
  private:
+  Feeds scalars(std::int64_t step, double rate, Site site) const override;
+
   AdamOptions options_;
   Tensor rate_, second_scale_, decay_;
-  Updates updates_;
+};
+
+struct AdafactorOptions {
+  bool multiply_by_parameter_scale = true;  // steps are relative to RMS(w)
+  bool factored = true;                     // false: a whole v for every weight
+  std::int64_t min_dim_size_to_factor = 128;
+  std::optional<double> clipping_threshold = 1.0;              // of RMS(x); none: no clipping
+  double beta1 = 0;                                            // 0: no first moment and no slot for it
+  double decay_exponent = 0.8;                                 // rho = 1 - t^-exponent at step t = 1, 2, …
+  std::optional<double> decay_beta2 = {};                      // instead: Adam's, rho = b (1 - b^(t-1)) / (1 - b^t)
+  std::int64_t step_offset = 0;                                // rho counts steps from here: t = step - offset
+  double epsilon1 = 1e-30, epsilon2 = 1e-3;                    // added to g^2; the least RMS(w)
+  std::vector<std::string> exclude_from_parameter_scale = {};  // pieces of names, written with '_' for '.'
+  std::vector<std::string> stacked_dims = {};  // weights that lie together in one: never factored nor averaged over
+};
+
+// Adam's second moment from its means over the two largest dims (d0, d1), if both are large. With s = g^2 + epsilon1:
+//   vr = rho vr + (1-rho) mean_d0(s); vc = rho vc + (1-rho) mean_d1(s); x = g / sqrt(vr / mean_d1(vr)) / sqrt(vc)
+//   else v = rho v + (1-rho) s; x = g / sqrt(v)
+//   u = rate * max(RMS(w), epsilon2) * x / max(1, RMS(x) / threshold); m = b1 m + (1-b1) u; w -= m
+class Adafactor : public Optimizer {
+ public:
+  Adafactor(const Tensor& loss, const Tensors& variables, const AdafactorOptions& options = {},
+            Site site = Site::current());
+
+  // The usual rate: min(0.01, 1 / sqrt(step)), times 0.05 if steps are not relative to the parameters' scale.
+  double default_rate(std::int64_t step) const;
+
+ private:
+  Feeds scalars(std::int64_t step, double rate, Site site) const override;
+
+  AdafactorOptions options_;
+  Tensor rate_, kept_, fresh_;  // fresh = 1 - kept, by itself: the difference would be lost in f32
 };
 
 }  // namespace weft::optim

@@ -99,7 +99,7 @@ Values Executable::run(const Feeds& feeds) {
   for (std::size_t i = 0; i < program.outputs.size(); ++i) {
     const ValueId id = program.outputs[i].value;
     values.arrays_.emplace_back(state.fetch[i], session.gathered(value_of(program, id), [&](int p) {
-      return state.bound[static_cast<std::size_t>(p)]->data(id);
+      return state.bound[static_cast<std::size_t>(p)]->output(id);
     }));
   }
   return values;

@@ -8,6 +8,7 @@
 #include "api/explain_parts.h"
 #include "base/str.h"
 #include "language/op_def.h"
+#include "program/memory_plan.h"
 #include "program/text.h"
 
 namespace weft {
@@ -90,7 +91,10 @@ std::vector<Explanation::Placed> placed_tensors(const Program& p) {
   return all;
 }
 
-void count_variables(const Program& p, Explanation& e) {
+void count_memory(const Program& p, Explanation& e) {
+  const MemoryPlan plan = plan_memory(p);
+  e.arena_bytes = plan.arena_bytes;
+  e.live_bytes = plan.live_bytes;
   for (const ProgramVariable& variable : p.variables) {
     const Value& v = value_of(p, variable.value);
     e.variable_bytes += bytes_of(v);
@@ -138,7 +142,7 @@ Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, 
   e.mesh = mesh;
   e.layout = layout.text();
   e.machine = machine;
-  count_variables(p, e);
+  count_memory(p, e);
   count_work(p, e);
   e.model_flops = model_flops(*graph.data(), options);
   CompileOptions quiet = options;

@@ -49,6 +49,8 @@ std::string Explanation::json() const {
   all["work_ratio"] = work_ratio;
   all["machine"] = {{"flops_per_second", machine.flops_per_second}, {"bytes_per_second", machine.bytes_per_second}};
   all["variable_bytes"] = variable_bytes;
+  all["arena_bytes"] = arena_bytes;
+  all["live_bytes"] = live_bytes;
   all["warnings"] = Json::array();
   for (const Warning& w : warnings) all["warnings"].push_back(warning_of(w));
   all["instructions"] = instructions;

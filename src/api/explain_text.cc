@@ -64,6 +64,7 @@ std::string counts(const Explanation& e) {
        {"parameters", str(count_text(static_cast<double>(e.parameters_per_processor)), " of ",
                           count_text(static_cast<double>(e.parameters)))},
        {"variables", bytes_text(e.variable_bytes)},
+       {"arena", str(bytes_text(e.arena_bytes), " (", bytes_text(e.live_bytes), " in use at once)")},
        {"work ratio", str(std::round(e.work_ratio * 1000) / 1000,
                           " (all processors over one that does it all; F = ", count_text(e.machine.flops_per_second),
                           "flop/s, B = ", count_text(e.machine.bytes_per_second), "B/s)")}},

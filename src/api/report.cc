@@ -2,6 +2,7 @@
 #include "api/explain_parts.h"
 #include "api/state.h"
 #include "base/str.h"
+#include "program/memory_plan.h"
 
 namespace weft {
 
@@ -15,7 +16,7 @@ std::string Executable::report() const {
   }
   return str("mesh ", p.mesh.axes().empty() ? "of one processor" : p.mesh.text(), ", layout \"", p.layout, "\", ",
              p.body.size(), " instructions; on each processor, in one step:\n  flops      ", count_text(cost.flops),
-             "\n  variables  ", bytes_text(bytes), "\n", collectives_text(collectives_of(cost), false));
+             "\n  variables  ", bytes_text(bytes), "\n  arena      ", bytes_text(plan_memory(p).arena_bytes), "\n", collectives_text(collectives_of(cost), false));
 }
 
 }  // namespace weft

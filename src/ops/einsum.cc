@@ -41,10 +41,10 @@ class PairByPair {
   explicit PairByPair(Lowering& l) : l_(l), open_(l.inputs), output_(l.out().shape) {}
 
   ValueId run() {
-    for (ValueId& x : open_) x = without_lonely_dims(x);
+    for (std::size_t i = 0; i < open_.size(); ++i) open_[i] = without_lonely_dims(i);
     while (open_.size() > 1) {
       const auto [i, j] = cheapest_pair();
-      const ValueId product = multiply(open_[i], open_[j]);
+      const ValueId product = multiply(i, j);
       open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(j));
       open_[i] = product;
     }
@@ -55,10 +55,11 @@ class PairByPair {
  private:
   const Shape& shape(ValueId x) const { return l_.builder.value(x).shape; }
 
-  bool needed_beside(const std::string& dim, ValueId x, ValueId y) const {
-    return output_.has(dim) || std::any_of(open_.begin(), open_.end(), [&](ValueId other) {
-             return other != x && other != y && shape(other).has(dim);
-           });
+  // By position: one tensor may be several factors.
+  bool needed_beside(const std::string& dim, std::size_t i, std::size_t j) const {
+    for (std::size_t k = 0; k < open_.size(); ++k)
+      if (k != i && k != j && shape(open_[k]).has(dim)) return true;
+    return output_.has(dim);
   }
 
   // The type of a product of x and y (or of x alone) that keeps these dims; a dropped split dim leaves a partial.
@@ -76,10 +77,11 @@ class PairByPair {
   }
 
   // A contracted dim that only one input has is summed beforehand.
-  ValueId without_lonely_dims(ValueId x) {
+  ValueId without_lonely_dims(std::size_t i) {
+    const ValueId x = open_[i];
     std::vector<Dim> kept;
     for (const Dim& dim : shape(x))
-      if (needed_beside(dim.name, x, x) || std::count(open_.begin(), open_.end(), x) > 1) kept.push_back(dim);
+      if (needed_beside(dim.name, i, i)) kept.push_back(dim);
     if (open_.size() == 1) kept = in_output_order(kept).dims();
     const Shape dims(kept);
     return dims.rank() == shape(x).rank() ? x : l_.builder.reduce(Reduce::kSum, x, type(x, x, dims));
@@ -108,12 +110,13 @@ class PairByPair {
     return ordered;
   }
 
-  ValueId multiply(ValueId x, ValueId y) {
+  ValueId multiply(std::size_t i, std::size_t j) {
+    const ValueId x = open_[i], y = open_[j];
     std::vector<Dim> kept;
     bool contracts = false;
     const bool last = open_.size() == 2;
     for (const Dim& dim : shape(x).plus(shape(y))) {
-      const bool keep = last ? output_.has(dim.name) : needed_beside(dim.name, x, y);
+      const bool keep = last ? output_.has(dim.name) : needed_beside(dim.name, i, j);
       if (keep) kept.push_back(dim);
       else contracts = true;
     }

@@ -8,7 +8,8 @@ Updates sgd(const Tensor& loss, const Tensors& variables, const Tensor& rate, Si
   const UpdatePhase phase(loss);
   Updates updates;
   for (std::size_t i = 0; i < variables.size(); ++i)
-    if (derivatives[i]) updates.push_back(assign_sub(variables[i], multiply(cast(derivatives[i], rate.dtype(), site), rate, site), site));
+    if (derivatives[i])
+      updates.push_back(assign_sub(variables[i], multiply(cast(derivatives[i], rate.dtype(), site), rate, site), site));
   return updates;
 }
 

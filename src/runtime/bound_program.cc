@@ -4,14 +4,13 @@
 
 #include "base/str.h"
 #include "program/builder.h"
+#include "program/memory_plan.h"
 #include "runtime/strided.h"
 #include "weft/error.h"
 
 namespace weft {
 
 namespace {
-
-constexpr std::size_t kAlignment = 64;
 
 std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
 
@@ -36,28 +35,20 @@ BoundProgram::BoundProgram(const Program& program, int processor, comm::Wire& wi
   bind_updates();
 }
 
-// One arena; every value that is no view has a place of its own in it.
+// One arena, as the memory plan says; variables lie where the session holds them.
 void BoundProgram::place_values(const std::map<ValueId, void*>& held) {
   const std::vector<std::vector<std::int64_t>> strides = strides_of(program_);
-  std::set<ValueId> shared;
-  for (const Instr& instr : program_.body)
-    if (is_view(instr)) shared.insert(instr.outputs[0]);
-  std::vector<std::size_t> offsets(program_.values.size());
-  std::size_t size = 0;
-  for (std::size_t i = 0; i < program_.values.size(); ++i) {
-    const ValueId id = static_cast<ValueId>(i);
-    if (held.contains(id) || shared.contains(id)) continue;
-    offsets[i] = size;
-    size += (bytes_of(program_.values[i]) + kAlignment - 1) / kAlignment * kAlignment;
-  }
-  arena_ = wire_.allocate(processor_, size);
+  const MemoryPlan plan = plan_memory(program_);
+  arena_ = wire_.allocate(processor_, static_cast<std::size_t>(plan.arena_bytes));
   for (std::size_t i = 0; i < program_.values.size(); ++i) {
     const Value& value = program_.values[i];
     TensorView view{nullptr, value.dtype, value.shape, strides[i],
                     shard_begin(value.shape, value.sharding, program_.mesh, processor_), {}};
     for (const Dim& dim : global_shape(value.shape, value.sharding, program_.mesh)) view.whole.push_back(dim.size);
     const auto external = held.find(static_cast<ValueId>(i));
-    view.data = external != held.end() ? external->second : arena_.data() + offsets[i];
+    const int storage = plan.storage_of[i];
+    if (external != held.end()) view.data = external->second;
+    else if (storage != MemoryPlan::kHeld) view.data = arena_.data() + plan.storages[at(storage)].offset;
     views_.push_back(std::move(view));
   }
   for (const Instr& instr : program_.body) {
@@ -104,6 +95,15 @@ void BoundProgram::bind_kernels(const Backend& backend) {
   }
 }
 
+TensorView BoundProgram::saved(ValueId id) {
+  const TensorView& from = views_[at(id)];
+  workspaces_.push_back(wire_.allocate(processor_, bytes_of(program_.values[at(id)])));
+  const TensorView to = dense_view(workspaces_.back().data(), from.dtype, from.shape);
+  save_.push_back([from, to] { copy_elements(from, to); });
+  return to;
+}
+
+// Whatever shares a variable's memory is saved before any variable is written: updates and outputs are of old contents.
 void BoundProgram::bind_updates() {
   std::set<ValueId> from_variables;
   for (const ProgramVariable& variable : program_.variables) from_variables.insert(variable.value);
@@ -112,14 +112,12 @@ void BoundProgram::bind_updates() {
   for (const ProgramVariable& variable : program_.variables) {
     if (!variable.update || *variable.update == variable.value) continue;
     TensorView from = views_[at(*variable.update)];
-    if (from_variables.contains(*variable.update)) {
-      workspaces_.push_back(wire_.allocate(processor_, bytes_of(program_.values[at(variable.value)])));
-      const TensorView saved = dense_view(workspaces_.back().data(), from.dtype, from.shape);
-      save_.push_back([from, saved] { copy_elements(from, saved); });
-      from = saved;
-    }
+    if (from_variables.contains(*variable.update)) from = saved(*variable.update);
     commit_.push_back([from, to = views_[at(variable.value)]] { copy_elements(from, to); });
   }
+  for (const ProgramOutput& output : program_.outputs)
+    if (!commit_.empty() && from_variables.contains(output.value) && !outputs_.contains(output.value))
+      outputs_[output.value] = saved(output.value).data;
 }
 
 void BoundProgram::fail(const Instr& instr, const std::string& reason) {

@@ -28,6 +28,9 @@ class BoundProgram {
   // Where a value lies: dense, unless it is a view.
   void* data(ValueId id) const { return views_[static_cast<std::size_t>(id)].data; }
 
+  // Where an output lies after a run: the contents of a variable are those before the run.
+  void* output(ValueId id) const { return outputs_.contains(id) ? outputs_.at(id) : data(id); }
+
   // Inputs lie in place already. Runs the body, then gives the variables their new contents. A failure aborts the wire, so
   // that no peer waits, and is thrown as a RunError with this processor's coordinates and the instruction's line.
   void run(const RunContext& context);
@@ -38,6 +41,7 @@ class BoundProgram {
   void place_values(const std::map<ValueId, void*>& held);
   void bind_kernels(const Backend& backend);
   void bind_updates();
+  TensorView saved(ValueId id);
   [[noreturn]] void fail(const Instr& instr, const std::string& reason);
 
   const Program& program_;
@@ -48,7 +52,8 @@ class BoundProgram {
   std::map<Axes, std::unique_ptr<comm::Group>> groups_;
   std::vector<TensorView> views_;
   std::vector<std::pair<const Instr*, Kernel>> kernels_;
-  std::vector<std::function<void()>> save_, commit_;  // updates that read variables are saved before any is written
+  std::vector<std::function<void()>> save_, commit_;  // what reads variables is saved before any is written
+  std::map<ValueId, void*> outputs_;                  // that are saved
 };
 
 }  // namespace weft

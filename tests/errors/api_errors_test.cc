@@ -171,7 +171,7 @@ TEST(ModelErrors, UnknownModel) {
 
 TEST(ModelErrors, Sizes) {
   EXPECT_USER_ERROR(models::build("two_layer", {{"hiden", 8}}),
-                    lines("model 'two_layer' has no dim 'hiden' to set", "size hiden=8",
+                    lines("model 'two_layer' has no size 'hiden' to set", "size hiden=8",
                           "did you mean 'hidden'? it has: batch, hidden, io"));
   EXPECT_USER_ERROR(models::parse_sizes("batch=64,hidden"),
                     lines("'hidden' does not set a size", "sizes \"batch=64,hidden\", column 10",

@@ -69,7 +69,7 @@ TEST(LanguageErrors, EmptyTensor) {
   EXPECT_USER_ERROR(none.name(), "the name of an empty tensor was asked for");
   EXPECT_USER_ERROR(none.site(), "the site of an empty tensor was asked for");
   EXPECT_USER_ERROR(none.named("y"), "the name of an empty tensor was asked for");
-  EXPECT_USER_ERROR(einsum({x, none}, {}),
+  EXPECT_USER_ERROR(einsum({x, none}, Shape{}),
                     lines("einsum was given an empty tensor", "einsum at " + here(),
                           "an empty Tensor has no value; gradients() gives one for what cannot be reached"));
   EXPECT_USER_ERROR(exp(none), lines("exp was given no tensor", "exp at " + here(),

@@ -199,15 +199,28 @@ TEST(JoinCollectives, UnlikeOnesStay) {
   EXPECT_TRUE(is_program(joined(lines), kMany + lines));
 }
 
-TEST(JoinCollectives, TheLaterPhaseAndAllCauses) {
-  const Program p = joined(R"(
+TEST(JoinCollectives, AllCauses) {
+  const Program p = join_collectives(program_of(R"(input x %0 f32 [a=8] {| sum:data}
+input y %1 f32 [b=4] {| sum:data}
 %10 f32 [a=8] = all_reduce %0 how=sum axes=data @backward "a"
-%11 f32 [b=4] = all_reduce %1 how=sum axes=data @forward "b"
-output x %10
-output y %11)");
+%11 f32 [b=4] = all_reduce %1 how=sum axes=data @backward "b"
+output p %10
+output q %11)"),
+                                     {});
   ASSERT_EQ(p.body.size(), 1u);
   EXPECT_EQ(p.body[0].origin.phase, Phase::kBackward);
   EXPECT_THAT(p.body[0].origin.causes, testing::ElementsAre("a", "b"));
+}
+
+TEST(JoinCollectives, NotAcrossPhases) {
+  const Program p = join_collectives(program_of(R"(input x %0 f32 [a=8] {| sum:data}
+input y %1 f32 [b=4] {| sum:data}
+%10 f32 [a=8] = all_reduce %0 how=sum axes=data @forward "a"
+%11 f32 [b=4] = all_reduce %1 how=sum axes=data @backward "b"
+output p %10
+output q %11)"),
+                                     {});
+  EXPECT_EQ(p.body.size(), 2u);
 }
 
 // --- The pipeline ---

@@ -26,7 +26,7 @@ class Rng {
   int between(int low, int high) { return low + below(high - low + 1); }  // both included
   bool chance(double p) { return static_cast<double>(next() >> 11) * 0x1p-53 < p; }
   template <class T>
-  const T& pick(const std::vector<T>& from) { return from[static_cast<std::size_t>(below(static_cast<int>(from.size())))]; }
+  T pick(const std::vector<T>& from) { return from[static_cast<std::size_t>(below(static_cast<int>(from.size())))]; }
   const char* pick(std::initializer_list<const char*> from) { return pick(std::vector<const char*>(from)); }
   template <class T>
   void shuffle(std::vector<T>& items) {

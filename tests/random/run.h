@@ -113,7 +113,7 @@ class ProgramRun {
       bound.run(context);
     });
     for (const ProgramOutput& output : program_.outputs)
-      results.emplace_back(output.name, gathered(value(output.value), [&](std::size_t p) { return bound_[p]->data(output.value); }));
+      results.emplace_back(output.name, gathered(value(output.value), [&](std::size_t p) { return bound_[p]->output(output.value); }));
     for (const auto& [name, metric] : metrics) results.emplace_back("metric " + name, Array::scalar(metric, DType::kF64));
   }
 

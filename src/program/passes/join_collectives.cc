@@ -12,13 +12,15 @@ namespace {
 struct Bucket {
   AllReduce work;
   DType dtype = DType::kF32;
+  Phase phase = Phase::kForward;  // of all members: a forward result is not kept waiting for the backward pass
   std::int64_t bytes = 0;
   bool open = true;
   std::vector<std::size_t> members;    // positions in the body
   std::vector<std::size_t> followers;  // of views that stand before the last member
 
-  bool takes(const AllReduce& other, DType type, std::int64_t more, std::int64_t limit) const {
-    return open && work.axes == other.axes && work.how == other.how && dtype == type && bytes + more <= limit;
+  bool takes(const Bucket& other, std::int64_t limit) const {
+    return open && work.axes == other.work.axes && work.how == other.work.how && dtype == other.dtype &&
+           phase == other.phase && bytes + other.bytes <= limit;
   }
 };
 
@@ -57,11 +59,11 @@ class Joiner {
     std::int64_t bytes = 0;
     for (ValueId id : instr.inputs) bytes += bytes_of(p_, id);
     if (bytes >= limit_) return;
-    const DType dtype = p_.values[at(instr.inputs[0])].dtype;
-    auto bucket = std::find_if(buckets_.begin(), buckets_.end(),
-                               [&](const Bucket& b) { return b.takes(work, dtype, bytes, limit_); });
-    if (bucket == buckets_.end()) bucket = buckets_.insert(buckets_.end(), Bucket{work, dtype, 0, true, {}, {}});
-    bucket->bytes += bytes;
+    const Bucket alone{.work = work, .dtype = p_.values[at(instr.inputs[0])].dtype, .phase = instr.origin.phase,
+                       .bytes = bytes, .members = {}, .followers = {}};
+    auto bucket = std::find_if(buckets_.begin(), buckets_.end(), [&](const Bucket& b) { return b.takes(alone, limit_); });
+    if (bucket == buckets_.end()) bucket = buckets_.insert(buckets_.end(), alone);
+    else bucket->bytes += bytes;
     bucket->members.push_back(i);
     for (ValueId id : instr.outputs) bucket_of_[at(id)] = static_cast<int>(bucket - buckets_.begin());
   }

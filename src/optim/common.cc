@@ -1,0 +1,84 @@
+#include "optim/common.h"
+
+#include <algorithm>
+#include <cmath>
+#include <regex>
+#include <sstream>
+
+#include "weft/error.h"
+#include "weft/ops.h"
+#include "weft/optim.h"
+
+namespace weft::optim {
+
+namespace {
+
+std::string text(double number) {
+  std::ostringstream out;
+  out << number;
+  return out.str();
+}
+
+}  // namespace
+
+Tensor slot(const Tensor& variable, const std::string& suffix, const Shape& shape, Site site) {
+  Graph g(variable.graph());
+  return g.variable("/" + variable_name(variable) + "." + suffix, shape, init::zeros(), {.trainable = false}, site);
+}
+
+Tensor blended(const Tensor& old, const Tensor& now, double beta, Site site) {
+  return add(multiply(old, beta, site), multiply(now, 1 - beta, site), site);
+}
+
+std::string plain_name(const Tensor& variable) {
+  std::string name = variable_name(variable);
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name;
+}
+
+bool found(const std::string& pattern, const std::string& name, Site site) {
+  try {
+    return std::regex_search(name, std::regex(pattern));
+  } catch (const std::regex_error&) {
+    throw UserError({.what = "'" + pattern + "' is not a regular expression",
+                     .where = site,
+                     .fix = "check its brackets, and escape special characters by a backslash"});
+  }
+}
+
+void check_option(const std::string& option, double value, double low, double high, Site site) {
+  if (value >= low && value < high) return;
+  const bool open_end = std::isinf(high);
+  throw UserError({.what = option + " cannot be " + text(value),
+                   .where = site,
+                   .fix = open_end ? "give a finite number from " + text(low) + " on"
+                                   : "give a number from " + text(low) + " on and below " + text(high)});
+}
+
+Tensors matching(const Tensors& variables, const std::string& pattern, Site site) {
+  Tensors chosen;
+  std::string names;
+  for (const Tensor& variable : variables) {
+    if (found(pattern, plain_name(variable), site)) chosen.push_back(variable);
+    names += (names.empty() ? "" : ", ") + plain_name(variable);
+  }
+  if (chosen.empty())
+    throw UserError({.what = "no variable has a name in which '" + pattern + "' is found",
+                     .where = site,
+                     .fix = "names are written with '_' for '.': " + (names.empty() ? "there are none" : names)});
+  return chosen;
+}
+
+Feeds Optimizer::feeds(std::int64_t step, double rate, Site site) const {
+  if (step < 1)
+    throw UserError({.what = "an optimizer is fed for step " + std::to_string(step),
+                     .where = site,
+                     .fix = "count the steps from 1"});
+  if (!std::isfinite(rate))
+    throw UserError({.what = "the rate of step " + std::to_string(step) + " is " + text(rate),
+                     .where = site,
+                     .fix = "give a finite learning rate; the schedule may divide by zero"});
+  return scalars(step, rate, site);
+}
+
+}  // namespace weft::optim

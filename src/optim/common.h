@@ -1,0 +1,25 @@
+// What the optimizers share: slots, names as patterns see them, checks of options.
+#pragma once
+
+#include <string>
+
+#include "weft/graph.h"
+
+namespace weft::optim {
+
+// State of a variable: f32 zeros, called after it whatever scope is open.
+Tensor slot(const Tensor& variable, const std::string& suffix, const Shape& shape, Site site);
+
+// beta * old + (1 - beta) * now.
+Tensor blended(const Tensor& old, const Tensor& now, double beta, Site site);
+
+// The variable's name with '_' for '.'.
+std::string plain_name(const Tensor& variable);
+
+// Whether a regular expression is found in the name. UserError for one that cannot be read.
+bool found(const std::string& pattern, const std::string& name, Site site);
+
+// UserError unless low <= value < high; `option` is as the user wrote it, such as "beta1 of Adam".
+void check_option(const std::string& option, double value, double low, double high, Site site);
+
+}  // namespace weft::optim

@@ -1,0 +1,31 @@
+// The memory plan: where every value lies in a processor's arena, known before the run and the same on every processor.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "program/ir.h"
+
+namespace weft {
+
+// A piece of the arena that one or more values use, one after another or as views of each other.
+struct Storage {
+  int first = 0, last = 0;  // positions in the body where it is written first and read last; -1 and size() are the ends
+  std::int64_t bytes = 0;
+  std::int64_t offset = 0;
+};
+
+struct MemoryPlan {
+  static constexpr int kHeld = -1;  // a variable, or a view of one: lies in the session's memory
+
+  std::vector<int> storage_of;    // per value: an index into storages, or kHeld
+  std::vector<Storage> storages;
+  std::int64_t arena_bytes = 0;   // what a run allocates
+  std::int64_t live_bytes = 0;    // the most that is live at once: no plan can need less
+};
+
+// Values live from their definition to their last use; inputs from the start, outputs and updates to the end. A map,
+// all_reduce or permute takes over the storage of an operand that dies with it and lies exactly like its result.
+MemoryPlan plan_memory(const Program& program);
+
+}  // namespace weft

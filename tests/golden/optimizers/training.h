@@ -1,0 +1,101 @@
+// Ten steps of an optimizer on the golden language model: losses, weights and slots against the data of a folder.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "golden/lm.h"
+#include "weft/optim.h"
+
+namespace weft::test {
+
+// A folder of tests/golden: case.json and <name>.safetensors.
+struct GoldenCase {
+  explicit GoldenCase(const std::string& name)
+      : about(nlohmann::json::parse(std::ifstream(str(WEFT_TEST_DATA, "/golden/", name, "/case.json")))),
+        data(str(WEFT_TEST_DATA, "/golden/", name, "/", name, ".safetensors")) {}
+
+  LmSizes sizes(const std::string& size) const {
+    const auto& c = about.at("config").at("sizes").at(size);
+    return {.vocab = c.at("vocab"),
+            .d_model = c.at("d_model"),
+            .heads = c.at("heads"),
+            .d_kv = c.at("d_head"),
+            .d_ff = c.at("d_ff"),
+            .layers = c.at("layers"),
+            .length = c.at("seq"),
+            .batch = c.at("batch")};
+  }
+
+  // One processor, then the layouts of the data.
+  std::vector<Deployment> deployments() const {
+    std::vector<Deployment> all{{"OneProcessor", "", ""}};
+    for (const auto& pair : about.at("config").at("layouts"))
+      all.push_back({str("Layout", all.size()), pair.at(0), pair.at(1)});
+    return all;
+  }
+
+  nlohmann::json about;
+  Safetensors data;
+};
+
+struct Tolerances {
+  double loss;
+  std::function<double(int step)> weight, slot;  // of the tensor's largest entry
+};
+
+// One variant of a case on one deployment: build an optimizer on lm.loss, then train.
+class GoldenTraining {
+ public:
+  GoldenTraining(const GoldenCase& golden, const std::string& variant)
+      : options(golden.about.at("config").at("variants").at(variant)),
+        lm(golden.sizes(options.at("size")), golden.data, str(std::string(options.at("size")), "/param/")),
+        golden_(golden),
+        variant_(variant) {}
+
+  void train(const Deployment& on, const Updates& updates, const std::function<Feeds(int step)>& more,
+             const Tolerances& tolerances) {
+    Session session(Mesh::parse(on.mesh));
+    Executable step = session.compile(lm.graph, Layout::parse(on.layout), {.fetch = {lm.loss}, .update = updates});
+    const std::vector<double> losses = golden_.about.at("results").at(variant_).at("losses");
+    for (int t = 1; t <= static_cast<int>(losses.size()); ++t) {
+      Feeds feeds = more(t);
+      for (const auto& feed : lm.feeds(str(std::string(options.at("size")), "/"))) feeds.push_back(feed);
+      const double want = losses[static_cast<std::size_t>(t - 1)], got = step.run(feeds).scalar(lm.loss);
+      EXPECT_NEAR(got, want, tolerances.loss * want) << "step " << t;
+      worst_loss_ = std::max(worst_loss_, std::abs(got - want) / want);
+      compare(session, str(variant_, "/after", t, "/"), tolerances.weight(t), tolerances.slot(t));
+    }
+    EXPECT_EQ(compared_, 2 * session.variables().size()) << "after steps 1 and 10, all that the session holds";
+    std::cout << variant_ << " " << on.name << ": worst differences: losses " << worst_loss_ << ", weights "
+              << worst_weight_ << ", slots " << worst_slot_ << '\n';
+  }
+
+  const nlohmann::json& options;
+  Lm lm;
+
+ private:
+  void compare(const Session& session, const std::string& snapshot, double weight_tolerance, double slot_tolerance) {
+    for (const std::string& name : golden_.data.names(snapshot)) {
+      const bool is_slot = !lm.weights.contains(name);
+      const Array got = session.value(name);
+      const double difference = relative_difference(got, golden_.data.read(snapshot + name, got.shape().names()));
+      EXPECT_LE(difference, is_slot ? slot_tolerance : weight_tolerance) << snapshot << name;
+      double& worst = is_slot ? worst_slot_ : worst_weight_;
+      worst = std::max(worst, difference);
+      ++compared_;
+    }
+  }
+
+  const GoldenCase& golden_;
+  std::string variant_;
+  std::size_t compared_ = 0;
+  double worst_loss_ = 0, worst_weight_ = 0, worst_slot_ = 0;
+};
+
+}  // namespace weft::test
