@@ -5,7 +5,6 @@
 #include "base/str.h"
 #include "partition/partition.h"
 #include "program/text.h"
-#include "program/verify.h"
 
 namespace weft {
 
@@ -16,6 +15,12 @@ constexpr bool kVerify = true;
 #else
 constexpr bool kVerify = false;
 #endif
+
+// A program that its text does not give back could not be carried by a bug report.
+void check_round_trip(const Program& program) {
+  const std::string text = to_text(program);
+  internal_check(to_text(parse_program(text)) == text, "a program's text parses to another program");
+}
 
 std::vector<TensorId> ids_of(const Tensors& tensors, const Graph& graph, const char* use) {
   std::vector<TensorId> ids;
@@ -43,11 +48,11 @@ Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& lay
                                .compute_as = options.compute_as});
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   result.times.push_back({"partition", seconds.count()});
-  if (kVerify) verify(program, "partition");
   if (options.dump) options.dump("partition", to_text(program));
   PassOptions passes{.verify = kVerify, .times = &result.times};
   if (options.dump) passes.dump = [&](std::string_view pass, const Program& p) { options.dump(pass, to_text(p)); };
   result.program = run_passes(std::move(program), passes);
+  if (kVerify) check_round_trip(result.program);
   return result;
 }
 

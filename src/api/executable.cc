@@ -31,7 +31,8 @@ std::vector<Array> fitted_feeds(const ExecutableState& state, const Feeds& feeds
   std::map<std::string, const Array*> given;
   for (const auto& [tensor, array] : feeds) {
     if (!tensor || tensor.graph() != state.graph || state.graph->node(tensor.id()).op->name != "input")
-      throw UserError({.what = str(tensor ? str("'", tensor.name(), "'") : "an empty tensor", " was fed, but it is no input of this graph"),
+      throw UserError({.what = str(tensor ? str("'", tensor.name(), "'") : "an empty tensor",
+                                   " was fed, but it is no input of this graph"),
                        .where = "Executable::run",
                        .fix = "feed what Graph::input() made"});
     given[state.graph->node(tensor.id()).attrs.get<std::string>("name")] = &array;

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/words.h"
+
 namespace weft {
 
 template <class... Parts>
@@ -26,9 +28,6 @@ std::string join(const Items& items, std::string_view separator) {
   }
   return out.str();
 }
-
-// The names in `known` nearest to `word`, "" if none is near: for "did you mean" advice.
-std::string nearest_word(std::string_view word, const std::vector<std::string>& known);
 
 // The words of `text` that `separators` divides; empty ones are dropped.
 std::vector<std::string> split_words(std::string_view text, std::string_view separators);

@@ -11,7 +11,8 @@ GraphData& graph_of(const Tensor& x, const char* asked) {
   if (!x)
     throw UserError({.what = str("the ", asked, " of an empty tensor was asked for"),
                      .where = str("Tensor::", asked),
-                     .fix = "an empty Tensor has no value; gradients() gives one for what cannot be reached: test it first"});
+                     .fix = "an empty Tensor has no value; gradients() gives one for what cannot be reached: test "
+                            "it first"});
   return *x.graph();
 }
 

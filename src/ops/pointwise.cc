@@ -76,7 +76,8 @@ const OpDef& binary(BinaryDef def) {
 
 Tensor number_like(const Tensor& x, double number, const std::string& op, Site site) {
   if (is_integer(x.dtype()) && number != std::trunc(number))
-    throw UserError({.what = str(op, " of ", x.dtype(), " ", x.shape(), " and the number ", number, ", which is not whole"),
+    throw UserError({.what = str(op, " of ", x.dtype(), " ", x.shape(), " and the number ", number,
+                                 ", which is not whole"),
                      .where = str(op, " at ", to_string(site)),
                      .fix = "cast() the tensor to f32 first: a number takes the dtype of the tensor beside it"});
   return constant(Graph(x.graph()), number, {}, x.dtype(), site);

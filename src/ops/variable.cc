@@ -72,7 +72,7 @@ const OpDef& kAssign = define_op({
 Tensor slice_of(const Tensor& variable, Site site) {
   const int node = variable ? variable_of(*variable.graph(), variable.id()) : -1;
   if (node < 0)
-    throw UserError({.what = variable ? str("'", variable.name(), "' is not a variable") : "an empty tensor is not a variable",
+    throw UserError({.what = str(variable ? str("'", variable.name(), "'") : "an empty tensor", " is not a variable"),
                      .where = site,
                      .fix = "give a tensor that Graph::variable() made"});
   return {variable.graph(), TensorId{node, 0}};

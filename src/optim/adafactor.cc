@@ -87,7 +87,7 @@ struct Maker {
   // The new value of the slot that follows the squares, averaged over some dims.
   Tensor moment(const Tensor& w, const std::string& suffix, const Shape& averaged, const Tensor& squares) const {
     const Tensor old = slot(w, suffix, w.shape().minus(averaged), site);
-    const Tensor now = mean(squares, averaged, site);
+    const Tensor now = averaged.empty() ? squares : mean(squares, averaged, site);
     const Tensor next = add(multiply(old, kept, site), multiply(now, fresh, site), site);
     updates.push_back(assign(old, next, site));
     return next;

@@ -133,11 +133,13 @@ void BoundProgram::run(const RunContext& context) {
   for (const auto& [instr, kernel] : kernels_) {
     try {
       kernel(state);
-    } catch (const RunError& error) {
-      wire_.abort(error.text().what);  // no news if it is the wire's own, which names who failed
-      throw;
+    } catch (const Error& error) {
+      if (is_collective(*instr)) throw;  // the wire has told everyone, and names who failed
+      fail(*instr, error.text().what);
     } catch (const std::exception& error) {
       fail(*instr, error.what());
+    } catch (...) {
+      fail(*instr, "something was thrown that is no std::exception");
     }
   }
   for (const auto& save : save_) save();

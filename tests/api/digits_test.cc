@@ -90,15 +90,15 @@ TEST_P(FullDigits, TwentyStepsInFloatAreThoseOfOneProcessor) {
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5) << "step " << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Meshes, FullDigits,
-    ::testing::Values(Placing{"Data2", "data:2", "batch:data"}, Placing{"Model2", "model:2", "hidden:model"},
-                      Placing{"Data2Model2", "data:2 model:2", "batch:data hidden:model"},
-                      Placing{"Data2Model3", "data:2 model:3", "batch:data hidden:model"},
-                      Placing{"Data4", "data:4", "batch:data"},
-                      Placing{"Pixels4", "model:4", "pixel:model"},
-                      Placing{"BothOnBatch", "pod:2 data:2", "batch:pod+data"}),
-    [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Meshes, FullDigits,
+                         ::testing::Values(Placing{"Data2", "data:2", "batch:data"},
+                                           Placing{"Model2", "model:2", "hidden:model"},
+                                           Placing{"Data2Model2", "data:2 model:2", "batch:data hidden:model"},
+                                           Placing{"Data2Model3", "data:2 model:3", "batch:data hidden:model"},
+                                           Placing{"Data4", "data:4", "batch:data"},
+                                           Placing{"Pixels4", "model:4", "pixel:model"},
+                                           Placing{"BothOnBatch", "pod:2 data:2", "batch:pod+data"}),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(FullDigitsAccuracy, AtLeast95PercentOfTheTestImages) {
   Training training("data:2 model:2", "batch:data hidden:model", {});

@@ -25,7 +25,7 @@ class FailingRun : public ::testing::Test {
   Tensor w = g.variable("w", {a, b}, init::ones());
   Tensor shown = print(w, "w");
   Tensor y = reduce_sum(square(shown * 2.0));
-  Tensor update = assign_add(w, w * y);
+  Tensor update = assign_add(w, w* y);
   std::optional<Session> session;
   std::optional<Executable> step;
 };

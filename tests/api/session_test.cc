@@ -55,7 +55,8 @@ TEST_P(OldValues, AreRead) {
   const Tensor w1 = g.variable("w1", {a, b}, init::values(Array({a, b}, ramp(24), DType::kF32)));
   const Tensor w2 = g.variable("w2", {a, b}, init::values(Array({a, b}, ramp(24, 100), DType::kF32)));
   Session session(Mesh::parse("p:2 q:2"));
-  Executable swap = session.compile(g, Layout::parse(GetParam()), {.fetch = {w1}, .update = {assign(w1, w2), assign(w2, w1)}});
+  Executable swap =
+      session.compile(g, Layout::parse(GetParam()), {.fetch = {w1}, .update = {assign(w1, w2), assign(w2, w1)}});
   EXPECT_EQ(swap.run()[w1].values(), ramp(24));
   EXPECT_EQ(session.value("w1").values(), ramp(24, 100));
   EXPECT_EQ(session.value("w2").values(), ramp(24));
@@ -70,7 +71,8 @@ TEST_P(OldValues, AreReadThroughViews) {
   const Tensor w = g.variable("w", {a, b}, init::values(Array({a, b}, ramp(24), DType::kF32)));
   const Tensor turned = g.variable("turned", {b, a});
   Session session(Mesh::parse("p:2 q:2"));
-  Executable step = session.compile(g, Layout::parse(GetParam()), {.update = {assign(turned, w), assign(w, shift(w, b, 1, true))}});
+  Executable step =
+      session.compile(g, Layout::parse(GetParam()), {.update = {assign(turned, w), assign(w, shift(w, b, 1, true))}});
   step.run();
   EXPECT_EQ(session.value("turned").transposed({a, b}).values(), ramp(24));
   EXPECT_EQ(session.value("w").values()[0], 5);
@@ -161,10 +163,12 @@ TEST(Session, DumpShowsEveryPass) {
   Graph g;
   const Tensor x = g.input("x", {{"a", 4}});
   std::vector<std::string> passes;
-  Session(Mesh::parse("p:2")).compile(g, Layout::parse("a:p"), {.fetch = {reduce_sum(x)}, .dump = [&](std::string_view pass, const std::string& text) {
-    passes.emplace_back(pass);
-    EXPECT_EQ(text.find("weft program"), 0u);
-  }});
+  Session(Mesh::parse("p:2"))
+      .compile(g, Layout::parse("a:p"),
+               {.fetch = {reduce_sum(x)}, .dump = [&](std::string_view pass, const std::string& text) {
+                  passes.emplace_back(pass);
+                  EXPECT_EQ(text.find("weft program"), 0u);
+                }});
   ASSERT_GT(passes.size(), 3u);
   EXPECT_EQ(passes.front(), "partition");
   EXPECT_EQ(passes.back(), "drop_dead_code");

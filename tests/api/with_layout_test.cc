@@ -18,7 +18,8 @@ class WithLayout : public ::testing::Test {
   }
   static int collectives(const std::string& text) {
     int sum = 0;
-    for (const char* kind : {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "permute"}) sum += count(text, kind);
+    for (const char* kind : {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "permute"})
+      sum += count(text, kind);
     return sum;
   }
 
@@ -48,9 +49,7 @@ TEST_F(WithLayout, GathersWhatIsToBeWhole) {
   EXPECT_EQ(collectives(text), 1) << text;
 }
 
-TEST_F(WithLayout, SplitsWhatIsWholeForNothing) {
-  EXPECT_EQ(collectives(compiled(with_layout(x, "b:p?"), "")), 0);
-}
+TEST_F(WithLayout, SplitsWhatIsWholeForNothing) { EXPECT_EQ(collectives(compiled(with_layout(x, "b:p?"), "")), 0); }
 
 TEST_F(WithLayout, OpsOfOneOperandAndReductionsFollow) {
   const Tensor y = with_layout(x, "a:- b:p?");
@@ -73,7 +72,7 @@ TEST_F(WithLayout, OperandsThatLieAlikeStayTogether) {
 }
 
 TEST_F(WithLayout, ExplainNamesTheLine) {
-  const Tensor y = with_layout(x, "a:- b:p?"); const std::string line = to_string(Site::current());
+  const auto [y, line] = std::pair(with_layout(x, "a:- b:p?"), to_string(Site::current()));
   const Explanation e = explain(g, Mesh::parse("p:2"), Layout::parse("a:p"), {.fetch = {y}}, {1e9, 1e9});
   ASSERT_EQ(e.collectives.size(), 1u);
   EXPECT_EQ(e.collectives[0].kind, "all_to_all");

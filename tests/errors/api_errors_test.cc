@@ -31,11 +31,11 @@ TEST_F(SessionErrors, UnknownWireOrRuntime) {
 }
 
 TEST_F(SessionErrors, UnknownVariable) {
-  EXPECT_USER_ERROR(session.value("weight"), lines("the session holds no variable 'weight'", "session on mesh p:2",
-                                                   "it holds: none yet"));
+  EXPECT_USER_ERROR(session.value("weight"),
+                    lines("the session holds no variable 'weight'", "session on mesh p:2", "it holds: none yet"));
   session.compile(g, layout, {.fetch = {y}});
-  EXPECT_USER_ERROR(session.value("wieght"), lines("the session holds no variable 'wieght'", "session on mesh p:2",
-                                                   "did you mean 'weight'?"));
+  EXPECT_USER_ERROR(session.value("wieght"),
+                    lines("the session holds no variable 'wieght'", "session on mesh p:2", "did you mean 'weight'?"));
   EXPECT_USER_ERROR(session.set_value("bias", Array()), "the session holds no variable 'bias'", "it holds: weight");
 }
 
@@ -48,10 +48,10 @@ TEST_F(SessionErrors, ValuesOfAnotherShape) {
 
 TEST_F(SessionErrors, VariableHeldOtherwise) {
   session.compile(g, layout, {.fetch = {y}});
-  EXPECT_USER_ERROR(session.compile(g, Layout(), {.fetch = {y}}),
-                    lines("variable 'weight' is held as f32 [a=2] {a:p}, but this graph wants f32 [a=4] {}",
-                          "layout \"\", mesh p:2",
-                          "compile with the layout and dtypes of the first executable, or make a new Session"));
+  EXPECT_USER_ERROR(
+      session.compile(g, Layout(), {.fetch = {y}}),
+      lines("variable 'weight' is held as f32 [a=2] {a:p}, but this graph wants f32 [a=4] {}", "layout \"\", mesh p:2",
+            "compile with the layout and dtypes of the first executable, or make a new Session"));
   EXPECT_USER_ERROR(session.compile(g, layout, {.fetch = {y}, .compute_as = DType::kF64}),
                     "is held as f32 [a=2] {a:p}, but this graph wants f64 [a=2] {a:p}");
 }
@@ -84,9 +84,9 @@ TEST_F(RunErrors, FeedOfAnotherShapeOrKind) {
 }
 
 TEST_F(RunErrors, FeedOfWhatIsNoInput) {
-  EXPECT_USER_ERROR(step.run({{x, values}, {y, Array({b}, DType::kF32)}}),
-                    lines("'y' was fed, but it is no input of this graph", "Executable::run",
-                          "feed what Graph::input() made"));
+  EXPECT_USER_ERROR(
+      step.run({{x, values}, {y, Array({b}, DType::kF32)}}),
+      lines("'y' was fed, but it is no input of this graph", "Executable::run", "feed what Graph::input() made"));
   EXPECT_USER_ERROR(step.run({{x, values}, {far, Array({a}, DType::kF32)}}), "'far' was fed, but it is no input");
   EXPECT_USER_ERROR(step.run({{Tensor(), values}}), "an empty tensor was fed, but it is no input of this graph");
 }
@@ -151,16 +151,17 @@ TEST(ExplainErrors, UnknownTensorToShow) {
 }
 
 TEST(BenchErrors, KindsCountsAndSizes) {
-  EXPECT_USER_ERROR(bench::collectives({.kinds = {"all_reduse"}}),
-                    lines("there is no collective 'all_reduse'", "bench::collectives",
-                          "did you mean 'all_reduce'? the kinds are: all_reduce, reduce_scatter, all_gather, all_to_all, "
-                          "permute"));
-  EXPECT_USER_ERROR(bench::collectives({.processors = {0}}), lines("a bench on 0 processors", "bench::collectives",
-                                                                   "give from 1 to 1024 processors"));
-  EXPECT_USER_ERROR(bench::collectives({.bytes = {0}}), lines("a bench with buffers of 0 bytes", "bench::collectives",
-                                                              "give from 1 byte to 16 GiB"));
-  EXPECT_USER_ERROR(bench::collectives({.repeats = 0}), lines("a bench of 0 repeats", "bench::collectives",
-                                                              "give from 1 to 100000 repeats"));
+  EXPECT_USER_ERROR(
+      bench::collectives({.kinds = {"all_reduse"}}),
+      lines("there is no collective 'all_reduse'", "bench::collectives",
+            "did you mean 'all_reduce'? the kinds are: all_reduce, reduce_scatter, all_gather, all_to_all, "
+            "permute"));
+  EXPECT_USER_ERROR(bench::collectives({.processors = {0}}),
+                    lines("a bench on 0 processors", "bench::collectives", "give from 1 to 1024 processors"));
+  EXPECT_USER_ERROR(bench::collectives({.bytes = {0}}),
+                    lines("a bench with buffers of 0 bytes", "bench::collectives", "give from 1 byte to 16 GiB"));
+  EXPECT_USER_ERROR(bench::collectives({.repeats = 0}),
+                    lines("a bench of 0 repeats", "bench::collectives", "give from 1 to 100000 repeats"));
 }
 
 TEST(ModelErrors, UnknownModel) {

@@ -55,8 +55,7 @@ TEST(LanguageErrors, ComparisonOfUnlikeArrays) {
 
 TEST(LanguageErrors, ScopeWithoutName) {
   const Graph g;
-  EXPECT_USER_ERROR(g.scope(""),
-                    lines("a scope needs a name", "Graph::scope", "give a name such as \"layer_0\""));
+  EXPECT_USER_ERROR(g.scope(""), lines("a scope needs a name", "Graph::scope", "give a name such as \"layer_0\""));
 }
 
 TEST(LanguageErrors, EmptyTensor) {
@@ -112,8 +111,7 @@ TEST(LanguageErrors, FirstValuesOfAnotherShape) {
 TEST(LanguageErrors, NotAVariable) {
   Graph g;
   const Tensor x = g.input("x", {{"a", 4}});
-  EXPECT_USER_ERROR(assign(x, x),
-                    lines("'x' is not a variable", here(), "give a tensor that Graph::variable() made"));
+  EXPECT_USER_ERROR(assign(x, x), lines("'x' is not a variable", here(), "give a tensor that Graph::variable() made"));
   EXPECT_USER_ERROR(assign_sub(Tensor(), x), "an empty tensor is not a variable", here());
 }
 
@@ -134,8 +132,7 @@ class GradientErrors : public ::testing::Test {
 };
 
 TEST_F(GradientErrors, OfNothing) {
-  EXPECT_USER_ERROR(gradients({}, {x}),
-                    lines("gradients() of nothing: no y was given", here(), "give at least one y"));
+  EXPECT_USER_ERROR(gradients({}, {x}), lines("gradients() of nothing: no y was given", here(), "give at least one y"));
 }
 
 TEST_F(GradientErrors, OfEmptyTensorsAndOtherGraphs) {
@@ -153,9 +150,8 @@ TEST_F(GradientErrors, WithAnotherNumberOfDys) {
 }
 
 TEST_F(GradientErrors, OfWholeNumbers) {
-  EXPECT_USER_ERROR(gradients({whole}, {x}),
-                    lines("gradients() of 'whole', which is i32", here(),
-                          "only floating-point tensors have derivatives: cast it first"));
+  EXPECT_USER_ERROR(gradients({whole}, {x}), lines("gradients() of 'whole', which is i32", here(),
+                                                   "only floating-point tensors have derivatives: cast it first"));
 }
 
 TEST_F(GradientErrors, WithADyOfAnotherShape) {
@@ -165,21 +161,22 @@ TEST_F(GradientErrors, WithADyOfAnotherShape) {
 
 TEST_F(GradientErrors, ThroughAnOpWithoutOne) {
   const Tensor w = g.variable("w", {{"a", 4}});
-  const Tensor changed = assign(w, x); const std::string line = here();
-  EXPECT_USER_ERROR(gradients({exp(changed)}, {x}),
-                    lines("the gradient goes through 'assign', and assign has none: it changes state", "assign at " + line,
-                          "put stop_gradient() before it, or give the derivative with custom_gradient()"));
+  const auto [changed, line] = std::pair(assign(w, x), here());
+  EXPECT_USER_ERROR(
+      gradients({exp(changed)}, {x}),
+      lines("the gradient goes through 'assign', and assign has none: it changes state", "assign at " + line,
+            "put stop_gradient() before it, or give the derivative with custom_gradient()"));
 }
 
 TEST_F(GradientErrors, FromACustomBackward) {
   const auto forward = [](const Tensors& in) { return Tensors{in[0] * 2.0}; };
   const auto too_many = [](const Tensors&, const Tensors&, const Tensors& dy) { return Tensors{dy[0], dy[0]}; };
-  const Tensor twice = custom_gradient({x}, forward, too_many)[0]; const std::string line = here();
+  const auto [twice, line] = std::pair(custom_gradient({x}, forward, too_many)[0], here());
   EXPECT_USER_ERROR(gradients({twice}, {x}),
                     lines("custom_gradient's backward gave 2 derivatives for 1 inputs", "custom_gradient at " + line,
                           "give one for each input; an empty Tensor where there is none"));
   const auto wrong = [](const Tensors&, const Tensors&, const Tensors& dy) { return Tensors{reduce_sum(dy[0])}; };
-  const Tensor again = custom_gradient({x}, forward, wrong)[0]; const std::string next = here();
+  const auto [again, next] = std::pair(custom_gradient({x}, forward, wrong)[0], here());
   EXPECT_USER_ERROR(gradients({again}, {x}),
                     lines("custom_gradient's backward gave a derivative [] for input 'x' [a=4]",
                           "custom_gradient at " + next, "a derivative has the dims of its input"));

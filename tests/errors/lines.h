@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/str.h"
 #include "support/expect_error.h"
 #include "weft/weft.h"
 
@@ -12,7 +13,7 @@ namespace weft::test {
 inline std::string here(Site site = Site::current()) { return to_string(site); }
 
 inline std::string lines(const std::string& what, const std::string& where, const std::string& fix) {
-  return "error: " + what + "\nwhere: " + where + "\nfix:   " + fix;
+  return str("error: ", what, "\nwhere: ", where, "\nfix:   ", fix);
 }
 
 }  // namespace weft::test

@@ -11,7 +11,8 @@ class OpsErrors : public ::testing::Test {
  protected:
   const Dim a{"a", 6}, b{"b", 4}, c{"c", 2};
   Graph g;
-  Tensor x = g.input("x", {a, b}), whole = g.input("whole", {a}, DType::kI32), truth = g.input("truth", {a}, DType::kBool);
+  Tensor x = g.input("x", {a, b}), whole = g.input("whole", {a}, DType::kI32),
+         truth = g.input("truth", {a}, DType::kBool);
   Tensor index = g.input("index", {}, DType::kI32);
 };
 
@@ -31,18 +32,17 @@ TEST_F(PointwiseErrors, NeedsADtype) {
 }
 
 TEST_F(PointwiseErrors, NeedsOneDtype) {
-  EXPECT_USER_ERROR(x + whole,
-                    lines("add of f32 [a=6 b=4] and i32 [a=6]: operands must have one dtype", "add at " + here(),
-                          "cast() one of them, for instance to f32"));
+  EXPECT_USER_ERROR(x + whole, lines("add of f32 [a=6 b=4] and i32 [a=6]: operands must have one dtype",
+                                     "add at " + here(), "cast() one of them, for instance to f32"));
 }
 
 TEST_F(PointwiseErrors, NeedsOtherDtypes) {
-  EXPECT_USER_ERROR(whole / whole, lines("divide does not take i32 operands, as here [a=6] and [a=6]",
-                                         "divide at " + here(),
-                                         "cast() the operands to a dtype it takes, such as f32 or i32"));
-  EXPECT_USER_ERROR(logical_and(x, x), lines("logical_and does not take f32 operands, as here [a=6 b=4] and [a=6 b=4]",
-                                             "logical_and at " + here(),
-                                             "compare the operands first: logical functions take bool"));
+  EXPECT_USER_ERROR(whole / whole,
+                    lines("divide does not take i32 operands, as here [a=6] and [a=6]", "divide at " + here(),
+                          "cast() the operands to a dtype it takes, such as f32 or i32"));
+  EXPECT_USER_ERROR(logical_and(x, x),
+                    lines("logical_and does not take f32 operands, as here [a=6 b=4] and [a=6 b=4]",
+                          "logical_and at " + here(), "compare the operands first: logical functions take bool"));
 }
 
 TEST_F(PointwiseErrors, NeedsATensor) {
@@ -62,10 +62,9 @@ TEST_F(PointwiseErrors, NumbersBesideIntegersAreWhole) {
 
 TEST_F(PointwiseErrors, OneNameWithTwoSizes) {
   const Tensor y = g.input("y", {{"b", 5}});
-  EXPECT_USER_ERROR(x * y,
-                    lines("multiply of [a=6 b=4] and [b=5]: dim 'b' has size 4 in one and 5 in the other",
-                          "multiply at " + here(),
-                          "dims of one name must have one size: rename() one of them or slice() it"));
+  EXPECT_USER_ERROR(
+      x * y, lines("multiply of [a=6 b=4] and [b=5]: dim 'b' has size 4 in one and 5 in the other",
+                   "multiply at " + here(), "dims of one name must have one size: rename() one of them or slice() it"));
 }
 
 using DimErrors = OpsErrors;
@@ -86,11 +85,12 @@ TEST_F(DimErrors, Broadcast) {
 }
 
 TEST_F(DimErrors, Reduce) {
-  EXPECT_USER_ERROR(reduce_max(x, {c}), lines("cannot reduce dim c=2 of 'x' [a=6 b=4]: it has none such",
-                                              "reduce_max at " + here(),
-                                              "name dims of the tensor, with their sizes: a=6, b=4"));
-  EXPECT_USER_ERROR(reduce_sum_to(x, {c}), lines("cannot reduce [a=6 b=4] to [c=2]: it has no dim c=2",
-                                                 "reduce at " + here(), "the result's dims must be among the tensor's"));
+  EXPECT_USER_ERROR(reduce_max(x, {c}),
+                    lines("cannot reduce dim c=2 of 'x' [a=6 b=4]: it has none such", "reduce_max at " + here(),
+                          "name dims of the tensor, with their sizes: a=6, b=4"));
+  EXPECT_USER_ERROR(reduce_sum_to(x, {c}),
+                    lines("cannot reduce [a=6 b=4] to [c=2]: it has no dim c=2", "reduce at " + here(),
+                          "the result's dims must be among the tensor's"));
   EXPECT_USER_ERROR(reduce_any(x), lines("reduce_any of 'x', which is f32, not bool", "reduce_any at " + here(),
                                          "compare it first, for instance not_equal(x, 0)"));
 }
@@ -103,17 +103,18 @@ TEST_F(DimErrors, Reshape) {
                                              "rename at " + here(), "name a dim of the tensor, with its size"));
   EXPECT_USER_ERROR(split_dim(x, c, {{"c1", 1}, {"c2", 2}}), "split_dim of dim c=2, which 'x' [a=6 b=4] does not have",
                     "split_dim at " + here());
-  EXPECT_USER_ERROR(merge_dims(x, {b, a}, "n"),
-                    lines("merge_dims of [b=4 a=6], which do not follow each other in 'x' [a=6 b=4]",
-                          "merge_dims at " + here(),
-                          "name neighbouring dims in their order; transpose() the tensor first if need be"));
+  EXPECT_USER_ERROR(
+      merge_dims(x, {b, a}, "n"),
+      lines("merge_dims of [b=4 a=6], which do not follow each other in 'x' [a=6 b=4]", "merge_dims at " + here(),
+            "name neighbouring dims in their order; transpose() the tensor first if need be"));
 }
 
 TEST_F(DimErrors, Einsum) {
   EXPECT_USER_ERROR(einsum({}, {a}), lines("einsum of no tensors", "einsum at " + here(), "give at least one tensor"));
   EXPECT_USER_ERROR(einsum_over({x}, {c}), lines("einsum_over sums dim c=2, which no input has",
                                                  "einsum_over at " + here(), "name dims of the inputs: a=6, b=4"));
-  EXPECT_USER_ERROR(einsum({x}, {{"b", 9}}), "einsum of [b=9] and [a=6 b=4]: dim 'b' has size 9 in one and 4 in the other");
+  EXPECT_USER_ERROR(einsum({x}, {{"b", 9}}),
+                    "einsum of [b=9] and [a=6 b=4]: dim 'b' has size 9 in one and 4 in the other");
 }
 
 using PieceErrors = OpsErrors;
@@ -144,8 +145,8 @@ TEST_F(PieceErrors, Split) {
 
 TEST_F(PieceErrors, DynamicSlice) {
   EXPECT_USER_ERROR(dynamic_slice(x, whole, a, 2),
-                    lines("dynamic_slice needs a whole scalar as its index, not i32 [a=6]", "dynamic_slice at " + here(),
-                          "give an i32 or i64 scalar"));
+                    lines("dynamic_slice needs a whole scalar as its index, not i32 [a=6]",
+                          "dynamic_slice at " + here(), "give an i32 or i64 scalar"));
   EXPECT_USER_ERROR(dynamic_slice(x, reduce_sum(x), a, 2), "needs a whole scalar as its index, not f32 []");
   EXPECT_USER_ERROR(dynamic_slice(x, index, a, 7), lines("dynamic_slice takes 7 elements of dim a=6",
                                                          "dynamic_slice at " + here(), "take between 1 and 6"));
@@ -172,24 +173,22 @@ TEST_F(IndexErrors, ScatterAdd) {
   EXPECT_USER_ERROR(scatter_add(updates, whole, c),
                     lines("scatter_add of updates [b=4] at indices [a=6]: the updates lack dim a=6",
                           "scatter_add at " + here(), "broadcast() the updates to the dims of the indices first"));
-  EXPECT_USER_ERROR(scatter_add(x, whole, b),
-                    lines("scatter_add along 'b', which the updates [a=6 b=4] have already", "scatter_add at " + here(),
-                          "rename() that dim of the updates"));
+  EXPECT_USER_ERROR(scatter_add(x, whole, b), lines("scatter_add along 'b', which the updates [a=6 b=4] have already",
+                                                    "scatter_add at " + here(), "rename() that dim of the updates"));
 }
 
 TEST_F(IndexErrors, TopK) {
   const std::string fix = "k must be a new dim, no larger than the one it picks from";
-  EXPECT_USER_ERROR(top_k(x, a, {"k", 7}),
-                    lines("top_k of dim a=6 of [a=6 b=4] into k=7", "top_k at " + here(), fix));
+  EXPECT_USER_ERROR(top_k(x, a, {"k", 7}), lines("top_k of dim a=6 of [a=6 b=4] into k=7", "top_k at " + here(), fix));
   EXPECT_USER_ERROR(top_k(x, a, {"b", 2}), "top_k of dim a=6 of [a=6 b=4] into b=2", fix);
 }
 
 TEST_F(IndexErrors, CrossEntropy) {
   const Tensor targets = g.input("targets", {a});
-  EXPECT_USER_ERROR(cross_entropy(x, targets, b),
-                    lines("cross_entropy targets 'targets' [a=6] are f32 without the class dim b=4",
-                          "cross_entropy at " + here(),
-                          "give whole class ids, or probabilities that have the class dim"));
+  EXPECT_USER_ERROR(
+      cross_entropy(x, targets, b),
+      lines("cross_entropy targets 'targets' [a=6] are f32 without the class dim b=4", "cross_entropy at " + here(),
+            "give whole class ids, or probabilities that have the class dim"));
 }
 
 using OtherErrors = OpsErrors;
@@ -204,19 +203,18 @@ TEST_F(OtherErrors, Dropout) {
 }
 
 TEST_F(OtherErrors, ScalarMetric) {
-  EXPECT_USER_ERROR(scalar_metric("loss", x), lines("metric 'loss' of 'x' [a=6 b=4], which is no scalar",
-                                                    "scalar_metric at " + here(),
-                                                    "reduce it first, for instance with mean()"));
+  EXPECT_USER_ERROR(scalar_metric("loss", x),
+                    lines("metric 'loss' of 'x' [a=6 b=4], which is no scalar", "scalar_metric at " + here(),
+                          "reduce it first, for instance with mean()"));
 }
 
 TEST_F(OtherErrors, WithLayout) {
   EXPECT_USER_ERROR(with_layout(x, "c:model"),
                     lines("with_layout lays dim 'c', which [a=6 b=4] does not have", "with_layout at " + here(),
                           "name its dims: a, b; end the rule with '?' if it may name what is absent"));
-  EXPECT_USER_ERROR(with_layout(x, "a:"),
-                    lines("the layout has a word that lacks its axis: 'a:'",
-                          "with_layout at " + here() + ", layout \"a:\", column 3",
-                          "write dim:axis, as in \"batch:data heads,d_ff:model\""));
+  EXPECT_USER_ERROR(with_layout(x, "a:"), lines("the layout has a word that lacks its axis: 'a:'",
+                                                "with_layout at " + here() + ", layout \"a:\", column 3",
+                                                "write dim:axis, as in \"batch:data heads,d_ff:model\""));
   EXPECT_EQ(with_layout(x, "c:model?").shape(), x.shape());
 }
 

@@ -19,7 +19,7 @@ class PartitionErrors : public ::testing::Test {
 };
 
 TEST_F(PartitionErrors, UpdateThatIsNone) {
-  const Tensor y = exp(x); const std::string line = here();
+  const auto [y, line] = std::pair(exp(x), here());
   EXPECT_USER_ERROR(compile("", "", {.update = {y}}),
                     lines("'exp' was given as an update, but it is no assignment", "exp at " + line,
                           "give what assign(), assign_add(), assign_sub() or an optimizer returns"));
@@ -27,8 +27,8 @@ TEST_F(PartitionErrors, UpdateThatIsNone) {
 
 TEST_F(PartitionErrors, VariableAssignedTwice) {
   const Tensor w = g.variable("w", {});
-  const Tensor one = assign(w, w + 1.0); const std::string first = here();
-  const Tensor two = assign(w, w + 2.0); const std::string second = here();
+  const auto [one, first] = std::pair(assign(w, w + 1.0), here());
+  const auto [two, second] = std::pair(assign(w, w + 2.0), here());
   EXPECT_USER_ERROR(compile("", "", {.update = {one, two}}),
                     lines("variable 'w' is assigned twice in one step", first + " and " + second,
                           "give one update for each variable"));
@@ -39,24 +39,25 @@ TEST_F(PartitionErrors, UnknownDimOrAxis) {
                     lines("the layout names dim 'bach', which no tensor has", "layout \"bach:data\", mesh data:2",
                           "did you mean 'batch'? the dims are: batch, heads; end the rule with '?' if it may name what "
                           "is absent"));
-  EXPECT_USER_ERROR(compile("data:2", "batch:model", {.fetch = {x}}),
-                    lines("the layout names axis 'model', which the mesh does not have",
-                          "layout \"batch:model\", mesh data:2",
-                          "the axes are: data; end the rule with '?' if it may name what is absent"));
+  EXPECT_USER_ERROR(
+      compile("data:2", "batch:model", {.fetch = {x}}),
+      lines("the layout names axis 'model', which the mesh does not have", "layout \"batch:model\", mesh data:2",
+            "the axes are: data; end the rule with '?' if it may name what is absent"));
 }
 
 TEST_F(PartitionErrors, SizeThatDoesNotDivide) {
-  const Tensor y = exp(x).named("hot"); const std::string line = here();
+  const auto [y, line] = std::pair(exp(x).named("hot"), here());
   Graph other;
   EXPECT_USER_ERROR(compile("data:4", "batch:data", {.fetch = {y}}),
                     "tensor 'x' [batch=6 heads=4] cannot be split evenly: dim batch of size 6 over axis 'data' of 4 "
                     "processors",
-                    ", layout \"batch:data\", mesh data:4", "give batch a size of 4 or 8, or lay it over 3 or 6 processors");
+                    ", layout \"batch:data\", mesh data:4",
+                    "give batch a size of 4 or 8, or lay it over 3 or 6 processors");
 }
 
 // An intermediate that does not divide, though all inputs do.
 TEST_F(PartitionErrors, IntermediateThatDoesNotDivide) {
-  const Tensor y = slice(x, heads, 0, 3).named("first"); const std::string line = here();
+  const auto [y, line] = std::pair(slice(x, heads, 0, 3).named("first"), here());
   EXPECT_USER_ERROR(compile("model:4", "heads:model", {.fetch = {y}}),
                     lines("tensor 'first' [batch=6 heads=3] cannot be split evenly: dim heads of size 3 over axis "
                           "'model' of 4 processors",
@@ -75,7 +76,7 @@ TEST_F(PartitionErrors, TwoDimsOfATensorOnOneAxis) {
 // Neither tensor is split twice, but the product has both dims at once.
 TEST_F(PartitionErrors, TwoDimsOfAnOpOnOneAxis) {
   const Tensor w = g.variable("w", {heads, width});
-  const Tensor y = einsum({reduce_sum(x, {heads}), reduce_sum(w, {heads})}, {batch, width}); const std::string line = here();
+  const auto [y, line] = std::pair(einsum({reduce_sum(x, {heads}), reduce_sum(w, {heads})}, {batch, width}), here());
   EXPECT_USER_ERROR(compile("model:2", "batch,width:model", {.fetch = {y}}),
                     lines("einsum 'einsum' [batch=6 width=8] would be split twice over axis 'model': dims batch and "
                           "width are both laid on it",
@@ -84,7 +85,7 @@ TEST_F(PartitionErrors, TwoDimsOfAnOpOnOneAxis) {
 }
 
 TEST_F(PartitionErrors, WithLayoutOfAnUnknownAxis) {
-  const Tensor y = with_layout(x, "batch:modle"); const std::string line = here();
+  const auto [y, line] = std::pair(with_layout(x, "batch:modle"), here());
   EXPECT_USER_ERROR(compile("data:2 model:2", "", {.fetch = {y}}),
                     lines("the layout names axis 'modle', which the mesh does not have",
                           "with_layout at " + line + ", layout \"batch:modle\", mesh data:2 model:2",
@@ -93,11 +94,12 @@ TEST_F(PartitionErrors, WithLayoutOfAnUnknownAxis) {
 }
 
 TEST_F(PartitionErrors, WithLayoutThatDoesNotDivide) {
-  const Tensor y = with_layout(x, "batch:model").named("turned"); const std::string line = here();
-  EXPECT_USER_ERROR(compile("model:4", "", {.fetch = {y}}),
-                    "tensor 'turned' [batch=6 heads=4] cannot be split evenly: dim batch of size 6 over axis 'model' of "
-                    "4 processors",
-                    "with_layout at " + line);
+  const auto [y, line] = std::pair(with_layout(x, "batch:model").named("turned"), here());
+  EXPECT_USER_ERROR(
+      compile("model:4", "", {.fetch = {y}}),
+      "tensor 'turned' [batch=6 heads=4] cannot be split evenly: dim batch of size 6 over axis 'model' of "
+      "4 processors",
+      "with_layout at " + line);
 }
 
 }  // namespace

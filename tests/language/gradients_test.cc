@@ -99,6 +99,13 @@ TEST_F(Gradients, SelectLeaksNoNaN) {
   EXPECT_EQ(derivative(select(greater(x, 0.0), x * 2.0, stop_gradient(x / 0.0)), {1, 2, 3}), (V{2, 2, 2}));
 }
 
+// A derivative that comes in where nothing was chosen goes nowhere, be it infinite.
+TEST_F(Gradients, SelectDropsWhatItDidNotChoose) {
+  const Tensor y = select(greater(x, 2.0), x, 0.0), dy = g.input("dy", {kA});
+  const Array at({kA}, {0, 1, 3}, DType::kF32), incoming({kA}, {NAN, INFINITY, 5}, DType::kF32);
+  EXPECT_EQ(eval(gradients({y}, {x}, {dy})[0], {{x, at}, {dy, incoming}}).values(), (V{0, 0, 5}));
+}
+
 TEST_F(Gradients, OfProductsWithZeros) {
   EXPECT_EQ(derivative(reduce_product(x), {2, 3, 4}), (V{12, 8, 6}));
   EXPECT_EQ(derivative(reduce_product(x), {2, 0, 4}), (V{0, 8, 0}));

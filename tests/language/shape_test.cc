@@ -126,8 +126,8 @@ TEST(Array, RoundsToItsDtype) {
 
 TEST(Array, CastKeepsShapeAndNumbers) {
   const Array x = numbered({{"a", 2}, {"b", 3}});
-  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16, DType::kF64, DType::kI32, DType::kI64, DType::kU32,
-                            DType::kU8}) {
+  for (const DType dtype :
+       {DType::kF32, DType::kBF16, DType::kF16, DType::kF64, DType::kI32, DType::kI64, DType::kU32, DType::kU8}) {
     EXPECT_EQ(x.cast(dtype).dtype(), dtype);
     EXPECT_EQ(x.cast(dtype).values(), x.values()) << dtype;
   }

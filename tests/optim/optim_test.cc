@@ -28,8 +28,8 @@ void expect_near(const Array& got, const std::vector<double>& want) {
 TEST(Sgd, StepsAgainstTheGradient) {
   Bowl bowl;
   Session session{Mesh()};
-  Executable step = session.compile(bowl.graph, {}, {.fetch = {bowl.loss},
-                                                     .update = optim::sgd(bowl.loss, bowl.graph.variables(), 0.1)});
+  Executable step = session.compile(
+      bowl.graph, {}, {.fetch = {bowl.loss}, .update = optim::sgd(bowl.loss, bowl.graph.variables(), 0.1)});
   std::vector<double> w = kFirst;
   for (int t = 0; t < 3; ++t) {
     step.run();
@@ -42,8 +42,7 @@ TEST(Sgd, TheRateMayBeAnInput) {
   Bowl bowl;
   const Tensor rate = bowl.graph.input("rate", {});
   Session session{Mesh()};
-  Executable step =
-      session.compile(bowl.graph, {}, {.update = optim::sgd(bowl.loss, bowl.graph.variables(), rate)});
+  Executable step = session.compile(bowl.graph, {}, {.update = optim::sgd(bowl.loss, bowl.graph.variables(), rate)});
   std::vector<double> w = kFirst;
   for (double r : {0.1, 0.5}) {
     step.run({{rate, Array::scalar(r)}});
@@ -97,6 +96,29 @@ TEST(Adam, WithOtherNumbers) { expect_adam({.beta1 = 0.5, .beta2 = 0.9, .epsilon
 TEST(Adam, WithWeightDecay) { expect_adam({.weight_decay = 0.1}); }
 TEST(Adam, WithoutBiasCorrection) { expect_adam({.weight_decay = 0.1, .bias_correction = false}); }
 
+TEST(Adam, SomeNamesDoNotDecay) {
+  Graph g;
+  Tensor loss = constant(g, 0);
+  for (const char* name : {"ln1.scale", "attention.bias", "planet", "wq"})
+    loss = loss + reduce_sum(g.variable(name, {kX}, init::ones()) * 1e-30);
+  const optim::Adam adam(loss, g.variables(),
+                         {.weight_decay = 0.5, .exclude_from_weight_decay = {"^ln\\d_", "(bias|beta)$"}});
+  Session session{Mesh()};
+  session.compile(g, {}, {.update = adam.updates()}).run(adam.feeds(1, 0.2));
+  EXPECT_NEAR(session.value("ln1.scale").at(0), 1, 1e-6);
+  EXPECT_NEAR(session.value("attention.bias").at(0), 1, 1e-6);
+  EXPECT_NEAR(session.value("planet").at(0), 0.9, 1e-6);
+  EXPECT_NEAR(session.value("wq").at(0), 0.9, 1e-6);
+}
+
+TEST(Adam, NothingDecaysIfAllIsExcluded) {
+  Bowl bowl;
+  const optim::Adam adam(bowl.loss, bowl.graph.variables(), {.weight_decay = 0.5, .exclude_from_weight_decay = {"w"}});
+  Session session{Mesh()};
+  session.compile(bowl.graph, {}, {.update = adam.updates()}).run(adam.feeds(1, 0.1));
+  expect_near(session.value("w"), {0.9, -1.9, 0.6, 2.9});
+}
+
 TEST(Adam, SlotsAreVariablesThatNoOptimizerTrains) {
   Bowl bowl;
   const optim::Adam adam(bowl.loss, bowl.graph.variables());
@@ -110,6 +132,63 @@ TEST(Adam, CorrectionsAreComputedInDouble) {
   ASSERT_EQ(feeds.size(), 2u);
   EXPECT_DOUBLE_EQ(feeds[0].second.item(), 1 / (1 - 0.9));
   EXPECT_DOUBLE_EQ(feeds[1].second.item(), 1 / (1 - 0.999));
+}
+
+TEST(Momentum, StepsByTheNewVelocity) {
+  for (double momentum : {0.9, 0.0}) {
+    Bowl bowl;
+    const optim::Momentum optimizer(bowl.loss, bowl.graph.variables(), {.momentum = momentum});
+    Session session{Mesh()};
+    Executable step = session.compile(bowl.graph, {}, {.update = optimizer.updates()});
+    std::vector<double> w = kFirst, v(4, 0);
+    for (int t = 1; t <= 5; ++t) {
+      const double rate = 0.1 / t;
+      step.run(optimizer.feeds(t, rate));
+      for (std::size_t i = 0; i < 4; ++i) {
+        v[i] = rate * kScale[i] * w[i] + momentum * v[i];
+        w[i] -= v[i];
+      }
+      expect_near(session.value("w"), w);
+      expect_near(session.value("w.v"), v);
+    }
+  }
+}
+
+TEST(Optim, MatchingChoosesVariablesByName) {
+  Graph g;
+  const Tensor a = g.variable("encoder.layer0.w", {kX}), b = g.variable("decoder.w", {kX});
+  EXPECT_EQ(optim::matching(g.variables(), "coder_"), (Tensors{a, b}));
+  EXPECT_EQ(optim::matching(g.variables(), "^decoder_"), Tensors{b});
+  EXPECT_EQ(optim::matching(g.variables(), "layer[0-9]"), Tensors{a});
+}
+
+TEST(Optim, SeveralMayShareAGraph) {
+  Graph g;
+  const Tensor a = g.variable("a", {kX}, init::ones()), b = g.variable("b", {kX}, init::ones());
+  const Tensor loss = reduce_sum(a + b);
+  const optim::Momentum momentum(loss, optim::matching(g.variables(), "a"));
+  const optim::Adafactor adafactor(loss, optim::matching(g.variables(), "b"));
+  Updates updates = momentum.updates();
+  Feeds feeds = momentum.feeds(1, 0.5);
+  const optim::Optimizer& other = adafactor;
+  for (const Tensor& update : other.updates()) updates.push_back(update);
+  for (const auto& feed : other.feeds(1, 0.25)) feeds.push_back(feed);
+  Session session{Mesh()};
+  session.compile(g, {}, {.update = updates}).run(feeds);
+  expect_near(session.value("a"), {0.5, 0.5, 0.5, 0.5});
+  expect_near(session.value("b"), {0.75, 0.75, 0.75, 0.75});
+}
+
+TEST(Optim, SlotsAreF32WhateverTheWeightIs) {
+  Graph g;
+  const Tensor w = g.variable("w", {kX}, init::ones(), {.activation = DType::kBF16});
+  const Tensor loss = reduce_sum(cast(w, DType::kF32));
+  const optim::Adafactor adafactor(loss, g.variables(), {.beta1 = 0.5});
+  Session session{Mesh()};
+  session.compile(g, {}, {.update = adafactor.updates()}).run(adafactor.feeds(1, 2e-4));
+  EXPECT_EQ(session.value("w.v").dtype(), DType::kF32);
+  EXPECT_EQ(session.value("w.m").dtype(), DType::kF32);
+  expect_near(session.value("w"), {0.9999, 0.9999, 0.9999, 0.9999});  // bf16 would stay at 1
 }
 
 TEST(Optim, UpdatesAreTheSameOnEveryLayout) {

@@ -86,11 +86,16 @@ inline GraphData needed_part(const Built& built) {
 
 // Whether a layout should be taken, by the tests' own reading of the rules. Only for recipes without with_layout.
 inline bool should_work(const Built& built, const Mesh& mesh, const std::string& layout) {
+  const std::vector<std::string> dims = testing::dims_of(*built.graph.data());
+  const Layout parsed = Layout::parse(layout);
+  for (const LayoutRule& rule : parsed.rules())
+    if (std::find(dims.begin(), dims.end(), rule.dim) == dims.end()) return false;
   return testing::is_legal(needed_part(built), mesh, layout);
 }
 
 inline bool has_own_layouts(const Recipe& recipe) {
-  return std::any_of(recipe.steps.begin(), recipe.steps.end(), [](const Step& s) { return s.function == "with_layout"; });
+  return std::any_of(recipe.steps.begin(), recipe.steps.end(),
+                     [](const Step& s) { return s.function == "with_layout"; });
 }
 
 }  // namespace weft::random_graphs

@@ -32,7 +32,9 @@ class Args {
 
  private:
   template <class T>
-  const T& get(std::size_t i) const { return std::get<T>(step_.args.at(i)); }
+  const T& get(std::size_t i) const {
+    return std::get<T>(step_.args.at(i));
+  }
   Tensor tensor(const Ref& ref) const { return values_.at(static_cast<std::size_t>(ref.step)); }
 
   const Step& step_;
@@ -45,8 +47,10 @@ struct Call {
 };
 using Calls = std::map<std::string, Call>;
 
+// clang-format off
 #define WEFT_CALL(name, ...) \
   {name, {#__VA_ARGS__, []([[maybe_unused]] Graph& g, [[maybe_unused]] const Args& a) -> Tensor { return __VA_ARGS__; }}}
+// clang-format on
 #define WEFT_UNARY(name) WEFT_CALL(#name, name(a.x(0)))
 #define WEFT_BINARY(name) WEFT_CALL(#name, name(a.x(0), a.x(1)))
 
@@ -54,8 +58,11 @@ using Calls = std::map<std::string, Call>;
 inline const Calls kSourceCalls = {
     WEFT_CALL("input", g.input(a.text(0), a.shape(1), a.dtype(2))),
     WEFT_CALL("variable", g.variable(a.text(0), a.shape(1), init::uniform(a.number(2), a.number(3)))),
-    WEFT_CALL("variable_whole", g.variable(a.text(0), a.shape(1), init::constant(a.number(2)), {.stored = DType::kI32, .trainable = false})),
-    WEFT_CALL("variable_mixed", cast(g.variable(a.text(0), a.shape(1), init::normal(a.number(2)), {.stored = DType::kBF16, .slice = DType::kF32}), DType::kF32)),
+    WEFT_CALL("variable_whole", g.variable(a.text(0), a.shape(1), init::constant(a.number(2)),
+                                           {.stored = DType::kI32, .trainable = false})),
+    WEFT_CALL("variable_mixed", cast(g.variable(a.text(0), a.shape(1), init::normal(a.number(2)),
+                                                {.stored = DType::kBF16, .slice = DType::kF32}),
+                                     DType::kF32)),
     WEFT_CALL("constant", constant(g, a.number(0), a.shape(1), a.dtype(2))),
     WEFT_CALL("table", constant(g, filled(a.shape(0), a.dtype(1), a.number(2), a.number(3), a.flag(4), a.integer(5)))),
     WEFT_UNARY(zeros_like),
@@ -70,6 +77,7 @@ inline const Calls kSourceCalls = {
 };
 
 inline const Calls kPointwiseCalls = {
+    // clang-format off
     WEFT_UNARY(identity), WEFT_UNARY(negative), WEFT_UNARY(abs), WEFT_UNARY(sign), WEFT_UNARY(floor), WEFT_UNARY(square),
     WEFT_UNARY(sqrt), WEFT_UNARY(rsqrt), WEFT_UNARY(reciprocal), WEFT_UNARY(exp), WEFT_UNARY(expm1), WEFT_UNARY(log),
     WEFT_UNARY(log1p), WEFT_UNARY(sin), WEFT_UNARY(cos), WEFT_UNARY(tanh), WEFT_UNARY(erf), WEFT_UNARY(sigmoid),
@@ -77,8 +85,9 @@ inline const Calls kPointwiseCalls = {
     WEFT_UNARY(logical_not), WEFT_UNARY(stop_gradient),
     WEFT_BINARY(add), WEFT_BINARY(subtract), WEFT_BINARY(multiply), WEFT_BINARY(divide), WEFT_BINARY(pow),
     WEFT_BINARY(minimum), WEFT_BINARY(maximum), WEFT_BINARY(floordiv), WEFT_BINARY(mod), WEFT_BINARY(less),
-    WEFT_BINARY(less_equal), WEFT_BINARY(greater), WEFT_BINARY(greater_equal), WEFT_BINARY(equal), WEFT_BINARY(not_equal),
-    WEFT_BINARY(logical_and), WEFT_BINARY(logical_or),
+    WEFT_BINARY(less_equal), WEFT_BINARY(greater), WEFT_BINARY(greater_equal), WEFT_BINARY(equal),
+    WEFT_BINARY(not_equal), WEFT_BINARY(logical_and), WEFT_BINARY(logical_or),
+    // clang-format on
     WEFT_CALL("leaky_relu", leaky_relu(a.x(0), a.number(1))),
     WEFT_CALL("cast", cast(a.x(0), a.dtype(1))),
     WEFT_CALL("print", print(a.x(0), a.text(1))),
@@ -97,24 +106,32 @@ inline const Calls kPointwiseCalls = {
     WEFT_CALL("select_number", select(a.x(0), a.x(1), a.number(2))),
     WEFT_CALL("add_n", add_n(a.xs(0))),
     WEFT_CALL("with_layout", with_layout(a.x(0), a.text(1))),
-    WEFT_CALL("custom_square",
-              custom_gradient(
-                  {a.x(0)}, [](const Tensors& t) { return Tensors{square(t[0])}; },
-                  [](const Tensors& in, const Tensors&, const Tensors& dy) { return Tensors{dy[0] * tanh(in[0])}; })[0]),
-    WEFT_CALL("custom_product",
-              custom_gradient(
-                  {a.x(0), a.x(1)}, [](const Tensors& t) { return Tensors{t[0] * t[1], t[0] + t[1]}; },
-                  [](const Tensors& in, const Tensors&, const Tensors& dy) {
-                    return Tensors{reduce_sum_to(dy[0] * 0.5 + dy[1], in[0].shape()), Tensor()};
-                  })[static_cast<std::size_t>(a.integer(2))]),
+    WEFT_CALL("custom_square", custom_gradient(
+                                   {a.x(0)}, [](const Tensors& t) { return Tensors{square(t[0])}; },
+                                   [](const Tensors& in, const Tensors&, const Tensors& dy) {
+                                     return Tensors{dy[0] * tanh(in[0])};
+                                   })[0]),
+    WEFT_CALL("custom_product", custom_gradient(
+                                    {a.x(0), a.x(1)},
+                                    [](const Tensors& t) {
+                                      return Tensors{t[0] * t[1], t[0] + t[1]};
+                                    },
+                                    [](const Tensors& in, const Tensors&, const Tensors& dy) {
+                                      return Tensors{reduce_sum_to(dy[0] * 0.5 + dy[1], in[0].shape()), Tensor()};
+                                    })[static_cast<std::size_t>(a.integer(2))]),
 };
 
 inline const Calls kReduceCalls = {
     WEFT_CALL("einsum", einsum(a.xs(0), a.shape(1))),
     WEFT_CALL("einsum_names", einsum(a.xs(0))),
     WEFT_CALL("einsum_over", einsum_over(a.xs(0), a.shape(1))),
-    WEFT_UNARY(reduce_sum), WEFT_UNARY(mean), WEFT_UNARY(reduce_max), WEFT_UNARY(reduce_min), WEFT_UNARY(reduce_product),
-    WEFT_UNARY(reduce_any), WEFT_UNARY(reduce_all),
+    WEFT_UNARY(reduce_sum),
+    WEFT_UNARY(mean),
+    WEFT_UNARY(reduce_max),
+    WEFT_UNARY(reduce_min),
+    WEFT_UNARY(reduce_product),
+    WEFT_UNARY(reduce_any),
+    WEFT_UNARY(reduce_all),
     WEFT_CALL("reduce_sum_dims", reduce_sum(a.x(0), a.shape(1))),
     WEFT_CALL("mean_dims", mean(a.x(0), a.shape(1))),
     WEFT_CALL("reduce_max_dims", reduce_max(a.x(0), a.shape(1))),
@@ -165,7 +182,8 @@ inline const Calls kMoveCalls = {
 inline const Calls& all_calls() {
   static const Calls calls = [] {
     Calls all;
-    for (const Calls* family : {&kSourceCalls, &kPointwiseCalls, &kReduceCalls, &kMoveCalls}) all.insert(family->begin(), family->end());
+    for (const Calls* family : {&kSourceCalls, &kPointwiseCalls, &kReduceCalls, &kMoveCalls})
+      all.insert(family->begin(), family->end());
     return all;
   }();
   return calls;

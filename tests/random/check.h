@@ -19,7 +19,8 @@ enum class Passes { kFirst, kAll };  // whose programs are run beside the last
 
 struct Verdict {
   std::optional<Failure> failure = {};
-  bool refused = false;  // the layout cannot work, and was refused
+  bool refused = false;   // the layout cannot work, and was refused
+  std::string text = {};  // of the program that ran
 };
 
 constexpr double kTolerance = 1e-9;
@@ -28,7 +29,8 @@ constexpr double kSmallest = 1e-3;
 
 inline double largest(const Array& x) {
   double most = 0;
-  for (std::int64_t i = 0; i < x.elements(); ++i) most = std::isfinite(x.at(i)) ? std::max(most, std::fabs(x.at(i))) : INFINITY;
+  for (std::int64_t i = 0; i < x.elements(); ++i)
+    most = std::isfinite(x.at(i)) ? std::max(most, std::fabs(x.at(i))) : INFINITY;
   return most;
 }
 
@@ -42,7 +44,8 @@ inline std::optional<std::string> difference(const Results& got, const Results& 
     const double scale = std::max(largest(b), kSmallest);
     for (std::int64_t k = 0; k < b.elements(); ++k)
       if (!(std::fabs(a.at(k) - b.at(k)) <= kTolerance * scale))
-        return str(name, " ", b.shape(), " at element ", k, ": ", a.at(k), ", not ", b.at(k), "; the largest is ", largest(b));
+        return str(name, " ", b.shape(), " at element ", k, ": ", a.at(k), ", not ", b.at(k), "; the largest is ",
+                   largest(b));
   }
   return {};
 }
@@ -72,16 +75,19 @@ inline Reference reference(const Recipe& recipe) {
 }
 
 // Every text reads back to itself; programs before the passes give the numbers of the last.
-inline std::optional<Failure> check_passes(const Compiled& compiled, const Reference& one, const Results& got, Passes passes) {
+inline std::optional<Failure> check_passes(const Compiled& compiled, const Reference& one, const Results& got,
+                                           Passes passes) {
   for (std::size_t i = 0; i < compiled.dumps.size(); ++i) {
     const auto& [pass, text] = compiled.dumps[i];
     const Program program = parse_program(text);
-    if (to_text(program) != text) return Failure{"text", str("after ", pass, ":\n", text, "\nreads back as\n", to_text(program))};
+    if (to_text(program) != text)
+      return Failure{"text", str("after ", pass, ":\n", text, "\nreads back as\n", to_text(program))};
     if (i > 0 && passes == Passes::kFirst) continue;
     if (const auto differs = difference(ProgramRun(program, one.variables).run(one.built.feeds), got))
       return Failure{str("pass ", i, " ", pass), str("the program after ", pass, " and the last differ: ", *differs)};
   }
-  if (compiled.dumps.back().second != compiled.step.text()) return Failure{"text", "Executable::text is not what the last pass left"};
+  if (compiled.dumps.back().second != compiled.step.text())
+    return Failure{"text", "Executable::text is not what the last pass left"};
   return {};
 }
 
@@ -91,21 +97,21 @@ inline Verdict check_layout(const Recipe& recipe, const Reference& one, Passes p
   const bool legal = certain && should_work(one.built, mesh, recipe.layout);
   try {
     Compiled compiled = compile(one.built, mesh, recipe.layout);
-    if (certain && !legal) return {Failure{"accepted", "a layout that cannot work was taken"}};
+    if (certain && !legal) return {.failure = Failure{"accepted", "a layout that cannot work was taken"}};
     const Results got = run(compiled, one.built);
-    if (const auto differs = difference(got, one.want)) return {Failure{"difference", *differs}};
-    return {check_passes(compiled, one, got, passes)};
+    if (const auto differs = difference(got, one.want)) return {.failure = Failure{"difference", *differs}};
+    return {.failure = check_passes(compiled, one, got, passes), .text = compiled.step.text()};
   } catch (const UserError& error) {
-    if (legal) return {Failure{"refused", error.what()}};
-    return {{}, true};
+    if (legal) return {.failure = Failure{"refused", error.what()}};
+    return {.refused = true};
   } catch (const std::exception& error) {
-    return {Failure{"thrown", error.what()}};
+    return {.failure = Failure{"thrown", error.what()}};
   }
 }
 
 inline Verdict check(const Recipe& recipe, Passes passes) {
   const Reference one = reference(recipe);
-  if (one.failure) return {one.failure};
+  if (one.failure) return {.failure = one.failure};
   return check_layout(recipe, one, passes);
 }
 

@@ -44,7 +44,8 @@ inline std::string code_of(const Step& step) {
   const std::string& code = call_of(step).code;
   std::string text;
   for (std::size_t i = 0; i < code.size();) {
-    const bool starts = code.compare(i, 2, "a.") == 0 && (i == 0 || !(std::isalnum(static_cast<unsigned char>(code[i - 1])) || code[i - 1] == '_'));
+    const bool starts = code.compare(i, 2, "a.") == 0 &&
+                        (i == 0 || !(std::isalnum(static_cast<unsigned char>(code[i - 1])) || code[i - 1] == '_'));
     if (!starts) {
       text += code[i++];
       continue;
@@ -125,10 +126,12 @@ inline std::string ends_code(const Recipe& recipe) {
   if (recipe.loss.step >= 0) {
     text += str("  for (const Tensor& d : gradients({", code_of(recipe.loss), "}, ", code_of(recipe.by), "))\n",
                 "    if (d) built.fetch.push_back(d);\n");
-    text += str("  built.update = optim::sgd(", code_of(recipe.loss), ", ", code_of(recipe.trained), ", ", code_of(kRate), ");\n");
+    text += str("  built.update = optim::sgd(", code_of(recipe.loss), ", ", code_of(recipe.trained), ", ",
+                code_of(kRate), ");\n");
   }
   for (const Change& change : recipe.changes)
-    text += str("  built.update.push_back(", change.how, "(", code_of(change.variable), ", ", code_of(change.value), "));\n");
+    text += str("  built.update.push_back(", change.how, "(", code_of(change.variable), ", ", code_of(change.value),
+                "));\n");
   for (std::size_t i = 0; i < recipe.metrics.size(); ++i)
     text += str("  scalar_metric(\"m", i, "\", ", code_of(recipe.metrics[i]), ");\n");
   std::vector<std::string> feeds;
@@ -145,16 +148,20 @@ inline std::string ends_code(const Recipe& recipe) {
 inline std::string emit(const Recipe& recipe, const std::string& kind, const std::string& detail) {
   std::string text = str("// Graph ", recipe.seed, " of tests/random, cut down. Found: ", kind, ".\n");
   for (const std::string& line : split_words(detail, "\n")) text += str("//   ", line, "\n");
-  text += "// To run it again, copy it to tests/random/<name>_test.cc, or link it with weft::weft and gtest_main.\n";
+  text +=
+      "// To run it again, copy it to tests/random/<name>_test.cc, or link it with weft::weft and gtest_main.\n// "
+      "clang-format off\n";
   text += kEmittedTop;
-  for (std::size_t i = 0; i < recipe.steps.size(); ++i) text += str("  const Tensor v", i, " = ", code_of(recipe.steps[i]), ";\n");
+  for (std::size_t i = 0; i < recipe.steps.size(); ++i)
+    text += str("  const Tensor v", i, " = ", code_of(recipe.steps[i]), ";\n");
   text += ends_code(recipe) + kEmittedRun;
   const std::string on = str("\"", recipe.mesh, "\", \"", recipe.layout, "\"");
   text += str("TEST(FailingGraph, Seed", recipe.seed, ") {\n");
   if (kind == "accepted") return str(text, "  EXPECT_THROW(run(", on, "), UserError);\n}\n\n}  // namespace\n");
   text += str("  const std::vector<Array> want = run(\"\", \"\"), got = run(", on, ");\n",
               "  ASSERT_EQ(got.size(), want.size());\n",
-              "  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_LE(relative_difference(got[i], want[i]), 1e-9) << \"result \" << i;\n",
+              "  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_LE(relative_difference(got[i], want[i]), 1e-9) "
+              "<< \"result \" << i;\n",
               "}\n\n}  // namespace\n");
   return text;
 }

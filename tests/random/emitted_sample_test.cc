@@ -2,6 +2,7 @@
 //   a sample
 //   of what is written
 // To run it again, copy it to tests/random/<name>_test.cc, or link it with weft::weft and gtest_main.
+// clang-format off
 #include <gtest/gtest.h>
 
 #include <cmath>

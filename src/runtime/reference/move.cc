@@ -95,16 +95,18 @@ void scatter(const TensorView& indices, const TensorView& updates, const TensorV
   const std::int64_t dim_stride = rest.strides[d];
   rest.shape = out.shape.minus({out.shape[d]});
   rest.strides.erase(rest.strides.begin() + static_cast<std::ptrdiff_t>(d));
-  const auto out_strides = strides_along(rest, updates.shape), index_strides = strides_along(indices, updates.shape);
+  const Shape every = updates.shape.plus(indices.shape);  // an update is repeated along dims that only the indices have
+  const auto out_strides = strides_along(rest, every), index_strides = strides_along(indices, every);
+  const auto update_strides = strides_along(updates, every);
   const T* source = static_cast<const T*>(updates.data);
-  const std::int64_t length = row_length(updates.shape);
-  for_each_row(updates.shape, {updates.strides, index_strides, out_strides},
+  const std::int64_t length = row_length(every);
+  for_each_row(every, {update_strides, index_strides, out_strides},
                [&](const std::int64_t* o, const std::int64_t*) {
     for (std::int64_t i = 0; i < length; ++i) {
       const std::int64_t index = integer_at(indices, o[1] + i * row_stride(index_strides)) - out.begin[d];
       if (index < 0 || index >= out.shape[d].size) continue;
       Wide& sum = sums[static_cast<std::size_t>(o[2] + i * row_stride(out_strides) + index * dim_stride)];
-      const T update = source[o[0] + i * row_stride(updates.strides)];
+      const T update = source[o[0] + i * row_stride(update_strides)];
       if constexpr (std::is_same_v<Wide, double>) sum += to_double(update);
       else sum += static_cast<Wide>(to_int64(update));
     }

@@ -16,12 +16,12 @@ struct Joined {
     constexpr double kInf = std::numeric_limits<double>::infinity();
     return how == Reduce::kSum ? 0 : how == Reduce::kProduct ? 1 : how == Reduce::kMax ? -kInf : kInf;
   }
-  std::int64_t start_i(DType dtype) const {
-    using Limits = std::numeric_limits<std::int64_t>;
+  template <class T>  // an integer type or Bool
+  std::int64_t start_i() const {
     if (how == Reduce::kSum) return 0;
     if (how == Reduce::kProduct) return 1;
-    if (dtype == DType::kBool) return how == Reduce::kMax ? 0 : 1;
-    return how == Reduce::kMax ? Limits::min() : Limits::max();
+    if constexpr (std::is_same_v<T, Bool>) return how == Reduce::kMax ? 0 : 1;
+    else return how == Reduce::kMax ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max();
   }
   double operator()(double x, double y) const {
     switch (how) {
@@ -54,8 +54,8 @@ T narrow(Wide x) {
   else return from_int64<T>(x);
 }
 template <class T>
-auto start(const Joined& join, DType dtype) {
-  if constexpr (std::is_integral_v<T> || std::is_same_v<T, Bool>) return join.start_i(dtype);
+auto start(const Joined& join) {
+  if constexpr (std::is_integral_v<T> || std::is_same_v<T, Bool>) return join.template start_i<T>();
   else return join.start_f();
 }
 
@@ -70,7 +70,7 @@ void run_reduce(const TensorView& x, const TensorView& out, Reduce how) {
     const std::int64_t length = row_length(inner), inner_step = row_stride(x_inner);
     for_each_row(out.shape, {x_outer, out.strides}, [&](const std::int64_t* outer, const std::int64_t*) {
       for (std::int64_t i = 0; i < row; ++i) {
-        auto sum = start<T>(join, x.dtype);
+        auto sum = start<T>(join);
         for_each_row(inner, {x_inner}, [&](const std::int64_t* offsets, const std::int64_t*) {
           const T* first = source + outer[0] + i * x_step + offsets[0];
           for (std::int64_t k = 0; k < length; ++k) sum = join(sum, wide(first[k * inner_step], true));
@@ -104,7 +104,7 @@ void run_scan(const TensorView& x, const TensorView& out, const Scan& work) {
       for (std::int64_t i = 0; i < row; ++i) {
         const T* source = static_cast<const T*>(x.data) + offsets[0] + i * x_row;
         T* target = static_cast<T*>(out.data) + offsets[1] + i * out_row;
-        auto sum = start<T>(join, x.dtype);
+        auto sum = start<T>(join);
         for (std::int64_t k = 0; k < lines.length; ++k) {
           const std::int64_t e = work.reverse ? lines.length - 1 - k : k;
           if (work.exclusive) target[e * lines.out_step] = narrow<T>(sum);
@@ -134,7 +134,8 @@ void run_top_k(const std::vector<TensorView>& in, const TensorView& values, cons
         auto* where = static_cast<std::int32_t*>(indices.data) + offsets[2] + i * row_stride(index_strides);
         std::iota(order.begin(), order.end(), 0);
         std::stable_sort(order.begin(), order.end(), [&](std::int64_t p, std::int64_t q) {
-          return to_double(source[p * lines.x_step]) > to_double(source[q * lines.x_step]);
+          const auto a = wide(source[p * lines.x_step], true), b = wide(source[q * lines.x_step], true);
+          return b == b && (a != a || a > b);  // NaN counts as the largest: it is never lost, and the order is total
         });
         for (std::size_t j = 0; j < count; ++j) {
           const std::int64_t e = order[j];

@@ -1,4 +1,5 @@
 // random, axis_index, constant, host: values from nothing, and values for the host.
+#include <algorithm>
 #include <cmath>
 
 #include "base/dispatch.h"
@@ -7,6 +8,22 @@
 #include "runtime/reference/kernels.h"
 
 namespace weft::reference {
+
+namespace {
+
+// The largest number of type T below x.
+template <class T>
+double below(double x) {
+  T y = from_double<T>(x);
+  if (to_double(y) < x) return to_double(y);
+  if constexpr (std::is_floating_point_v<T>) y = std::nextafter(y, -std::numeric_limits<T>::infinity());
+  else if constexpr (std::is_same_v<T, BF16> || std::is_same_v<T, F16>)
+    y.bits = to_double(y) > 0 ? static_cast<std::uint16_t>(y.bits - 1)
+             : to_double(y) < 0 ? static_cast<std::uint16_t>(y.bits + 1) : std::uint16_t{0x8001};
+  return to_double(y);
+}
+
+}  // namespace
 
 Kernel random(const KernelArgs& args) {
   return [out = args.outputs[0], work = *args.instr.as<Random>()](const StepState& state) {
@@ -19,12 +36,15 @@ Kernel random(const KernelArgs& args) {
     const std::int64_t length = row_length(out.shape);
     visit_dtype(out.dtype, [&]<class T>() {
       T* target = static_cast<T*>(out.data);
+      // Rounding may reach b, which is outside of [a, b).
+      const bool open = work.distribution == Distribution::kUniform && work.a < work.b && is_float(out.dtype);
+      const double most = open ? below<T>(work.b) : 0;
       for_each_row(out.shape, {whole_strides, out.strides}, [&](const std::int64_t* offsets, const std::int64_t*) {
         for (std::int64_t i = 0; i < length; ++i) {
           const std::int64_t element = begin + offsets[0] + i * row_stride(whole_strides);
           const std::uint32_t word = philox_word(key, static_cast<std::uint64_t>(element), state.step);
-          target[offsets[1] + i * row_stride(out.strides)] =
-              from_double<T>(deviate(word, work.distribution, work.a, work.b));
+          const double number = deviate(word, work.distribution, work.a, work.b);
+          target[offsets[1] + i * row_stride(out.strides)] = from_double<T>(open ? std::min(number, most) : number);
         }
       });
     });

@@ -1,0 +1,77 @@
+// What a user reads on standard error when the command line itself is wrong; all of it.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include "base/str.h"
+#include "errors/lines.h"
+
+namespace weft {
+namespace {
+
+using test::lines;
+
+struct Refusal {
+  int code = -1;
+  std::string text;
+  bool operator==(const Refusal&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const Refusal& r) {
+  return out << "exit code " << r.code << ":\n" << r.text;
+}
+
+// What `weft <arguments>` says on standard error, and its exit code.
+Refusal weft(const std::string& arguments) {
+  Refusal refusal;
+  FILE* pipe = popen(str(WEFT_COMMAND, " ", arguments, " 2>&1 >/dev/null").c_str(), "r");
+  std::array<char, 256> part;
+  while (std::fgets(part.data(), part.size(), pipe)) refusal.text += part.data();
+  const int status = pclose(pipe);
+  refusal.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return refusal;
+}
+
+Refusal refused(const std::string& text) { return {2, str(text, "\n")}; }
+
+TEST(CommandErrors, UnknownWords) {
+  EXPECT_EQ(weft("explian"),
+            refused(lines("'weft' has no command 'explian'", "command line",
+                          "did you mean 'explain'? there are: explain, bench, doctor; see weft --help")));
+  EXPECT_EQ(weft("bench"), refused(lines("'weft bench' needs a command", "command line",
+                                         "give one of: collectives; see weft bench --help")));
+  const Refusal option = weft("explain two_layer --mehs p:2");
+  EXPECT_EQ(option.code, 2);
+  EXPECT_NE(option.text.find(
+                "error: 'weft explain' has no option '--mehs'\nwhere: command line\nfix:   did you mean '--mesh'? "),
+            std::string::npos)
+      << option.text;
+}
+
+TEST(CommandErrors, MissingWords) {
+  EXPECT_EQ(weft("explain"), refused(lines("MODEL is required", "command line", "see weft explain --help")));
+}
+
+TEST(CommandErrors, SizesAndCounts) {
+  EXPECT_EQ(weft("bench collectives --bytes 4KiB,1MB"),
+            refused(lines("'1MB' is no number of bytes", "--bytes 4KiB,1MB",
+                          "write sizes like 4096, 64KiB, 16MiB or 1GiB, with commas between")));
+  EXPECT_EQ(weft("bench collectives --processors 2,x"),
+            refused(lines("'x' is not a whole number", "--processors 2,x",
+                          "write whole numbers with commas between, like 2,8")));
+}
+
+TEST(CommandErrors, UnknownPass) {
+  const Refusal dump = weft("explain two_layer --dump flod");
+  EXPECT_EQ(dump.code, 2);
+  EXPECT_NE(dump.text.find(
+                "error: the compiler has no pass 'flod'\nwhere: --dump flod\nfix:   did you mean 'fold'? there are: "),
+            std::string::npos)
+      << dump.text;
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,41 @@
+// A kernel that fails on one processor of many, not the first: every processor ends and all say who it was.
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "comm/spawn.h"
+#include "program/builder.h"
+#include "runtime/bound_program.h"
+#include "support/expect_error.h"
+
+namespace weft {
+namespace {
+
+TEST(FailingKernel, EndsEveryProcessorAndIsNamedByAll) {
+  const Mesh mesh = Mesh::parse("rows:2 cols:3");
+  const Shape shape{{"a", 4}};
+  Sharding pending = unsplit(shape);
+  pending.partial = {0, 1};
+  Builder b(mesh);
+  const ValueId x = b.input("x", {DType::kF32, shape, pending});
+  b.begin("copied", {Phase::kForward, {"model.cc:12 copy"}});
+  b.output("y", b.all_reduce(b.emit_one(Copy{}, {x}, b.type(x)), {0, 1}));
+  const Program program = std::move(b).finish();
+
+  Backend backend = reference_backend();
+  backend.makers[Copy::kName] = [](const KernelArgs& args) -> Kernel {
+    return [p = args.processor](const StepState&) {
+      if (p == 4) throw std::runtime_error("the disk is full");
+    };
+  };
+  const std::unique_ptr<comm::Wire> wire = comm::make_threads_wire(6);
+  comm::on_every_processor(*wire, [&](int p) {
+    BoundProgram bound(program, p, *wire, backend, {});
+    EXPECT_RUN_ERROR(bound.run({.deadline = std::chrono::seconds(60)}), "the disk is full", "processor 4",
+                     "rows=1 cols=1");
+    if (p == 4) EXPECT_RUN_ERROR(bound.run({}), "copy failed: the disk is full", "model.cc:12 copy", "fix:   ");
+  });
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,173 @@
+// The table of pointwise functions against the C library, over floats and integers; no entry is left out.
+#include "runtime/kernels/pointwise.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+
+#include "language/op_def.h"
+
+namespace weft {
+namespace {
+
+using I = std::int64_t;
+constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr I kLeast = std::numeric_limits<I>::min(), kMost = std::numeric_limits<I>::max();
+
+double selu(double x) { return 1.0507009873554804934 * (x > 0 ? x : 1.6732632423543772848 * std::expm1(x)); }
+
+const std::map<std::string, std::function<double(double)>> kUnary = {
+    {"identity", [](double x) { return x; }},
+    {"negative", [](double x) { return -x; }},
+    {"abs", [](double x) { return std::abs(x); }},
+    {"sign", [](double x) { return x == 0 || std::isnan(x) ? x : std::copysign(1, x); }},
+    {"floor", [](double x) { return std::floor(x); }},
+    {"square", [](double x) { return x * x; }},
+    {"sqrt", [](double x) { return std::sqrt(x); }},
+    {"rsqrt", [](double x) { return 1 / std::sqrt(x); }},
+    {"reciprocal", [](double x) { return 1 / x; }},
+    {"exp", [](double x) { return std::exp(x); }},
+    {"expm1", [](double x) { return std::expm1(x); }},
+    {"log", [](double x) { return std::log(x); }},
+    {"log1p", [](double x) { return std::log1p(x); }},
+    {"sin", [](double x) { return std::sin(x); }},
+    {"cos", [](double x) { return std::cos(x); }},
+    {"tanh", [](double x) { return std::tanh(x); }},
+    {"erf", [](double x) { return std::erf(x); }},
+    {"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }},
+    {"softplus", [](double x) { return std::log1p(std::exp(x)); }},
+    {"relu", [](double x) { return x > 0 ? x : 0; }},
+    {"elu", [](double x) { return x > 0 ? x : std::expm1(x); }},
+    {"selu", selu},
+};
+
+const std::map<std::string, std::function<double(double, double)>> kBinary = {
+    {"add", [](double x, double y) { return x + y; }},
+    {"subtract", [](double x, double y) { return x - y; }},
+    {"multiply", [](double x, double y) { return x * y; }},
+    {"divide", [](double x, double y) { return x / y; }},
+    {"pow", [](double x, double y) { return std::pow(x, y); }},
+    {"minimum", [](double x, double y) { return std::min(x, y); }},
+    {"maximum", [](double x, double y) { return std::max(x, y); }},
+    {"floordiv", [](double x, double y) { return std::floor(x / y); }},
+    {"mod", [](double x, double y) { return x - y * std::floor(x / y); }},
+    {"less", [](double x, double y) { return x < y; }},
+    {"less_equal", [](double x, double y) { return x <= y; }},
+    {"greater", [](double x, double y) { return x > y; }},
+    {"greater_equal", [](double x, double y) { return x >= y; }},
+    {"equal", [](double x, double y) { return x == y; }},
+    {"not_equal", [](double x, double y) { return x != y; }},
+};
+
+const std::vector<std::string> kOfBools = {"logical_not", "logical_and", "logical_or"};
+
+// A primitive whose kernel is in the table must be in the maps above.
+TEST(Pointwise, EveryFunctionIsTested) {
+  int found = 0;
+  for (const OpDef* op : op_catalog()) {
+    if (!find_pointwise(op->name)) continue;
+    ++found;
+    const bool tested = kUnary.contains(op->name) || kBinary.contains(op->name) ||
+                        std::find(kOfBools.begin(), kOfBools.end(), op->name) != kOfBools.end();
+    EXPECT_TRUE(tested) << op->name;
+  }
+  EXPECT_EQ(found, static_cast<int>(kUnary.size() + kBinary.size() + kOfBools.size()));
+  EXPECT_EQ(find_pointwise("no such function"), nullptr);
+}
+
+void expect_near(double got, double want, const std::string& what) {
+  if (std::isnan(want)) EXPECT_TRUE(std::isnan(got)) << what << " gave " << got;
+  else if (std::isinf(want)) EXPECT_EQ(got, want) << what;
+  else EXPECT_NEAR(got, want, 4e-15 * std::max(1e-300, std::fabs(want))) << what;
+}
+
+TEST(Pointwise, UnaryFunctionsOfFloats) {
+  std::vector<double> xs = {0.0, -0.0, 1, -1, 0.5, -0.5, 1e-300, -1e-300, 1e10, 700, -700, kInf, -kInf, kNaN};
+  for (int i = -400; i <= 400; ++i) xs.push_back(i * 0.0371);
+  for (const auto& [name, f] : kUnary) {
+    const Pointwise* function = find_pointwise(name);
+    ASSERT_TRUE(function && function->arity == 1 && function->f1) << name;
+    for (const double x : xs) {
+      if ((name == "sin" || name == "cos") && std::fabs(x) > 1e6) continue;  // beyond the stated range
+      double want = f(x);
+      if (name == "softplus" && x >= 700) want = x;  // the naive form overflows
+      if (name == "relu" && std::isnan(x)) want = kNaN;
+      if ((name == "sin" || name == "cos") && std::isfinite(x)) EXPECT_NEAR(function->f1(x), want, 3e-16);
+      else expect_near(function->f1(x), want, name + " of " + std::to_string(x));
+    }
+  }
+}
+
+TEST(Pointwise, BinaryFunctionsOfFloats) {
+  const std::vector<double> xs = {0.3, 1, 2, 2.5, -0.7, -2, -9.25, 1e10, 0};
+  for (const auto& [name, f] : kBinary) {
+    const Pointwise* function = find_pointwise(name);
+    ASSERT_TRUE(function && function->arity == 2 && function->f2) << name;
+    for (const double x : xs)
+      for (const double y : xs)
+        if (name != "pow" || (x > 0 && std::fabs(y) < 100))
+          expect_near(function->f2(x, y), f(x, y), name + " of " + std::to_string(x) + " and " + std::to_string(y));
+  }
+}
+
+TEST(Pointwise, NaNIsNeverLost) {
+  for (const char* name : {"minimum", "maximum", "add", "multiply"}) {
+    EXPECT_TRUE(std::isnan(find_pointwise(name)->f2(kNaN, 1))) << name;
+    EXPECT_TRUE(std::isnan(find_pointwise(name)->f2(1, kNaN))) << name;
+  }
+  EXPECT_TRUE(std::isnan(find_pointwise("relu")->f1(kNaN)));
+  EXPECT_EQ(find_pointwise("equal")->f2(kNaN, kNaN), 0);
+  EXPECT_EQ(find_pointwise("not_equal")->f2(kNaN, kNaN), 1);
+}
+
+// floordiv goes to minus infinity and mod takes the sign of the divisor: x == y * floordiv + mod always.
+TEST(Pointwise, IntegerDivisionFloors) {
+  const auto floordiv = find_pointwise("floordiv")->i2, mod = find_pointwise("mod")->i2;
+  for (I x = -20; x <= 20; ++x)
+    for (I y = -7; y <= 7; ++y) {
+      if (y == 0) continue;
+      EXPECT_EQ(floordiv(x, y), static_cast<I>(std::floor(static_cast<double>(x) / static_cast<double>(y))))
+          << x << " " << y;
+      EXPECT_EQ(y * floordiv(x, y) + mod(x, y), x);
+      EXPECT_TRUE(mod(x, y) == 0 || (mod(x, y) < 0) == (y < 0)) << x << " " << y;
+    }
+  EXPECT_EQ(floordiv(5, 0), 0);
+  EXPECT_EQ(mod(5, 0), 0);
+  EXPECT_EQ(floordiv(kLeast, -1), kLeast);  // wraps, as all else does
+  EXPECT_EQ(mod(kLeast, -1), 0);
+  EXPECT_EQ(floordiv(kLeast, 2), kLeast / 2);
+}
+
+TEST(Pointwise, IntegersWrap) {
+  EXPECT_EQ(find_pointwise("add")->i2(kMost, 1), kLeast);
+  EXPECT_EQ(find_pointwise("subtract")->i2(kLeast, 1), kMost);
+  EXPECT_EQ(find_pointwise("multiply")->i2(kMost, 2), -2);
+  EXPECT_EQ(find_pointwise("negative")->i1(kLeast), kLeast);
+  EXPECT_EQ(find_pointwise("abs")->i1(kLeast), kLeast);
+  EXPECT_EQ(find_pointwise("square")->i1(-3), 9);
+  EXPECT_EQ(find_pointwise("sign")->i1(-3), -1);
+  EXPECT_EQ(find_pointwise("floor")->i1(-3), -3);
+}
+
+TEST(Pointwise, IntegersCompareBeyondWhatDoublesHold) {
+  EXPECT_EQ(find_pointwise("less")->i2(kMost - 1, kMost), 1);
+  EXPECT_EQ(find_pointwise("equal")->i2(kMost - 1, kMost), 0);
+  EXPECT_EQ(find_pointwise("maximum")->i2(kMost - 1, kMost), kMost);
+  EXPECT_EQ(find_pointwise("minimum")->i2(kMost - 1, kMost), kMost - 1);
+}
+
+TEST(Pointwise, Truths) {
+  for (I x = 0; x < 2; ++x) {
+    EXPECT_EQ(find_pointwise("logical_not")->i1(x), 1 - x);
+    for (I y = 0; y < 2; ++y) {
+      EXPECT_EQ(find_pointwise("logical_and")->i2(x, y), x & y);
+      EXPECT_EQ(find_pointwise("logical_or")->i2(x, y), x | y);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft
