@@ -6,10 +6,10 @@
 namespace weft {
 
 // A type of our own: as std::source_location, an explicit site would draw std::equal and its like into overload sets.
+// Without a default: an argument {} means an empty Shape.
 class Site {
  public:
   static constexpr Site current(std::source_location here = std::source_location::current()) { return Site(here); }
-  constexpr Site() = default;
   constexpr const char* file_name() const { return here_.file_name(); }
   constexpr unsigned line() const { return here_.line(); }
 

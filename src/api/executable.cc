@@ -35,7 +35,11 @@ std::vector<Array> fitted_feeds(const ExecutableState& state, const Feeds& feeds
                                    " was fed, but it is no input of this graph"),
                        .where = "Executable::run",
                        .fix = "feed what Graph::input() made"});
-    given[state.graph->node(tensor.id()).attrs.get<std::string>("name")] = &array;
+    const std::string& name = state.graph->node(tensor.id()).attrs.get<std::string>("name");
+    if (!given.emplace(name, &array).second)
+      throw UserError({.what = str("input '", name, "' was fed twice"),
+                       .where = "Executable::run",
+                       .fix = "give one array for each input"});
   }
   std::vector<Array> arrays;
   for (const ProgramInput& input : state.program.inputs) {

@@ -45,7 +45,7 @@ struct Node {
   std::vector<TensorId> inputs = {};
   Attrs attrs = {};
   std::vector<TensorType> outputs = {};
-  Site site = {};
+  Site site = Site::current();
   std::string name = {};        // for people; may be set by named()
   std::string full_name = {};   // scopes + op; with `ordinal` it keys random numbers
   int ordinal = 0;

@@ -21,7 +21,7 @@ struct OpCall {
   std::vector<TensorType> inputs;
   std::vector<TensorType> outputs;  // empty while the shape rule runs
   const Attrs* attrs = nullptr;
-  Site site;
+  Site site = Site::current();
 
   template <class T>
   const T& attr(const std::string& name) const { return attrs->get<T>(name); }

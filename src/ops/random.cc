@@ -43,6 +43,10 @@ Tensor draw(const Graph& g, const OpDef& op, const Shape& shape, double a, doubl
 }  // namespace
 
 Tensor random_uniform(const Graph& g, const Shape& shape, double low, double high, DType dtype, Site site) {
+  if (!(low < high))
+    throw UserError({.what = str("random_uniform draws from [", low, ", ", high, ")"),
+                     .where = str("random_uniform at ", to_string(site)),
+                     .fix = "give a lower end below the upper one"});
   return draw(g, kUniform, shape, low, high, dtype, site);
 }
 Tensor random_normal(const Graph& g, const Shape& shape, double mean, double deviation, DType dtype, Site site) {
@@ -52,6 +56,10 @@ Tensor random_truncated_normal(const Graph& g, const Shape& shape, double mean, 
   return draw(g, kTruncated, shape, mean, deviation, dtype, site);
 }
 Tensor random_bernoulli(const Graph& g, const Shape& shape, double probability, DType dtype, Site site) {
+  if (!(probability >= 0 && probability <= 1))
+    throw UserError({.what = str("random_bernoulli gives 1 with probability ", probability),
+                     .where = str("random_bernoulli at ", to_string(site)),
+                     .fix = "give a probability from 0 to 1"});
   return draw(g, kBernoulli, shape, probability, 0, dtype, site);
 }
 

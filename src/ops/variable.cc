@@ -115,7 +115,10 @@ Tensor Graph::variable(const std::string& name, const Shape& shape, const Init& 
   return x;
 }
 
-std::string variable_name(const Tensor& x) { return slice_of(x, x ? x.site() : Site()).graph()->node(slice_of(x, {}).id()).attrs.get<std::string>("name"); }
+std::string variable_name(const Tensor& x) {
+  const Tensor slice = slice_of(x, x ? x.site() : Site::current());
+  return slice.graph()->node(slice.id()).attrs.get<std::string>("name");
+}
 
 Tensors Graph::variables() const {
   Tensors trainable;

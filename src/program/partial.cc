@@ -13,11 +13,10 @@ bool one_of(std::string_view word, std::initializer_list<std::string_view> words
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Rounds no part of a sum: to a float at least as wide, f64 to f32, to a wider integer.
+// Rounds no part of a sum: to a float at least as wide, f64 to f32. Sums of integers wrap, which a wider one would undo.
 bool keeps_sums(DType from, DType to) {
   if (from == to) return from != DType::kBool;
-  if (is_float(from)) return to == DType::kF32 || to == DType::kF64;
-  return is_integer(from) && to == DType::kI64;
+  return is_float(from) && (to == DType::kF32 || to == DType::kF64);
 }
 
 // Never turns x <= y into x > y.

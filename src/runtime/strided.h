@@ -19,25 +19,41 @@ inline std::vector<std::int64_t> strides_along(const TensorView& view, const Sha
   return strides;
 }
 
-// Calls row(offsets) for every row along the last dim of `shape`; offsets[k] is the element offset in operand k, whose
-// strides along `shape` are strides[k]. A scalar is one row of one element.
-template <class Row>
-void for_each_row(const Shape& shape, const std::vector<std::vector<std::int64_t>>& strides, const Row& row) {
-  const std::size_t outer = shape.rank() == 0 ? 0 : shape.rank() - 1;
-  std::vector<std::int64_t> index(outer, 0), offsets(strides.size(), 0);
-  while (true) {
-    row(offsets.data(), index.data());
-    std::size_t d = outer;
-    while (d > 0) {
-      --d;
-      for (std::size_t k = 0; k < strides.size(); ++k) offsets[k] += strides[k][d];
-      if (++index[d] < shape[d].size) break;
-      for (std::size_t k = 0; k < strides.size(); ++k) offsets[k] -= strides[k][d] * shape[d].size;
-      index[d] = 0;
-      if (d == 0) return;
-    }
-    if (outer == 0) return;
+// The rows along the last dim of `shape`, for operands whose strides along `shape` are strides[k]. A scalar is one row of
+// one element. Keeps its counters, so that walking again allocates nothing.
+class Rows {
+ public:
+  Rows(const Shape& shape, std::vector<std::vector<std::int64_t>> strides)
+      : strides_(std::move(strides)), offsets_(strides_.size(), 0) {
+    for (std::size_t d = 0; d + 1 < shape.rank(); ++d) sizes_.push_back(shape[d].size);
+    index_.assign(sizes_.size(), 0);
   }
+
+  // Calls row(offsets, index) for each: offsets[k] is the element offset in operand k, index the place in the outer dims.
+  template <class Row>
+  void each(const Row& row) {
+    do row(offsets_.data(), index_.data());
+    while (advance());
+  }
+
+ private:
+  bool advance() {
+    for (std::size_t d = sizes_.size(); d-- > 0;) {
+      for (std::size_t k = 0; k < strides_.size(); ++k) offsets_[k] += strides_[k][d];
+      if (++index_[d] < sizes_[d]) return true;
+      for (std::size_t k = 0; k < strides_.size(); ++k) offsets_[k] -= strides_[k][d] * sizes_[d];
+      index_[d] = 0;
+    }
+    return false;
+  }
+
+  std::vector<std::vector<std::int64_t>> strides_;
+  std::vector<std::int64_t> sizes_, index_, offsets_;
+};
+
+template <class Row>
+void for_each_row(const Shape& shape, std::vector<std::vector<std::int64_t>> strides, const Row& row) {
+  Rows(shape, std::move(strides)).each(row);
 }
 
 inline std::int64_t row_length(const Shape& shape) { return shape.rank() == 0 ? 1 : shape[shape.rank() - 1].size; }

@@ -75,6 +75,11 @@ TEST_F(RunErrors, InputNotGiven) {
                                       "feed every input that the fetched tensors and updates stand on"));
 }
 
+TEST_F(RunErrors, InputFedTwice) {
+  EXPECT_USER_ERROR(step.run({{x, values}, {x, values}}),
+                    lines("input 'x' was fed twice", "Executable::run", "give one array for each input"));
+}
+
 TEST_F(RunErrors, FeedOfAnotherShapeOrKind) {
   const std::string fix = "give an array with the input's dims and kind of dtype";
   EXPECT_USER_ERROR(step.run({{x, Array({a}, DType::kF32)}}),

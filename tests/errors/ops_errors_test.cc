@@ -202,6 +202,14 @@ TEST_F(OtherErrors, Dropout) {
                           "name dims of the tensor, with their sizes; the others share one draw"));
 }
 
+TEST_F(OtherErrors, RandomNumbers) {
+  EXPECT_USER_ERROR(random_uniform(g, {a}, 2, 2), lines("random_uniform draws from [2, 2)", "random_uniform at " + here(),
+                                                        "give a lower end below the upper one"));
+  EXPECT_USER_ERROR(random_bernoulli(g, {a}, 1.5),
+                    lines("random_bernoulli gives 1 with probability 1.5", "random_bernoulli at " + here(),
+                          "give a probability from 0 to 1"));
+}
+
 TEST_F(OtherErrors, ScalarMetric) {
   EXPECT_USER_ERROR(scalar_metric("loss", x),
                     lines("metric 'loss' of 'x' [a=6 b=4], which is no scalar", "scalar_metric at " + here(),

@@ -46,9 +46,7 @@ TEST_F(PartitionErrors, UnknownDimOrAxis) {
 }
 
 TEST_F(PartitionErrors, SizeThatDoesNotDivide) {
-  const auto [y, line] = std::pair(exp(x).named("hot"), here());
-  Graph other;
-  EXPECT_USER_ERROR(compile("data:4", "batch:data", {.fetch = {y}}),
+  EXPECT_USER_ERROR(compile("data:4", "batch:data", {.fetch = {exp(x)}}),
                     "tensor 'x' [batch=6 heads=4] cannot be split evenly: dim batch of size 6 over axis 'data' of 4 "
                     "processors",
                     ", layout \"batch:data\", mesh data:4",

@@ -24,9 +24,12 @@ struct Register {
 class MapKernel {
  public:
   explicit MapKernel(const KernelArgs& args)
-      : nodes_(args.instr.as<Map>()->nodes), inputs_(args.inputs), out_(args.outputs[0]), registers_(nodes_.size()) {
-    for (const TensorView& input : inputs_) strides_.push_back(strides_along(input, out_.shape));
-    strides_.push_back(out_.strides);
+      : nodes_(args.instr.as<Map>()->nodes),
+        inputs_(args.inputs),
+        out_(args.outputs[0]),
+        registers_(nodes_.size()),
+        strides_(all_strides(args)),
+        rows_(out_.shape, strides_) {
     for (const MapNode& node : nodes_) {
       functions_.push_back(find_pointwise(node.op));
       check(node, functions_.back());
@@ -35,13 +38,20 @@ class MapKernel {
 
   void run() {
     const std::int64_t length = row_length(out_.shape);
-    for_each_row(out_.shape, strides_, [&](const std::int64_t* offsets, const std::int64_t* index) {
+    rows_.each([&](const std::int64_t* offsets, const std::int64_t* index) {
       for (std::int64_t begin = 0; begin < length; begin += kTile)
         tile(offsets, index, begin, std::min(kTile, length - begin));
     });
   }
 
  private:
+  static std::vector<std::vector<std::int64_t>> all_strides(const KernelArgs& args) {
+    std::vector<std::vector<std::int64_t>> strides;
+    for (const TensorView& input : args.inputs) strides.push_back(strides_along(input, args.outputs[0].shape));
+    strides.push_back(args.outputs[0].strides);
+    return strides;
+  }
+
   // Before the first step, not in the middle of it.
   void check(const MapNode& node, const Pointwise* function) const {
     for (const char* own : {"input", "literal", "index", "cast", "select"})
@@ -164,6 +174,7 @@ class MapKernel {
   TensorView out_;
   std::vector<Register> registers_;
   std::vector<std::vector<std::int64_t>> strides_;
+  Rows rows_;
   std::vector<const Pointwise*> functions_;
 };
 

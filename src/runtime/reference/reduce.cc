@@ -43,8 +43,7 @@ struct Joined {
 };
 
 template <class T>
-auto wide(T x, bool floats) {
-  (void)floats;
+auto wide(T x) {
   if constexpr (std::is_integral_v<T> || std::is_same_v<T, Bool>) return to_int64(x);
   else return to_double(x);
 }
@@ -68,12 +67,13 @@ void run_reduce(const TensorView& x, const TensorView& out, Reduce how) {
     const auto x_outer = strides_along(x, out.shape), x_inner = strides_along(x, inner);
     const std::int64_t row = row_length(out.shape), x_step = row_stride(x_outer), out_step = row_stride(out.strides);
     const std::int64_t length = row_length(inner), inner_step = row_stride(x_inner);
+    Rows inner_rows(inner, {x_inner});
     for_each_row(out.shape, {x_outer, out.strides}, [&](const std::int64_t* outer, const std::int64_t*) {
       for (std::int64_t i = 0; i < row; ++i) {
         auto sum = start<T>(join);
-        for_each_row(inner, {x_inner}, [&](const std::int64_t* offsets, const std::int64_t*) {
+        inner_rows.each([&](const std::int64_t* offsets, const std::int64_t*) {
           const T* first = source + outer[0] + i * x_step + offsets[0];
-          for (std::int64_t k = 0; k < length; ++k) sum = join(sum, wide(first[k * inner_step], true));
+          for (std::int64_t k = 0; k < length; ++k) sum = join(sum, wide(first[k * inner_step]));
         });
         target[outer[1] + i * out_step] = narrow<T>(sum);
       }
@@ -108,7 +108,7 @@ void run_scan(const TensorView& x, const TensorView& out, const Scan& work) {
         for (std::int64_t k = 0; k < lines.length; ++k) {
           const std::int64_t e = work.reverse ? lines.length - 1 - k : k;
           if (work.exclusive) target[e * lines.out_step] = narrow<T>(sum);
-          sum = join(sum, wide(source[e * lines.x_step], true));
+          sum = join(sum, wide(source[e * lines.x_step]));
           if (!work.exclusive) target[e * lines.out_step] = narrow<T>(sum);
         }
       }
@@ -134,7 +134,7 @@ void run_top_k(const std::vector<TensorView>& in, const TensorView& values, cons
         auto* where = static_cast<std::int32_t*>(indices.data) + offsets[2] + i * row_stride(index_strides);
         std::iota(order.begin(), order.end(), 0);
         std::stable_sort(order.begin(), order.end(), [&](std::int64_t p, std::int64_t q) {
-          const auto a = wide(source[p * lines.x_step], true), b = wide(source[q * lines.x_step], true);
+          const auto a = wide(source[p * lines.x_step]), b = wide(source[q * lines.x_step]);
           return b == b && (a != a || a > b);  // NaN counts as the largest: it is never lost, and the order is total
         });
         for (std::size_t j = 0; j < count; ++j) {

@@ -1,0 +1,53 @@
+// Graphs that failed once, cut down: on every mesh they must give the numbers of one processor.
+#include <gtest/gtest.h>
+
+#include "check.h"
+
+namespace weft::random_graphs {
+namespace {
+
+const Dim kA{"a", 12}, kB{"b", 24}, kC{"c", 6};
+
+Step input(const std::string& name, const Shape& shape, DType dtype, double low, double high) {
+  return {"input", {name, shape, dtype, low, high, !is_float(dtype), std::int64_t{3}}};
+}
+
+void expect_sound(Recipe recipe, const std::vector<std::pair<std::string, std::string>>& layouts) {
+  for (const auto& [mesh, layout] : layouts) {
+    recipe.mesh = mesh;
+    recipe.layout = layout;
+    const Verdict verdict = check(recipe, Passes::kAll);
+    EXPECT_FALSE(verdict.failure) << "mesh " << mesh << ", layout \"" << layout << "\": " << verdict.failure->kind
+                                  << "\n"
+                                  << verdict.failure->detail;
+    EXPECT_FALSE(verdict.refused) << layout;
+  }
+}
+
+// A tensor that is two of three factors took its dims with it when the first of them was multiplied.
+TEST(FoundGraphs, OneTensorIsSeveralFactors) {
+  Recipe recipe;
+  recipe.steps = {input("x", {kA, kC}, DType::kF32, -1, 1),         input("y", {kA, kB}, DType::kF32, -1, 1),
+                  {"einsum", {Refs{{0}, {0}, {1}}, Shape{kC}}},     {"einsum", {Refs{{0}, {1}, {0}, {0}}, Shape{}}},
+                  {"einsum", {Refs{{1}, {1}, {1}}, Shape{kA, kC}}}, {"reduce_sum", {Ref{2}}}};
+  recipe.outputs = {{2}, {3}, {4}};
+  recipe.loss = {5};
+  recipe.by = {{0}, {1}};
+  expect_sound(recipe, {{"p:2", "a:p"}, {"p:2", "c:p"}, {"p:2 q:3", "a:q b:p"}, {"p:2 q:2", "a:p+q"}});
+}
+
+// A sum of bytes wraps: widened while it was still pending, it did not.
+TEST(FoundGraphs, ASumOfBytesIsDoneBeforeItIsWidened) {
+  for (DType wide : {DType::kI64, DType::kI32, DType::kF32}) {
+    Recipe recipe;
+    recipe.steps = {input("x", {kA, kB}, DType::kU8, 90, 110),
+                    {"reduce_sum_dims", {Ref{0}, Shape{kA}}},
+                    {"cast", {Ref{1}, wide}},
+                    {"reduce_sum", {Ref{2}}}};
+    recipe.outputs = {{3}};
+    expect_sound(recipe, {{"p:2", "a:p"}, {"p:2 q:2", "a:p b:q"}, {"p:3", "a:p"}});
+  }
+}
+
+}  // namespace
+}  // namespace weft::random_graphs
