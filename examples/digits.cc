@@ -39,7 +39,8 @@ int main(int argc, char** argv) try {
   Session session(mesh);
   Executable step = session.compile(train.g, layout, {.fetch = {train.loss}, .update = adam.updates()});
   Executable check = session.compile(test.g, layout, {.fetch = {test.loss, test.correct}});
-  std::cout << step.report() << "\nepoch" << std::string(26, ' ') << "train loss   test loss   test accuracy\n" << std::fixed;
+  std::cout << step.report() << "\nepoch" << std::string(26, ' ') << "train loss   test loss   test accuracy\n"
+            << std::fixed;
 
   std::int64_t t = 0;
   for (int epoch = 1; epoch <= 30; ++epoch) {

@@ -13,9 +13,9 @@ namespace weft {
 
 class Array {
  public:
-  Array() = default;  // an f32 scalar 0
-  Array(Shape shape, DType dtype);                          // zeros
-  Array(Shape shape, const std::vector<float>& values);     // UserError if the count is not the shape's
+  Array() = default;                                     // an f32 scalar 0
+  Array(Shape shape, DType dtype);                       // zeros
+  Array(Shape shape, const std::vector<float>& values);  // UserError if the count is not the shape's
   Array(Shape shape, const std::vector<double>& values, DType dtype);
   Array(Shape shape, const std::vector<std::int32_t>& values);
   static Array scalar(double value, DType dtype = DType::kF32);
@@ -29,10 +29,10 @@ class Array {
   // One element by its row-major index, as a double, rounded to the dtype when set.
   double at(std::int64_t index) const;
   void set(std::int64_t index, double value);
-  double item() const;                                      // of a scalar
+  double item() const;  // of a scalar
   std::vector<double> values() const;
   Array cast(DType dtype) const;
-  Array transposed(const Shape& order) const;               // the same dims in another order
+  Array transposed(const Shape& order) const;  // the same dims in another order
 
  private:
   Shape shape_;

@@ -34,15 +34,15 @@ class Shape {
   const Dim& operator[](std::size_t i) const { return dims_[i]; }
 
   bool has(std::string_view name) const { return find(name).has_value(); }
-  bool has(const Dim& dim) const;                           // name and size
+  bool has(const Dim& dim) const;  // name and size
   std::optional<std::size_t> find(std::string_view name) const;
-  std::size_t position(std::string_view name) const;        // InternalError if absent
+  std::size_t position(std::string_view name) const;  // InternalError if absent
   const Dim& dim(std::string_view name) const { return dims_[position(name)]; }
   std::int64_t size_of(std::string_view name) const { return dim(name).size; }
   std::vector<std::string> names() const;
 
-  Shape plus(const Shape& more) const;                      // these dims, then those of `more` that are new by name
-  Shape minus(const Shape& fewer) const;                    // without the dims that `fewer` names
+  Shape plus(const Shape& more) const;    // these dims, then those of `more` that are new by name
+  Shape minus(const Shape& fewer) const;  // without the dims that `fewer` names
   Shape renamed(std::string_view from, std::string_view to) const;
   Shape resized(std::string_view name, std::int64_t size) const;
   // These dims with the one called `name` replaced by the dims of `by`.

@@ -22,14 +22,14 @@ inline std::ostream& operator<<(std::ostream& out, DType dtype) { return out << 
 struct BF16 {
   std::uint16_t bits = 0;
   BF16() = default;
-  explicit BF16(float value);      // rounds to nearest even, keeps NaN
+  explicit BF16(float value);  // rounds to nearest even, keeps NaN
   explicit operator float() const;
 };
 
 struct F16 {
   std::uint16_t bits = 0;
   F16() = default;
-  explicit F16(float value);       // rounds to nearest even, keeps NaN, overflows to infinity
+  explicit F16(float value);  // rounds to nearest even, keeps NaN, overflows to infinity
   explicit operator float() const;
 };
 

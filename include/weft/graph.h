@@ -59,10 +59,10 @@ class Graph {
   Tensor input(const std::string& name, const Shape& shape, DType dtype = DType::kF32, Site site = Site::current());
   // State that outlives a run. Its full name is the open scopes and `name` joined by "/", or, after a leading "/", just
   // the rest. UserError if a variable of that full name exists.
-  Tensor variable(const std::string& name, const Shape& shape, const Init& init = {}, const VariableOptions& options = {},
-                  Site site = Site::current());
+  Tensor variable(const std::string& name, const Shape& shape, const Init& init = {},
+                  const VariableOptions& options = {}, Site site = Site::current());
 
-  Tensors variables() const;      // the trainable ones, in order of declaration
+  Tensors variables() const;  // the trainable ones, in order of declaration
   Tensors all_variables() const;
   Tensors inputs() const;
 

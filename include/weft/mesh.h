@@ -27,15 +27,15 @@ class Mesh {
 
   const std::vector<Axis>& axes() const { return axes_; }
   int size() const;
-  int size(const Axes& axes) const;                      // product of their sizes
-  int find(std::string_view name) const;                 // position, or -1
-  std::vector<int> coordinates(int processor) const;     // one per axis
+  int size(const Axes& axes) const;                   // product of their sizes
+  int find(std::string_view name) const;              // position, or -1
+  std::vector<int> coordinates(int processor) const;  // one per axis
   int processor(const std::vector<int>& coordinates) const;
   // The coordinate of a processor along a product of axes, major to minor.
   int coordinate(int processor, const Axes& axes) const;
   // The processors that differ from this one only along `axes`, by their coordinate along `axes`.
   std::vector<int> group(int processor, const Axes& axes) const;
-  std::string text() const;                              // "data:2 model:4"
+  std::string text() const;  // "data:2 model:4"
   bool operator==(const Mesh&) const = default;
 
  private:

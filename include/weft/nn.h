@@ -14,8 +14,8 @@ namespace weft::nn {
 using Activation = std::function<Tensor(const Tensor& x, Site site)>;
 
 struct DenseOptions {
-  Shape reduced = {};                    // the dims of x that are summed; by default its last one
-  Shape experts = {};                    // dims of x along which every index has a kernel and a bias of its own
+  Shape reduced = {};  // the dims of x that are summed; by default its last one
+  Shape experts = {};  // dims of x along which every index has a kernel and a bias of its own
   bool bias = true;
   Activation activation = {};
   std::optional<Init> kernel_init = {};  // by default variance scaling, 1 / the product of the reduced dims

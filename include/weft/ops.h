@@ -41,8 +41,8 @@ Tensor identity(const Tensor& x, Site site = Site::current());
 Tensor cast(const Tensor& x, DType dtype, Site site = Site::current());
 Tensor negative(const Tensor& x, Site site = Site::current());
 Tensor abs(const Tensor& x, Site site = Site::current());
-Tensor sign(const Tensor& x, Site site = Site::current());  // derivative 0
-Tensor floor(const Tensor& x, Site site = Site::current()); // derivative 0
+Tensor sign(const Tensor& x, Site site = Site::current());   // derivative 0
+Tensor floor(const Tensor& x, Site site = Site::current());  // derivative 0
 Tensor square(const Tensor& x, Site site = Site::current());
 Tensor sqrt(const Tensor& x, Site site = Site::current());
 Tensor rsqrt(const Tensor& x, Site site = Site::current());
@@ -154,7 +154,7 @@ Tensor dynamic_update(const Tensor& x, const Tensor& piece, const Tensor& begin,
 // --- Moving ---
 Tensor broadcast(const Tensor& x, const Shape& shape, Site site = Site::current());  // any order, new dims are copies
 Tensor transpose(const Tensor& x, const Shape& order, Site site = Site::current());
-Tensor reshape(const Tensor& x, const Shape& shape, Site site = Site::current());    // row-major
+Tensor reshape(const Tensor& x, const Shape& shape, Site site = Site::current());  // row-major
 Tensor rename(const Tensor& x, const Dim& from, const std::string& to, Site site = Site::current());
 Tensor split_dim(const Tensor& x, const Dim& dim, const Shape& into, Site site = Site::current());
 Tensor merge_dims(const Tensor& x, const Shape& dims, const std::string& into, Site site = Site::current());
@@ -172,9 +172,10 @@ Tensor with_layout(const Tensor& x, std::string_view layout, Site site = Site::c
 // --- Gradients by hand ---
 Tensor stop_gradient(const Tensor& x, Site site = Site::current());
 // backward(inputs, outputs, dys) gives one derivative (or an empty Tensor) per input, in place of forward's own.
-Tensors custom_gradient(const Tensors& inputs, const std::function<Tensors(const Tensors&)>& forward,
-                        const std::function<Tensors(const Tensors& inputs, const Tensors& outputs, const Tensors& dys)>& backward,
-                        Site site = Site::current());
+Tensors custom_gradient(
+    const Tensors& inputs, const std::function<Tensors(const Tensors&)>& forward,
+    const std::function<Tensors(const Tensors& inputs, const Tensors& outputs, const Tensors& dys)>& backward,
+    Site site = Site::current());
 
 // --- To the host ---
 // x itself; prints it whenever a run computes the result.

@@ -33,21 +33,21 @@ struct Choice {
 Choice reference();  // slow and readable; every dtype
 }  // namespace runtime
 
-using Updates = Tensors;                            // what assign() or an optimizer returns
+using Updates = Tensors;                              // what assign() or an optimizer returns
 using Feeds = std::vector<std::pair<Tensor, Array>>;  // inputs and their values
 
 struct CompileOptions {
-  Tensors fetch = {};                      // what run() returns
-  Updates update = {};                     // what run() changes
-  bool metrics = false;                    // also report the graph's scalar metrics
-  std::optional<DType> compute_as = {};    // kF64: all floats become f64, with the same random draws
+  Tensors fetch = {};                    // what run() returns
+  Updates update = {};                   // what run() changes
+  bool metrics = false;                  // also report the graph's scalar metrics
+  std::optional<DType> compute_as = {};  // kF64: all floats become f64, with the same random draws
   // Called after the partitioner and after every pass with its name and the program's text.
   std::function<void(std::string_view pass, const std::string& text)> dump = {};
 };
 
 struct SessionOptions {
-  std::uint64_t seed = 0;                  // of variables and random ops
-  double deadline_seconds = 600;           // how long a processor waits for the others before it reports who is missing
+  std::uint64_t seed = 0;         // of variables and random ops
+  double deadline_seconds = 600;  // how long a processor waits for the others before it reports who is missing
   std::function<void(const std::string& line)> print = {};  // takes what print() says; default: standard output
 };
 
@@ -91,7 +91,7 @@ class Session {
   // UserError, with the fix, if the layout cannot work. Variables that are new to the session get their first values.
   Executable compile(const Graph& graph, const Layout& layout, const CompileOptions& options);
 
-  Array value(const std::string& variable) const;             // gathered; UserError if there is none
+  Array value(const std::string& variable) const;  // gathered; UserError if there is none
   void set_value(const std::string& variable, const Array& value);
   std::vector<std::string> variables() const;
   const Mesh& mesh() const;

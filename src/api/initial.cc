@@ -21,9 +21,9 @@ Array initial_value(const std::string& name, const Init& init, const Shape& shap
   Array array(shape, dtype);
   const std::uint64_t key = seeded(hash_key(name, 0), seed);
   for (std::int64_t i = 0; i < array.elements(); ++i)
-    array.set(i, init.kind == Init::Kind::kConstant
-                     ? init.a
-                     : deviate(philox_word(key, static_cast<std::uint64_t>(i), 0), distribution_of(init.kind), init.a, init.b));
+    array.set(i, init.kind == Init::Kind::kConstant ? init.a
+                                                    : deviate(philox_word(key, static_cast<std::uint64_t>(i), 0),
+                                                              distribution_of(init.kind), init.a, init.b));
   return array;
 }
 

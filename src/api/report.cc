@@ -16,7 +16,8 @@ std::string Executable::report() const {
   }
   return str("mesh ", p.mesh.axes().empty() ? "of one processor" : p.mesh.text(), ", layout \"", p.layout, "\", ",
              p.body.size(), " instructions; on each processor, in one step:\n  flops      ", count_text(cost.flops),
-             "\n  variables  ", bytes_text(bytes), "\n  arena      ", bytes_text(plan_memory(p).arena_bytes), "\n", collectives_text(collectives_of(cost), false));
+             "\n  variables  ", bytes_text(bytes), "\n  arena      ", bytes_text(plan_memory(p).arena_bytes), "\n",
+             collectives_text(collectives_of(cost), false));
 }
 
 }  // namespace weft

@@ -58,7 +58,9 @@ Session::Session(const Mesh& mesh, const wire::Choice& wire, const runtime::Choi
 namespace {
 
 void store(SessionState& session, HeldVariable& held, const Array& whole) {
-  session.crew->run([&](int p) { copy_to_shard(whole, held.value, session.mesh, p, held.shards[static_cast<std::size_t>(p)].data()); });
+  session.crew->run([&](int p) {
+    copy_to_shard(whole, held.value, session.mesh, p, held.shards[static_cast<std::size_t>(p)].data());
+  });
 }
 
 // Gives a variable its memory and first values, or checks that an earlier executable holds it alike.
@@ -68,12 +70,12 @@ void hold(SessionState& session, const GraphData& graph, const Program& program,
   if (found != session.variables.end()) {
     const Value& held = found->second.value;
     if (held.dtype != value.dtype || held.shape != value.shape || held.sharding != value.sharding)
-      throw UserError({.what = str("variable '", variable.name, "' is held as ", held.dtype, " ", held.shape, " ",
-                                   text_of(held.sharding, held.shape, session.mesh), ", but this graph wants ",
-                                   value.dtype, " ", value.shape, " ",
-                                   text_of(value.sharding, value.shape, session.mesh)),
-                       .where = str("layout \"", program.layout, "\", mesh ", session.mesh),
-                       .fix = "compile with the layout and dtypes of the first executable, or make a new Session"});
+      throw UserError(
+          {.what = str("variable '", variable.name, "' is held as ", held.dtype, " ", held.shape, " ",
+                       text_of(held.sharding, held.shape, session.mesh), ", but this graph wants ", value.dtype, " ",
+                       value.shape, " ", text_of(value.sharding, value.shape, session.mesh)),
+           .where = str("layout \"", program.layout, "\", mesh ", session.mesh),
+           .fix = "compile with the layout and dtypes of the first executable, or make a new Session"});
     return;
   }
   HeldVariable held{value, std::vector<comm::Arena>(static_cast<std::size_t>(session.mesh.size()))};

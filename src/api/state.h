@@ -26,8 +26,8 @@ struct SessionState {
   std::unique_ptr<comm::Wire> wire;
   const Backend* backend = nullptr;
   std::map<std::string, HeldVariable> variables;
-  std::string failure;          // why the session is unusable, if it is
-  std::unique_ptr<Crew> crew;   // last: its threads use the rest
+  std::string failure;         // why the session is unusable, if it is
+  std::unique_ptr<Crew> crew;  // last: its threads use the rest
 
   void check_usable() const;
   const HeldVariable& variable(const std::string& name) const;

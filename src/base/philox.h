@@ -23,7 +23,8 @@ inline PhiloxWords philox(PhiloxWords counter, std::uint64_t key) {
 }
 
 // The word of one element.
-inline std::uint32_t philox_word(std::uint64_t key, std::uint64_t element, std::uint32_t step, std::uint32_t iteration = 0) {
+inline std::uint32_t philox_word(std::uint64_t key, std::uint64_t element, std::uint32_t step,
+                                 std::uint32_t iteration = 0) {
   const std::uint64_t block = element / 4;
   return philox({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), step, iteration},
                 key)[element % 4];

@@ -13,10 +13,10 @@ namespace {
 
 void check_count(const Shape& shape, std::size_t count) {
   if (static_cast<std::size_t>(shape.elements()) != count)
-    throw UserError({.what = str("an array of shape ", shape, " needs ", shape.elements(), " values, but ", count,
-                                 " were given"),
-                     .where = "Array",
-                     .fix = "give as many values as the shape has elements, in row-major order"});
+    throw UserError(
+        {.what = str("an array of shape ", shape, " needs ", shape.elements(), " values, but ", count, " were given"),
+         .where = "Array",
+         .fix = "give as many values as the shape has elements, in row-major order"});
 }
 
 }  // namespace

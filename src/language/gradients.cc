@@ -122,8 +122,7 @@ Tensors gradients(const Tensors& ys, const Tensors& xs, const Tensors& dys, Site
   const PhaseGuard phase(*graph, graph->phase == Phase::kUpdate ? Phase::kUpdate : Phase::kBackward);
   const std::set<int> between = nodes_between(*graph, xs, ys);
   Reverse reverse(graph, site);
-  for (std::size_t i = 0; i < ys.size(); ++i)
-    reverse.add(ys[i].id(), dys.empty() ? ones_like(ys[i], site) : dys[i]);
+  for (std::size_t i = 0; i < ys.size(); ++i) reverse.add(ys[i].id(), dys.empty() ? ones_like(ys[i], site) : dys[i]);
   for (auto n = between.rbegin(); n != between.rend(); ++n) reverse.visit(*n);
   Tensors results;
   for (const Tensor& x : xs) results.push_back(reverse.of(x.id()));

@@ -46,8 +46,8 @@ struct Node {
   Attrs attrs = {};
   std::vector<TensorType> outputs = {};
   Site site = Site::current();
-  std::string name = {};        // for people; may be set by named()
-  std::string full_name = {};   // scopes + op; with `ordinal` it keys random numbers
+  std::string name = {};       // for people; may be set by named()
+  std::string full_name = {};  // scopes + op; with `ordinal` it keys random numbers
   int ordinal = 0;
   Phase phase = Phase::kForward;
 };
@@ -56,12 +56,12 @@ struct GraphData {
   std::deque<Node> nodes;
   std::vector<std::string> scopes;
   Phase phase = Phase::kForward;
-  const Site* cause = nullptr;           // if set, the line that ops made now are put down to
-  std::map<std::string, int> ordinals;   // full name -> how many so far
-  std::map<std::string, int> inputs;     // name -> node
-  std::vector<TensorId> variables;       // as the user sees them, in order of declaration
+  const Site* cause = nullptr;          // if set, the line that ops made now are put down to
+  std::map<std::string, int> ordinals;  // full name -> how many so far
+  std::map<std::string, int> inputs;    // name -> node
+  std::vector<TensorId> variables;      // as the user sees them, in order of declaration
   std::map<std::string, int> variable_nodes;
-  std::vector<TensorId> metrics;         // of ops that hand a scalar to the host
+  std::vector<TensorId> metrics;  // of ops that hand a scalar to the host
 
   const Node& node(TensorId id) const { return nodes[static_cast<std::size_t>(id.node)]; }
   const TensorType& type(TensorId id) const { return node(id).outputs[static_cast<std::size_t>(id.output)]; }

@@ -24,7 +24,9 @@ struct OpCall {
   Site site = Site::current();
 
   template <class T>
-  const T& attr(const std::string& name) const { return attrs->get<T>(name); }
+  const T& attr(const std::string& name) const {
+    return attrs->get<T>(name);
+  }
   const Shape& in(std::size_t i = 0) const { return inputs[i].shape; }
   const Shape& out(std::size_t i = 0) const { return outputs[i].shape; }
   // "einsum at model.cc:12", for errors.
@@ -43,7 +45,9 @@ class Grad {
   const Tensors& ys() const { return outputs_; }
   const Tensors& dys() const { return dys_; }
   template <class T>
-  const T& attr(const std::string& name) const { return attrs_.get<T>(name); }
+  const T& attr(const std::string& name) const {
+    return attrs_.get<T>(name);
+  }
   Site site() const { return site_; }
 
  private:
@@ -81,7 +85,7 @@ struct OpDef {
   std::function<Tensors(const Grad&)> gradient = {};  // one per input, empty where none
   std::string no_gradient = {};                       // why there is none, if there is none
   std::function<std::vector<int>(Lowering&)> lower;
-  std::function<double(const OpCall&)> flops;    // nominal, on global shapes
+  std::function<double(const OpCall&)> flops;  // nominal, on global shapes
   std::vector<Sample> samples;
 };
 

@@ -14,9 +14,9 @@
 namespace weft {
 
 struct Sharding {
-  std::vector<Axes> dims;        // one list per dim of the value's shape, in its order
-  Axes partial;                  // pending axes, ascending
-  Reduce pending = Reduce::kSum; // meaningful if partial is not empty
+  std::vector<Axes> dims;         // one list per dim of the value's shape, in its order
+  Axes partial;                   // pending axes, ascending
+  Reduce pending = Reduce::kSum;  // meaningful if partial is not empty
 
   bool is_partial() const { return !partial.empty(); }
   bool splits_nothing() const;

@@ -9,24 +9,35 @@ namespace {
 using G = const Grad&;
 const Fill kAny = uniform(-2, 2), kPositive = uniform(0.4, 2.5);
 
-const OpDef& kAdd = binary({.name = "add", .doc = "x + y.", .fill_x = kAny, .fill_y = kAny,
-                            .gradient = [](G g) -> Tensors { return {g.dy(), g.dy()}; }});
-const OpDef& kSubtract = binary({.name = "subtract", .doc = "x - y.", .fill_x = kAny, .fill_y = kAny,
-                                 .gradient = [](G g) -> Tensors { return {g.dy(), -g.dy()}; }});
+const OpDef& kAdd =
+    binary({.name = "add", .doc = "x + y.", .fill_x = kAny, .fill_y = kAny, .gradient = [](G g) -> Tensors {
+              return {g.dy(), g.dy()};
+            }});
+const OpDef& kSubtract =
+    binary({.name = "subtract", .doc = "x - y.", .fill_x = kAny, .fill_y = kAny, .gradient = [](G g) -> Tensors {
+              return {g.dy(), -g.dy()};
+            }});
 // Summing the product to an operand's shape is one contraction.
-const OpDef& kMultiply = binary({.name = "multiply", .doc = "x * y.", .fill_x = kAny, .fill_y = kAny,
-                                 .gradient = [](G g) -> Tensors {
-                                   return {einsum({g.dy(), g.x(1)}, g.x(0).shape(), g.site()),
-                                           einsum({g.dy(), g.x(0)}, g.x(1).shape(), g.site())};
-                                 }});
-const OpDef& kDivide = binary({.name = "divide", .doc = "x / y.", .flops = 4, .fill_x = kAny, .fill_y = kPositive,
+const OpDef& kMultiply = binary(
+    {.name = "multiply", .doc = "x * y.", .fill_x = kAny, .fill_y = kAny, .gradient = [](G g) -> Tensors {
+       return {einsum({g.dy(), g.x(1)}, g.x(0).shape(), g.site()), einsum({g.dy(), g.x(0)}, g.x(1).shape(), g.site())};
+     }});
+const OpDef& kDivide = binary({.name = "divide",
+                               .doc = "x / y.",
+                               .flops = 4,
+                               .fill_x = kAny,
+                               .fill_y = kPositive,
                                .integers = false,
                                .gradient = [](G g) -> Tensors {
                                  const Tensor dx = g.dy() / g.x(1);
                                  return {dx, -(dx * g.y())};
                                }});
-const OpDef& kPow = binary({.name = "pow", .doc = "x to the y, for x > 0.", .flops = 20, .fill_x = kPositive,
-                            .fill_y = kAny, .integers = false,
+const OpDef& kPow = binary({.name = "pow",
+                            .doc = "x to the y, for x > 0.",
+                            .flops = 20,
+                            .fill_x = kPositive,
+                            .fill_y = kAny,
+                            .integers = false,
                             .gradient = [](G g) -> Tensors {
                               const Tensor scaled = g.dy() * g.y();
                               return {scaled * g.x(1) / g.x(0), scaled * log(g.x(0))};
@@ -38,28 +49,44 @@ Tensors winner_takes(G g, const Tensor& x_wins, const Tensor& y_wins) {
           select(y_wins, g.dy(), select(x_wins, 0.0, g.dy() * 0.5))};
 }
 
-const OpDef& kMinimum = binary({.name = "minimum", .doc = "The smaller; a tie shares the derivative evenly.",
-                                .fill_x = kAny, .fill_y = kAny,
-                                .gradient = [](G g) -> Tensors {
-                                  return winner_takes(g, less(g.x(0), g.x(1)), less(g.x(1), g.x(0)));
-                                },});
-const OpDef& kMaximum = binary({.name = "maximum", .doc = "The larger; a tie shares the derivative evenly.",
-                                .fill_x = kAny, .fill_y = kAny,
-                                .gradient = [](G g) -> Tensors {
-                                  return winner_takes(g, greater(g.x(0), g.x(1)), greater(g.x(1), g.x(0)));
-                                },});
-const OpDef& kFloordiv = binary({.name = "floordiv", .doc = "x / y rounded towards minus infinity; derivative 0.",
-                                 .flops = 4, .fill_x = uniform(-9, 9), .fill_y = kPositive,
-                                 .gradient = [](G) -> Tensors { return {Tensor(), Tensor()}; }});
+const OpDef& kMinimum = binary({
+    .name = "minimum",
+    .doc = "The smaller; a tie shares the derivative evenly.",
+    .fill_x = kAny,
+    .fill_y = kAny,
+    .gradient = [](G g) -> Tensors { return winner_takes(g, less(g.x(0), g.x(1)), less(g.x(1), g.x(0))); },
+});
+const OpDef& kMaximum = binary({
+    .name = "maximum",
+    .doc = "The larger; a tie shares the derivative evenly.",
+    .fill_x = kAny,
+    .fill_y = kAny,
+    .gradient = [](G g) -> Tensors { return winner_takes(g, greater(g.x(0), g.x(1)), greater(g.x(1), g.x(0))); },
+});
+const OpDef& kFloordiv = binary({.name = "floordiv",
+                                 .doc = "x / y rounded towards minus infinity; derivative 0.",
+                                 .flops = 4,
+                                 .fill_x = uniform(-9, 9),
+                                 .fill_y = kPositive,
+                                 .gradient = [](G) -> Tensors {
+                                   return {Tensor(), Tensor()};
+                                 }});
 // x - y floor(x / y): derivative 1 by x, -floor(x / y) by y.
-const OpDef& kMod = binary({.name = "mod", .doc = "x - y floor(x / y): the remainder with the sign of y.", .flops = 4,
-                            .fill_x = uniform(-9, 9), .fill_y = kPositive,
+const OpDef& kMod = binary({.name = "mod",
+                            .doc = "x - y floor(x / y): the remainder with the sign of y.",
+                            .flops = 4,
+                            .fill_x = uniform(-9, 9),
+                            .fill_y = kPositive,
                             .gradient = [](G g) -> Tensors {
                               return {g.dy(), -(g.dy() * floordiv(g.x(0), g.x(1)))};
                             }});
 
 const OpDef& comparison(const std::string& name, const std::string& doc) {
-  return binary({.name = name, .doc = doc, .fill_x = whole(-3, 3), .fill_y = whole(-3, 3), .compares = true,
+  return binary({.name = name,
+                 .doc = doc,
+                 .fill_x = whole(-3, 3),
+                 .fill_y = whole(-3, 3),
+                 .compares = true,
                  .no_gradient = "truth values have no derivative"});
 }
 const OpDef& kLess = comparison("less", "x < y.");
@@ -70,8 +97,15 @@ const OpDef& kEqual = comparison("equal", "x == y.");
 const OpDef& kNotEqual = comparison("not_equal", "x != y.");
 
 const OpDef& logical(const std::string& name, const std::string& doc) {
-  return binary({.name = name, .doc = doc, .fill_x = whole(0, 2), .fill_y = whole(0, 2), .floats = false,
-                 .integers = false, .truth = true, .compares = true, .no_gradient = "truth values have no derivative"});
+  return binary({.name = name,
+                 .doc = doc,
+                 .fill_x = whole(0, 2),
+                 .fill_y = whole(0, 2),
+                 .floats = false,
+                 .integers = false,
+                 .truth = true,
+                 .compares = true,
+                 .no_gradient = "truth values have no derivative"});
 }
 const OpDef& kLogicalAnd = logical("logical_and", "Both.");
 const OpDef& kLogicalOr = logical("logical_or", "Either.");
@@ -131,9 +165,8 @@ Tensor select(const Tensor& condition, const Operand& x, const Operand& y, Site 
 
 Tensor add_n(const Tensors& xs, Site site) {
   if (xs.empty())
-    throw UserError({.what = "add_n of no tensors",
-                     .where = str("add_n at ", to_string(site)),
-                     .fix = "give at least one tensor"});
+    throw UserError(
+        {.what = "add_n of no tensors", .where = str("add_n at ", to_string(site)), .fix = "give at least one tensor"});
   Tensor sum = xs[0];
   for (std::size_t i = 1; i < xs.size(); ++i) sum = add(sum, xs[i], site);
   return sum;

@@ -25,11 +25,17 @@ const OpDef& kBroadcast = define_op({
     .lower = lower_rule::map("identity"),
     .flops = flops_rule::none(),
     .samples = {{{{{{"a", 6}, {"b", 4}}, uniform(-1, 1), DType::kF32}},
-                 [](Graph&, const Tensors& x) { return Tensors{broadcast(x[0], {{"c", 2}, {"b", 4}, {"a", 6}})}; }},
+                 [](Graph&, const Tensors& x) {
+                   return Tensors{broadcast(x[0], {{"c", 2}, {"b", 4}, {"a", 6}})};
+                 }},
                 {{{{{"a", 6}, {"b", 4}}, uniform(-1, 1), DType::kF32}},
-                 [](Graph&, const Tensors& x) { return Tensors{transpose(x[0], {{"b", 4}, {"a", 6}})}; }},
+                 [](Graph&, const Tensors& x) {
+                   return Tensors{transpose(x[0], {{"b", 4}, {"a", 6}})};
+                 }},
                 {{{{}, uniform(-1, 1), DType::kF32}},
-                 [](Graph&, const Tensors& x) { return Tensors{broadcast(x[0], {{"a", 12}})}; }}},
+                 [](Graph&, const Tensors& x) {
+                   return Tensors{broadcast(x[0], {{"a", 12}})};
+                 }}},
 });
 
 }  // namespace

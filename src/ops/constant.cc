@@ -13,9 +13,14 @@ const OpDef& kConstant = define_op({
     .shape = stated_type,
     .sharding = sharding_rule::pointwise(),
     .gradient = [](const Grad&) -> Tensors { return {}; },
-    .lower = [](Lowering& l) -> std::vector<ValueId> { return {l.builder.fill(l.call.attr<double>("value"), l.out())}; },
+    .lower = [](Lowering& l) -> std::vector<ValueId> {
+      return {l.builder.fill(l.call.attr<double>("value"), l.out())};
+    },
     .flops = flops_rule::none(),
-    .samples = {{{}, [](Graph& g, const Tensors&) { return Tensors{constant(g, 2.5, {{"a", 6}, {"b", 4}})}; }},
+    .samples = {{{},
+                 [](Graph& g, const Tensors&) {
+                   return Tensors{constant(g, 2.5, {{"a", 6}, {"b", 4}})};
+                 }},
                 {{}, [](Graph& g, const Tensors&) { return Tensors{constant(g, -3, {}, DType::kI32)}; }}},
 });
 
@@ -36,7 +41,8 @@ const OpDef& kTable = define_op({
     .gradient = [](const Grad&) -> Tensors { return {}; },
     .lower = lower_table,
     .flops = flops_rule::none(),
-    .samples = {{{}, [](Graph& g, const Tensors&) {
+    .samples = {{{},
+                 [](Graph& g, const Tensors&) {
                    return Tensors{constant(g, Array({{"a", 4}, {"b", 2}}, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}))};
                  }}},
 });
@@ -54,8 +60,14 @@ const OpDef& kIota = define_op({
     .gradient = [](const Grad&) -> Tensors { return {}; },
     .lower = lower_iota,
     .flops = flops_rule::none(),
-    .samples = {{{}, [](Graph& g, const Tensors&) { return Tensors{iota(g, {"a", 12})}; }},
-                {{}, [](Graph& g, const Tensors&) { return Tensors{iota(g, {"a", 12}, DType::kF32)}; }}},
+    .samples = {{{},
+                 [](Graph& g, const Tensors&) {
+                   return Tensors{iota(g, {"a", 12})};
+                 }},
+                {{},
+                 [](Graph& g, const Tensors&) {
+                   return Tensors{iota(g, {"a", 12}, DType::kF32)};
+                 }}},
 });
 
 }  // namespace
@@ -65,10 +77,10 @@ Tensor constant(const Graph& g, double value, const Shape& shape, DType dtype, S
 }
 
 Tensor constant(const Graph& g, const Array& values, Site site) {
-  return apply_all(g, kTable, {},
-                   {{"type", TensorType{values.shape(), values.dtype()}},
-                    {"values", std::make_shared<const Array>(values)}},
-                   site)[0];
+  return apply_all(
+      g, kTable, {},
+      {{"type", TensorType{values.shape(), values.dtype()}}, {"values", std::make_shared<const Array>(values)}},
+      site)[0];
 }
 
 Tensor zeros_like(const Tensor& x, Site site) { return constant(Graph(x.graph()), 0, x.shape(), x.dtype(), site); }

@@ -25,38 +25,43 @@ using Backward = std::function<Tensors(const Tensors&, const Tensors&, const Ten
 const OpDef& kCustomGradient = define_op({
     .name = "custom_gradient",
     .doc = "Results of a function with a derivative given by hand.",
-    .shape = [](const OpCall& call) {
-      return std::vector<TensorType>(call.inputs.begin(),
-                                     call.inputs.begin() + call.attr<int>("results"));
-    },
+    .shape =
+        [](const OpCall& call) {
+          return std::vector<TensorType>(call.inputs.begin(), call.inputs.begin() + call.attr<int>("results"));
+        },
     .sharding = sharding_rule::relayout(),
-    .gradient = [](const Grad& g) {
-      const auto results = g.attr<int>("results");
-      const Tensors inputs(g.xs().begin() + results, g.xs().end());
-      const Tensors dxs = g.attr<Backward>("backward")(inputs, g.ys(), g.dys());
-      if (dxs.size() != inputs.size())
-        throw UserError({.what = str("custom_gradient's backward gave ", dxs.size(), " derivatives for ", inputs.size(),
-                                     " inputs"),
-                         .where = str("custom_gradient at ", to_string(g.site())),
-                         .fix = "give one for each input; an empty Tensor where there is none"});
-      for (std::size_t i = 0; i < dxs.size(); ++i)
-        if (dxs[i] && !same_dims(dxs[i].shape(), inputs[i].shape()))
-          throw UserError({.what = str("custom_gradient's backward gave a derivative ", dxs[i].shape(), " for input '",
-                                       inputs[i].name(), "' ", inputs[i].shape()),
-                           .where = str("custom_gradient at ", to_string(g.site())),
-                           .fix = "a derivative has the dims of its input"});
-      Tensors all(static_cast<std::size_t>(results));
-      all.insert(all.end(), dxs.begin(), dxs.end());
-      return all;
-    },
-    .lower = [](Lowering& l) {
-      return std::vector<ValueId>(l.inputs.begin(), l.inputs.begin() + l.call.attr<int>("results"));
-    },
+    .gradient =
+        [](const Grad& g) {
+          const auto results = g.attr<int>("results");
+          const Tensors inputs(g.xs().begin() + results, g.xs().end());
+          const Tensors dxs = g.attr<Backward>("backward")(inputs, g.ys(), g.dys());
+          if (dxs.size() != inputs.size())
+            throw UserError({.what = str("custom_gradient's backward gave ", dxs.size(), " derivatives for ",
+                                         inputs.size(), " inputs"),
+                             .where = str("custom_gradient at ", to_string(g.site())),
+                             .fix = "give one for each input; an empty Tensor where there is none"});
+          for (std::size_t i = 0; i < dxs.size(); ++i)
+            if (dxs[i] && !same_dims(dxs[i].shape(), inputs[i].shape()))
+              throw UserError({.what = str("custom_gradient's backward gave a derivative ", dxs[i].shape(),
+                                           " for input '", inputs[i].name(), "' ", inputs[i].shape()),
+                               .where = str("custom_gradient at ", to_string(g.site())),
+                               .fix = "a derivative has the dims of its input"});
+          Tensors all(static_cast<std::size_t>(results));
+          all.insert(all.end(), dxs.begin(), dxs.end());
+          return all;
+        },
+    .lower =
+        [](Lowering& l) {
+          return std::vector<ValueId>(l.inputs.begin(), l.inputs.begin() + l.call.attr<int>("results"));
+        },
     .flops = flops_rule::none(),
-    .samples = {{{kX}, [](Graph&, const Tensors& x) {
+    .samples = {{{kX},
+                 [](Graph&, const Tensors& x) {
                    return custom_gradient(
                        x, [](const Tensors& t) { return Tensors{square(t[0])}; },
-                       [](const Tensors& in, const Tensors&, const Tensors& dy) { return Tensors{dy[0] * in[0] * 2.0}; });
+                       [](const Tensors& in, const Tensors&, const Tensors& dy) {
+                         return Tensors{dy[0] * in[0] * 2.0};
+                       });
                  }}},
 });
 

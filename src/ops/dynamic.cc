@@ -11,16 +11,14 @@ constexpr const char* kRun = "#run";
 
 void expect_index(const OpCall& call, std::size_t i) {
   if (!is_integer(call.inputs[i].dtype) || !call.in(i).empty())
-    throw UserError({.what = str(call.op->name, " needs a whole scalar as its index, not ", call.inputs[i].dtype, " ",
-                                 call.in(i)),
-                     .where = call.where(),
-                     .fix = "give an i32 or i64 scalar"});
+    throw UserError(
+        {.what = str(call.op->name, " needs a whole scalar as its index, not ", call.inputs[i].dtype, " ", call.in(i)),
+         .where = call.where(),
+         .fix = "give an i32 or i64 scalar"});
 }
 
 MapNode input(int i, DType dtype) { return {.op = "input", .dtype = dtype, .input = i}; }
-MapNode number(std::int64_t n) {
-  return {.op = "literal", .dtype = DType::kI64, .literal = static_cast<double>(n)};
-}
+MapNode number(std::int64_t n) { return {.op = "literal", .dtype = DType::kI64, .literal = static_cast<double>(n)}; }
 MapNode apply_node(const char* op, std::vector<int> args) {
   return {.op = op, .args = std::move(args), .dtype = DType::kI64};
 }
@@ -51,9 +49,9 @@ ValueId slice_split(Lowering& l, const Dim& dim, std::int64_t size, ValueId begi
   Builder& b = l.builder;
   const Axes& axes = l.axes_of(dim.name);
   const Shape run{{kRun, size}};
-  const ValueId indices = b.map({input(0, DType::kI64), {.op = "index", .dtype = DType::kI64, .dim = kRun},
-                                 apply_node("add", {0, 1})},
-                                {begin}, {DType::kI64, run, unsplit(run)});
+  const ValueId indices =
+      b.map({input(0, DType::kI64), {.op = "index", .dtype = DType::kI64, .dim = kRun}, apply_node("add", {0, 1})},
+            {begin}, {DType::kI64, run, unsplit(run)});
   ValueType part = b.type(l.inputs[0]);
   const std::size_t at = part.shape.position(dim.name);
   part.shape = part.shape.replaced(dim.name, run);

@@ -151,16 +151,14 @@ double einsum_flops(const OpCall& call) {
 std::vector<Sample> einsum_samples() {
   const Dim a{"a", 6}, b{"b", 4}, c{"c", 8}, d{"d", 2}, e{"e", 12};
   const auto in = [](Shape shape) { return SampleInput{std::move(shape), uniform(-1, 1), DType::kF32}; };
-  const auto to = [](Shape shape) {
-    return [shape](Graph&, const Tensors& x) { return Tensors{einsum(x, shape)}; };
-  };
+  const auto to = [](Shape shape) { return [shape](Graph&, const Tensors& x) { return Tensors{einsum(x, shape)}; }; };
   return {{{in({a, b}), in({b, c})}, to({a, c})},
           {{in({a, b}), in({b, c})}, to({c, a})},
           {{in({a, b}), in({b, c}), in({c, d})}, to({d, a})},
-          {{in({a, b}), in({b})}, to({d, a})},                       // d is new: copies
-          {{in({a, b, c}), in({d, c, a})}, to({b, a, d})},           // a is a batch dim
+          {{in({a, b}), in({b})}, to({d, a})},              // d is new: copies
+          {{in({a, b, c}), in({d, c, a})}, to({b, a, d})},  // a is a batch dim
           {{in({a, b, c})}, to({c, a})},
-          {{in({a, b}), in({c})}, to({a})},                          // b and c are each in one input only
+          {{in({a, b}), in({c})}, to({a})},  // b and c are each in one input only
           {{in({a}), in({b})}, to({b, a})},
           {{in({a, b}), in({a, b}), in({a, b})}, to({a})},
           {{{{a, b}, whole(-5, 5), DType::kI32}, {{b, e}, whole(-5, 5), DType::kI32}}, to({a, e})}};

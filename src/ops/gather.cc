@@ -9,10 +9,10 @@ namespace {
 
 void expect_indices(const OpCall& call, std::size_t i) {
   if (!is_integer(call.inputs[i].dtype))
-    throw UserError({.what = str(call.op->name, " needs whole numbers as indices, not ", call.inputs[i].dtype, " ",
-                                 call.in(i)),
-                     .where = call.where(),
-                     .fix = "cast() the indices to i32"});
+    throw UserError(
+        {.what = str(call.op->name, " needs whole numbers as indices, not ", call.inputs[i].dtype, " ", call.in(i)),
+         .where = call.where(),
+         .fix = "cast() the indices to i32"});
 }
 
 std::vector<TensorType> gather_type(const OpCall& call) {
@@ -35,10 +35,11 @@ const OpDef& kGather = define_op({
     .name = "gather",
     .doc = "x at given indices of a dim; zeros where an index is out of range.",
     .shape = gather_type,
-    .sharding = [](const OpCall& call) {
-      return ShardingRule{}.reduce(call.attr<Dim>("dim").name,
-                                   call.inputs[0].dtype == DType::kBool ? Reduce::kMax : Reduce::kSum);
-    },
+    .sharding =
+        [](const OpCall& call) {
+          return ShardingRule{}.reduce(call.attr<Dim>("dim").name,
+                                       call.inputs[0].dtype == DType::kBool ? Reduce::kMax : Reduce::kSum);
+        },
     .gradient = [](const Grad& g) -> Tensors {
       const Dim dim = g.attr<Dim>("dim");
       const Tensor dx = scatter_add(g.dy(), g.x(1), dim, g.x(0).shape().minus({dim}), g.site());
@@ -62,10 +63,10 @@ std::vector<TensorType> scatter_type(const OpCall& call) {
   expect_indices(call, 1);
   for (const Dim& index : indices)
     if (!updates.has(index))
-      throw UserError({.what = str("scatter_add of updates ", updates, " at indices ", indices, ": the updates lack dim ",
-                                   index),
-                       .where = call.where(),
-                       .fix = "broadcast() the updates to the dims of the indices first"});
+      throw UserError(
+          {.what = str("scatter_add of updates ", updates, " at indices ", indices, ": the updates lack dim ", index),
+           .where = call.where(),
+           .fix = "broadcast() the updates to the dims of the indices first"});
   if (updates.has(dim.name))
     throw UserError({.what = str("scatter_add along '", dim.name, "', which the updates ", updates, " have already"),
                      .where = call.where(),
@@ -99,7 +100,9 @@ const OpDef& kScatterAdd = define_op({
                  [](Graph&, const Tensors& x) { return Tensors{scatter_add(x[0], x[1], kB)}; }},
                 {{{{{"e", 4}, {"a", 6}, {"c", 2}}, uniform(-1, 1), DType::kF32},
                   {{{"a", 6}, {"e", 4}}, whole(0, 12), DType::kI32}},
-                 [](Graph&, const Tensors& x) { return Tensors{scatter_add(x[0], x[1], kB, {{"a", 6}})}; }}},
+                 [](Graph&, const Tensors& x) {
+                   return Tensors{scatter_add(x[0], x[1], kB, {{"a", 6}})};
+                 }}},
 });
 
 }  // namespace

@@ -47,7 +47,10 @@ const OpDef& kSlice = define_op({
     .flops = flops_rule::none(),
     .samples = {{{kX}, [](Graph&, const Tensors& x) { return Tensors{slice(x[0], kB, 1, 4)}; }},
                 {{kX}, [](Graph&, const Tensors& x) { return split(x[0], kB, 3); }},
-                {{kX}, [](Graph&, const Tensors& x) { return unstack(x[0], {"c", 2}); }}},
+                {{kX},
+                 [](Graph&, const Tensors& x) {
+                   return unstack(x[0], {"c", 2});
+                 }}},
 });
 
 // --- pad ---
@@ -132,7 +135,9 @@ const OpDef& kConcat = define_op({
     .lower = lower_concat,
     .flops = flops_rule::none(),
     .samples = {{{kX, {{{"a", 6}, {"b", 4}, {"c", 2}}, uniform(-1, 1), DType::kF32}},
-                 [](Graph&, const Tensors& x) { return Tensors{concat({x[1], x[0], x[1], x[1]}, "b")}; }},
+                 [](Graph&, const Tensors& x) {
+                   return Tensors{concat({x[1], x[0], x[1], x[1]}, "b")};
+                 }},
                 {{kX, {{{"c", 2}, {"b", 12}, {"a", 6}}, uniform(-1, 1), DType::kF32}},
                  [](Graph&, const Tensors& x) { return Tensors{concat(x, "b")}; }},
                 {{kX, kX}, [](Graph&, const Tensors& x) { return Tensors{stack(x, "s")}; }}},
@@ -154,24 +159,34 @@ std::vector<Piece> shifted(ValueId x, std::int64_t size, std::int64_t offset, bo
 const OpDef& kShift = define_op({
     .name = "shift",
     .doc = "Moves elements along one dim by a fixed offset, wrapping or filling with zeros.",
-    .shape = [](const OpCall& call) {
-      shape_rule::expect_dim(call, call.in(), dim_of(call));
-      return std::vector<TensorType>{call.inputs[0]};
-    },
+    .shape =
+        [](const OpCall& call) {
+          shape_rule::expect_dim(call, call.in(), dim_of(call));
+          return std::vector<TensorType>{call.inputs[0]};
+        },
     .sharding = sharding_rule::talks_along("dim"),
     .gradient = [](const Grad& g) -> Tensors {
       return {shift(g.dy(), g.attr<Dim>("dim"), -g.attr<std::int64_t>("offset"), g.attr<bool>("wrap"), g.site())};
     },
     .lower = [](Lowering& l) -> std::vector<ValueId> {
-      const std::vector<Piece> pieces = shifted(l.inputs[0], dim_of(l.call).size, l.call.attr<std::int64_t>("offset"),
-                                                l.call.attr<bool>("wrap"));
+      const std::vector<Piece> pieces =
+          shifted(l.inputs[0], dim_of(l.call).size, l.call.attr<std::int64_t>("offset"), l.call.attr<bool>("wrap"));
       if (pieces.empty()) return {l.builder.fill(0, l.out())};
       return {assembled(l, pieces)};
     },
     .flops = flops_rule::none(),
-    .samples = {{{kX}, [](Graph&, const Tensors& x) { return Tensors{shift(x[0], kB, 2), shift(x[0], kB, 2, true)}; }},
-                {{kX}, [](Graph&, const Tensors& x) { return Tensors{shift(x[0], kB, -5), shift(x[0], kB, -7, true)}; }},
-                {{kX}, [](Graph&, const Tensors& x) { return Tensors{shift(x[0], kB, 6, true), shift(x[0], kB, 13)}; }}},
+    .samples = {{{kX},
+                 [](Graph&, const Tensors& x) {
+                   return Tensors{shift(x[0], kB, 2), shift(x[0], kB, 2, true)};
+                 }},
+                {{kX},
+                 [](Graph&, const Tensors& x) {
+                   return Tensors{shift(x[0], kB, -5), shift(x[0], kB, -7, true)};
+                 }},
+                {{kX},
+                 [](Graph&, const Tensors& x) {
+                   return Tensors{shift(x[0], kB, 6, true), shift(x[0], kB, 13)};
+                 }}},
 });
 
 }  // namespace

@@ -9,10 +9,11 @@ const OpDef& unary(const std::string& name, const std::string& doc, double flops
   return define_op({
       .name = name,
       .doc = doc,
-      .shape = [](const OpCall& call) {
-        shape_rule::expect_float(call);
-        return std::vector<TensorType>{call.inputs[0]};
-      },
+      .shape =
+          [](const OpCall& call) {
+            shape_rule::expect_float(call);
+            return std::vector<TensorType>{call.inputs[0]};
+          },
       .sharding = sharding_rule::pointwise(),
       .gradient = [gradient](const Grad& g) -> Tensors { return {gradient(g)}; },
       .lower = lower_rule::map(name),
@@ -26,16 +27,16 @@ namespace {
 std::vector<TensorType> binary_type(const BinaryDef& def, const OpCall& call) {
   shape_rule::expect_same_dtypes(call);
   const DType dtype = call.inputs[0].dtype;
-  const bool fits = def.truth ? dtype == DType::kBool
-                              : is_float(dtype)     ? def.floats
-                                : is_integer(dtype) ? def.integers
-                                                    : def.compares;
+  const bool fits = def.truth           ? dtype == DType::kBool
+                    : is_float(dtype)   ? def.floats
+                    : is_integer(dtype) ? def.integers
+                                        : def.compares;
   if (!fits)
-    throw UserError({.what = str(def.name, " does not take ", dtype, " operands, as here ", call.in(0), " and ",
-                                 call.in(1)),
-                     .where = call.where(),
-                     .fix = def.truth ? "compare the operands first: logical functions take bool"
-                                      : "cast() the operands to a dtype it takes, such as f32 or i32"});
+    throw UserError(
+        {.what = str(def.name, " does not take ", dtype, " operands, as here ", call.in(0), " and ", call.in(1)),
+         .where = call.where(),
+         .fix = def.truth ? "compare the operands first: logical functions take bool"
+                          : "cast() the operands to a dtype it takes, such as f32 or i32"});
   return {{shape_rule::broadcast_shape(call, call.in(0), call.in(1)), def.compares ? DType::kBool : dtype}};
 }
 
@@ -43,7 +44,8 @@ std::vector<Sample> binary_samples(const BinaryDef& def) {
   const DType dtype = def.truth ? DType::kBool : def.floats ? DType::kF32 : DType::kI32;
   const Shape ab{{"a", 6}, {"b", 4}}, b{{"b", 4}}, bc{{"b", 4}, {"c", 2}}, ba{{"b", 4}, {"a", 6}};
   std::vector<Sample> samples;
-  for (const Shape& other : {ab, b, bc, ba}) samples.push_back({{{ab, def.fill_x, dtype}, {other, def.fill_y, dtype}}, {}});
+  for (const Shape& other : {ab, b, bc, ba})
+    samples.push_back({{{ab, def.fill_x, dtype}, {other, def.fill_y, dtype}}, {}});
   samples.push_back({{{b, def.fill_x, dtype}, {ab, def.fill_y, dtype}}, {}});
   if (def.integers && def.floats)
     samples.push_back({{{ab, whole(-9, 10), DType::kI32}, {b, whole(1, 5), DType::kI32}}, {}});
@@ -76,10 +78,10 @@ const OpDef& binary(BinaryDef def) {
 
 Tensor number_like(const Tensor& x, double number, const std::string& op, Site site) {
   if (is_integer(x.dtype()) && number != std::trunc(number))
-    throw UserError({.what = str(op, " of ", x.dtype(), " ", x.shape(), " and the number ", number,
-                                 ", which is not whole"),
-                     .where = str(op, " at ", to_string(site)),
-                     .fix = "cast() the tensor to f32 first: a number takes the dtype of the tensor beside it"});
+    throw UserError(
+        {.what = str(op, " of ", x.dtype(), " ", x.shape(), " and the number ", number, ", which is not whole"),
+         .where = str(op, " at ", to_string(site)),
+         .fix = "cast() the tensor to f32 first: a number takes the dtype of the tensor beside it"});
   return constant(Graph(x.graph()), number, {}, x.dtype(), site);
 }
 

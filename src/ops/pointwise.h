@@ -17,10 +17,10 @@ struct BinaryDef {
   std::string name, doc;
   double flops = 1;
   Fill fill_x, fill_y;
-  bool floats = true;    // takes floats
-  bool integers = true;  // takes integers
-  bool truth = false;    // takes bools, and nothing else
-  bool compares = false; // gives bool
+  bool floats = true;                                 // takes floats
+  bool integers = true;                               // takes integers
+  bool truth = false;                                 // takes bools, and nothing else
+  bool compares = false;                              // gives bool
   std::function<Tensors(const Grad&)> gradient = {};  // empty: none, for the reason below
   std::string no_gradient = {};
 };

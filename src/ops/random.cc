@@ -31,10 +31,10 @@ const OpDef& random_op(const std::string& name, const std::string& doc, Distribu
 
 const OpDef& kUniform = random_op("random_uniform", "Uniform in [low, high).", Distribution::kUniform, -1, 2);
 const OpDef& kNormal = random_op("random_normal", "Normal.", Distribution::kNormal, 1, 2);
-const OpDef& kTruncated = random_op("random_truncated_normal", "Normal, within two deviations.",
-                                    Distribution::kTruncatedNormal, 0, 1);
-const OpDef& kBernoulli = random_op("random_bernoulli", "1 with a given probability, else 0.",
-                                    Distribution::kBernoulli, 0.3, 0);
+const OpDef& kTruncated =
+    random_op("random_truncated_normal", "Normal, within two deviations.", Distribution::kTruncatedNormal, 0, 1);
+const OpDef& kBernoulli =
+    random_op("random_bernoulli", "1 with a given probability, else 0.", Distribution::kBernoulli, 0.3, 0);
 
 Tensor draw(const Graph& g, const OpDef& op, const Shape& shape, double a, double b, DType dtype, Site site) {
   return apply_all(g, op, {}, {{"type", TensorType{shape, dtype}}, {"a", a}, {"b", b}}, site)[0];
@@ -52,7 +52,8 @@ Tensor random_uniform(const Graph& g, const Shape& shape, double low, double hig
 Tensor random_normal(const Graph& g, const Shape& shape, double mean, double deviation, DType dtype, Site site) {
   return draw(g, kNormal, shape, mean, deviation, dtype, site);
 }
-Tensor random_truncated_normal(const Graph& g, const Shape& shape, double mean, double deviation, DType dtype, Site site) {
+Tensor random_truncated_normal(const Graph& g, const Shape& shape, double mean, double deviation, DType dtype,
+                               Site site) {
   return draw(g, kTruncated, shape, mean, deviation, dtype, site);
 }
 Tensor random_bernoulli(const Graph& g, const Shape& shape, double probability, DType dtype, Site site) {
@@ -70,10 +71,10 @@ Tensor dropout(const Tensor& x, double keep, const Shape& noise_shape, Site site
                      .fix = "give a probability above 0 and at most 1"});
   for (const Dim& dim : noise_shape)
     if (!x.shape().has(dim))
-      throw UserError({.what = str("dropout draws along dim ", dim, ", which '", x.name(), "' ", x.shape(),
-                                   " does not have"),
-                       .where = str("dropout at ", to_string(site)),
-                       .fix = "name dims of the tensor, with their sizes; the others share one draw"});
+      throw UserError(
+          {.what = str("dropout draws along dim ", dim, ", which '", x.name(), "' ", x.shape(), " does not have"),
+           .where = str("dropout at ", to_string(site)),
+           .fix = "name dims of the tensor, with their sizes; the others share one draw"});
   if (keep == 1) return x;
   const Tensor kept = random_bernoulli(Graph(x.graph()), noise_shape, keep, DType::kBool, site);
   return select(kept, multiply(x, 1 / keep, site), 0.0, site);

@@ -38,8 +38,8 @@ Tensor gradient_of_product(const Grad& g) {
   const Tensor zeros = reduce_sum_to(cast(is_zero, g.x().dtype()), out, g.site());
   const Tensor safe = select(is_zero, 1.0, g.x());
   const Tensor product = reduce_product(safe, g.x().shape().minus(out), g.site());
-  const Tensor others = select(is_zero, select(equal(zeros, 1.0), product, 0.0),
-                               select(equal(zeros, 0.0), product / safe, 0.0));
+  const Tensor others =
+      select(is_zero, select(equal(zeros, 1.0), product, 0.0), select(equal(zeros, 0.0), product / safe, 0.0));
   return others * g.dy();
 }
 
@@ -55,14 +55,22 @@ std::vector<Sample> reduce_samples() {
   const SampleInput x{{{"a", 6}, {"b", 4}, {"c", 2}}, uniform(-1.5, 1.5), DType::kF32};
   const Dim a{"a", 6}, b{"b", 4}, c{"c", 2};
   return {{{x}, [=](Graph&, const Tensors& t) { return Tensors{reduce_sum(t[0], {b})}; }},
-          {{x}, [=](Graph&, const Tensors& t) { return Tensors{reduce_sum_to(t[0], {c, a})}; }},
+          {{x},
+           [=](Graph&, const Tensors& t) {
+             return Tensors{reduce_sum_to(t[0], {c, a})};
+           }},
           {{x}, [=](Graph&, const Tensors& t) { return Tensors{mean(t[0])}; }},
           {{x}, [=](Graph&, const Tensors& t) { return Tensors{reduce_max(t[0], {a})}; }},
-          {{x}, [=](Graph&, const Tensors& t) { return Tensors{reduce_min(t[0], {a, c})}; }},
+          {{x},
+           [=](Graph&, const Tensors& t) {
+             return Tensors{reduce_min(t[0], {a, c})};
+           }},
           {{x}, [=](Graph&, const Tensors& t) { return Tensors{reduce_product(t[0], {b})}; }},
-          {{{x.shape, whole(-9, 9), DType::kI32}}, [=](Graph&, const Tensors& t) { return Tensors{reduce_sum(t[0], {a})}; }},
-          {{{x.shape, whole(0, 2), DType::kBool}},
-           [=](Graph&, const Tensors& t) { return Tensors{reduce_any(t[0], {a}), reduce_all(t[0], {b})}; }}};
+          {{{x.shape, whole(-9, 9), DType::kI32}},
+           [=](Graph&, const Tensors& t) { return Tensors{reduce_sum(t[0], {a})}; }},
+          {{{x.shape, whole(0, 2), DType::kBool}}, [=](Graph&, const Tensors& t) {
+             return Tensors{reduce_any(t[0], {a}), reduce_all(t[0], {b})};
+           }}};
 }
 
 const OpDef& kReduce = define_op({

@@ -57,8 +57,13 @@ std::vector<Leaders> leaders_of(const Shape& from, const Shape& to) {
 class Search {
  public:
   explicit Search(Lowering& l)
-      : l_(l), from_(l.call.inputs[0]), to_(l.call.outputs[0]), have_(l.builder.value(l.inputs[0]).sharding),
-        groups_(leaders_of(from_.shape, to_.shape)), before_(unsplit(from_.shape)), after_(unsplit(to_.shape)) {}
+      : l_(l),
+        from_(l.call.inputs[0]),
+        to_(l.call.outputs[0]),
+        have_(l.builder.value(l.inputs[0]).sharding),
+        groups_(leaders_of(from_.shape, to_.shape)),
+        before_(unsplit(from_.shape)),
+        after_(unsplit(to_.shape)) {}
 
   // The sharding to move to before the local reshape, and what it is afterwards.
   std::pair<Sharding, Sharding> best() {
@@ -74,7 +79,8 @@ class Search {
 
   void visit(std::size_t g) {
     if (g == groups_.size()) {
-      const std::int64_t bytes = l_.resharder.bytes(from_, have_, before_) + l_.resharder.bytes(to_, after_, l_.wanted[0]);
+      const std::int64_t bytes =
+          l_.resharder.bytes(from_, have_, before_) + l_.resharder.bytes(to_, after_, l_.wanted[0]);
       if (bytes >= least_) return;
       least_ = bytes;
       best_before_ = before_;
@@ -114,15 +120,21 @@ std::vector<Sample> reshape_samples() {
   const auto to = [&](Shape shape) {
     return Sample{{x}, [shape](Graph&, const Tensors& t) { return Tensors{reshape(t[0], shape)}; }};
   };
-  return {to({a, {"c1", 2}, {"c2", 4}, b}), to({a, {"cb", 48}}), to({{"n", 192}}), to({{"ac", 32}, b}),
+  return {to({a, {"c1", 2}, {"c2", 4}, b}),
+          to({a, {"cb", 48}}),
+          to({{"n", 192}}),
+          to({{"ac", 32}, b}),
           to({a, {"x", 12}, {"y", 4}}),
           {{x}, [=](Graph&, const Tensors& t) { return Tensors{rename(t[0], c, "cc")}; }},
-          {{x}, [=](Graph&, const Tensors& t) { return Tensors{split_dim(t[0], c, {{"c", 4}, {"low", 2}})}; }}};
+          {{x}, [=](Graph&, const Tensors& t) {
+             return Tensors{split_dim(t[0], c, {{"c", 4}, {"low", 2}})};
+           }}};
 }
 
 const OpDef& kReshape = define_op({
     .name = "reshape",
-    .doc = "The same elements, row-major, under other dims; moves shards only where the layout of the new dims asks it.",
+    .doc =
+        "The same elements, row-major, under other dims; moves shards only where the layout of the new dims asks it.",
     .shape = reshape_type,
     .sharding = sharding_rule::relayout(),
     .gradient = [](const Grad& g) -> Tensors { return {reshape(g.dy(), g.x().shape(), g.site())}; },
@@ -167,10 +179,10 @@ Tensor merge_dims(const Tensor& x, const Shape& dims, const std::string& into, S
     merged.push_back(dim);
   }
   if (found != dims.rank() || dims.empty())
-    throw UserError({.what = str("merge_dims of ", dims, ", which do not follow each other in '", x.name(), "' ",
-                                 x.shape()),
-                     .where = str("merge_dims at ", to_string(site)),
-                     .fix = "name neighbouring dims in their order; transpose() the tensor first if need be"});
+    throw UserError(
+        {.what = str("merge_dims of ", dims, ", which do not follow each other in '", x.name(), "' ", x.shape()),
+         .where = str("merge_dims at ", to_string(site)),
+         .fix = "name neighbouring dims in their order; transpose() the tensor first if need be"});
   return reshape(x, merged, site);
 }
 

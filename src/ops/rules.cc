@@ -39,10 +39,10 @@ std::function<std::vector<TensorType>(const OpCall&)> same_as(std::size_t i) {
 
 void expect_float(const OpCall& call, std::size_t i) {
   if (!is_float(call.inputs[i].dtype))
-    throw UserError({.what = str(call.op->name, " needs a floating-point tensor, not ", call.inputs[i].dtype, " ",
-                                 call.in(i)),
-                     .where = call.where(),
-                     .fix = "cast() it to f32 first"});
+    throw UserError(
+        {.what = str(call.op->name, " needs a floating-point tensor, not ", call.inputs[i].dtype, " ", call.in(i)),
+         .where = call.where(),
+         .fix = "cast() it to f32 first"});
 }
 
 void expect_dtype(const OpCall& call, std::size_t i, DType dtype) {

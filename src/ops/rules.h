@@ -27,8 +27,14 @@ class Lowering {
  public:
   Lowering(Builder& builder, const OpCall& call, const ShardingRule& rule, std::vector<ValueId> inputs, DimAxes axes,
            std::vector<Sharding> wanted, std::uint64_t key, Resharder& resharder)
-      : builder(builder), call(call), rule(rule), inputs(std::move(inputs)), axes(std::move(axes)),
-        wanted(std::move(wanted)), key(key), resharder(resharder) {}
+      : builder(builder),
+        call(call),
+        rule(rule),
+        inputs(std::move(inputs)),
+        axes(std::move(axes)),
+        wanted(std::move(wanted)),
+        key(key),
+        resharder(resharder) {}
 
   Builder& builder;
   const OpCall& call;
@@ -61,8 +67,8 @@ Shape broadcast_shape(const OpCall& call, const Shape& x, const Shape& y);
 }  // namespace shape_rule
 
 namespace sharding_rule {
-std::function<ShardingRule(const OpCall&)> pointwise();                       // every dim passes
-std::function<ShardingRule(const OpCall&)> relayout();                        // results laid out by themselves
+std::function<ShardingRule(const OpCall&)> pointwise();                         // every dim passes
+std::function<ShardingRule(const OpCall&)> relayout();                          // results laid out by themselves
 std::function<ShardingRule(const OpCall&)> talks_along(std::string attribute);  // the dim of that attribute talks
 }  // namespace sharding_rule
 

@@ -51,22 +51,29 @@ const Dim kB{"b", 12};
 const OpDef& kCumsum = define_op({
     .name = "cumsum",
     .doc = "The running sum along a dim, inclusive or exclusive, from either end.",
-    .shape = [](const OpCall& call) {
-      shape_rule::expect_dim(call, call.in(), call.attr<Dim>("dim"));
-      return std::vector<TensorType>{call.inputs[0]};
-    },
+    .shape =
+        [](const OpCall& call) {
+          shape_rule::expect_dim(call, call.in(), call.attr<Dim>("dim"));
+          return std::vector<TensorType>{call.inputs[0]};
+        },
     .sharding = sharding_rule::talks_along("dim"),
     .gradient = [](const Grad& g) -> Tensors {
       return {cumsum(g.dy(), g.attr<Dim>("dim"), g.attr<bool>("exclusive"), !g.attr<bool>("reverse"), g.site())};
     },
     .lower = lower_cumsum,
     .flops = flops_rule::per_element(1),
-    .samples = {{{kX}, [](Graph&, const Tensors& x) { return Tensors{cumsum(x[0], kB), cumsum(x[0], kB, true)}; }},
-                {{kX}, [](Graph&, const Tensors& x) {
+    .samples = {{{kX},
+                 [](Graph&, const Tensors& x) {
+                   return Tensors{cumsum(x[0], kB), cumsum(x[0], kB, true)};
+                 }},
+                {{kX},
+                 [](Graph&, const Tensors& x) {
                    return Tensors{cumsum(x[0], kB, false, true), cumsum(x[0], kB, true, true)};
                  }},
                 {{{kX.shape, whole(-9, 9), DType::kI32}},
-                 [](Graph&, const Tensors& x) { return Tensors{cumsum(x[0], {"a", 6})}; }}},
+                 [](Graph&, const Tensors& x) {
+                   return Tensors{cumsum(x[0], {"a", 6})};
+                 }}},
 });
 
 }  // namespace

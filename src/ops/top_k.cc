@@ -66,14 +66,19 @@ const OpDef& kTopK = define_op({
     .gradient = top_k_gradient,
     .lower = lower_top_k,
     .flops = [](const OpCall& call) { return static_cast<double>(call.in().elements()); },
-    .samples = {{{kX}, [](Graph&, const Tensors& x) {
+    .samples = {{{kX},
+                 [](Graph&, const Tensors& x) {
                    const TopKResult r = top_k(x[0], {"b", 12}, {"k", 4});
                    return Tensors{r.values, r.indices};
                  }},
-                {{{kX.shape, whole(-2, 2), DType::kF32}}, [](Graph&, const Tensors& x) {
+                {{{kX.shape, whole(-2, 2), DType::kF32}},
+                 [](Graph&, const Tensors& x) {
                    return Tensors{top_k(x[0], {"b", 12}, {"k", 4}).indices};
                  }},
-                {{kX}, [](Graph&, const Tensors& x) { return Tensors{argmax(x[0], {"a", 6})}; }}},
+                {{kX},
+                 [](Graph&, const Tensors& x) {
+                   return Tensors{argmax(x[0], {"a", 6})};
+                 }}},
 });
 
 }  // namespace

@@ -14,31 +14,30 @@ const OpDef& kNegative = unary("negative", "-x.", 1, uniform(-2, 2), [](G g) { r
 const OpDef& kAbs = unary("abs", "The absolute value; the derivative at 0 is 0.", 1, uniform(-2, 2),
                           [](G g) { return g.dy() * sign(g.x()); });
 const OpDef& kSign = unary("sign", "-1, 0 or 1; derivative 0.", 1, uniform(-2, 2), [](G) { return Tensor(); });
-const OpDef& kFloor = unary("floor", "The largest whole number <= x; derivative 0.", 1, uniform(-3, 3),
-                            [](G) { return Tensor(); });
+const OpDef& kFloor =
+    unary("floor", "The largest whole number <= x; derivative 0.", 1, uniform(-3, 3), [](G) { return Tensor(); });
 const OpDef& kSquare = unary("square", "x * x.", 1, uniform(-2, 2), [](G g) { return g.dy() * (g.x() * 2.0); });
 const OpDef& kSqrt = unary("sqrt", "The square root.", 4, uniform(0.2, 4), [](G g) { return g.dy() * 0.5 / g.y(); });
-const OpDef& kRsqrt = unary("rsqrt", "1 / sqrt(x).", 4, uniform(0.2, 4),
-                            [](G g) { return g.dy() * -0.5 * g.y() / g.x(); });
-const OpDef& kReciprocal = unary("reciprocal", "1 / x.", 4, uniform(0.3, 3),
-                                 [](G g) { return -(g.dy() * square(g.y())); });
+const OpDef& kRsqrt =
+    unary("rsqrt", "1 / sqrt(x).", 4, uniform(0.2, 4), [](G g) { return g.dy() * -0.5 * g.y() / g.x(); });
+const OpDef& kReciprocal =
+    unary("reciprocal", "1 / x.", 4, uniform(0.3, 3), [](G g) { return -(g.dy() * square(g.y())); });
 const OpDef& kExp = unary("exp", "e to the x.", 8, uniform(-3, 3), [](G g) { return g.dy() * g.y(); });
-const OpDef& kExpm1 = unary("expm1", "exp(x) - 1, exact near 0.", 8, uniform(-3, 3),
-                            [](G g) { return g.dy() * (g.y() + 1.0); });
+const OpDef& kExpm1 =
+    unary("expm1", "exp(x) - 1, exact near 0.", 8, uniform(-3, 3), [](G g) { return g.dy() * (g.y() + 1.0); });
 const OpDef& kLog = unary("log", "The natural logarithm.", 8, uniform(0.2, 4), [](G g) { return g.dy() / g.x(); });
-const OpDef& kLog1p = unary("log1p", "log(1 + x), exact near 0.", 8, uniform(-0.5, 3),
-                            [](G g) { return g.dy() / (g.x() + 1.0); });
+const OpDef& kLog1p =
+    unary("log1p", "log(1 + x), exact near 0.", 8, uniform(-0.5, 3), [](G g) { return g.dy() / (g.x() + 1.0); });
 const OpDef& kSin = unary("sin", "The sine.", 8, uniform(-4, 4), [](G g) { return g.dy() * cos(g.x()); });
 const OpDef& kCos = unary("cos", "The cosine.", 8, uniform(-4, 4), [](G g) { return -(g.dy() * sin(g.x())); });
-const OpDef& kTanh = unary("tanh", "The hyperbolic tangent.", 8, uniform(-3, 3),
-                           [](G g) { return g.dy() * (1.0 - square(g.y())); });
-const OpDef& kErf = unary("erf", "The error function.", 8, uniform(-2, 2), [](G g) {
-  return g.dy() * exp(-square(g.x())) * (2 / std::sqrt(std::numbers::pi));
-});
-const OpDef& kSigmoid = unary("sigmoid", "1 / (1 + exp(-x)).", 8, uniform(-4, 4),
-                              [](G g) { return g.dy() * g.y() * (1.0 - g.y()); });
-const OpDef& kSoftplus = unary("softplus", "log(1 + exp(x)).", 16, uniform(-4, 4),
-                               [](G g) { return g.dy() * sigmoid(g.x()); });
+const OpDef& kTanh =
+    unary("tanh", "The hyperbolic tangent.", 8, uniform(-3, 3), [](G g) { return g.dy() * (1.0 - square(g.y())); });
+const OpDef& kErf = unary("erf", "The error function.", 8, uniform(-2, 2),
+                          [](G g) { return g.dy() * exp(-square(g.x())) * (2 / std::sqrt(std::numbers::pi)); });
+const OpDef& kSigmoid =
+    unary("sigmoid", "1 / (1 + exp(-x)).", 8, uniform(-4, 4), [](G g) { return g.dy() * g.y() * (1.0 - g.y()); });
+const OpDef& kSoftplus =
+    unary("softplus", "log(1 + exp(x)).", 16, uniform(-4, 4), [](G g) { return g.dy() * sigmoid(g.x()); });
 const OpDef& kRelu = unary("relu", "max(x, 0); the derivative at 0 is 0.", 1, uniform(-2, 2),
                            [](G g) { return select(greater(g.x(), 0.0), g.dy(), 0.0); });
 // x for x > 0, else exp(x) - 1.
@@ -52,10 +51,11 @@ const OpDef& kSelu = unary("selu", "The self-normalising elu.", 10, uniform(-3, 
 const OpDef& kLogicalNot = define_op({
     .name = "logical_not",
     .doc = "The opposite truth value.",
-    .shape = [](const OpCall& call) {
-      shape_rule::expect_dtype(call, 0, DType::kBool);
-      return std::vector<TensorType>{call.inputs[0]};
-    },
+    .shape =
+        [](const OpCall& call) {
+          shape_rule::expect_dtype(call, 0, DType::kBool);
+          return std::vector<TensorType>{call.inputs[0]};
+        },
     .sharding = sharding_rule::pointwise(),
     .no_gradient = "truth values have no derivative",
     .lower = lower_rule::map("logical_not"),
@@ -66,9 +66,10 @@ const OpDef& kLogicalNot = define_op({
 const OpDef& kCast = define_op({
     .name = "cast",
     .doc = "The same numbers in another dtype; to integers: towards zero; to bool: not zero.",
-    .shape = [](const OpCall& call) {
-      return std::vector<TensorType>{{call.in(), call.attr<DType>("dtype")}};
-    },
+    .shape =
+        [](const OpCall& call) {
+          return std::vector<TensorType>{{call.in(), call.attr<DType>("dtype")}};
+        },
     .sharding = sharding_rule::pointwise(),
     .gradient = [](G g) -> Tensors {
       if (!is_float(g.x().dtype())) return {Tensor()};

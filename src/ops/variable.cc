@@ -32,7 +32,8 @@ const OpDef& kVariable = define_op({
                                  l.call.attr<VariableOptions>("options").trainable)};
     },
     .flops = flops_rule::none(),
-    .samples = {{{}, [](Graph& g, const Tensors&) {
+    .samples = {{{},
+                 [](Graph& g, const Tensors&) {
                    return Tensors{g.variable("w", {{"a", 6}, {"b", 4}}, init::normal(1))};
                  }}},
 });
@@ -40,8 +41,7 @@ const OpDef& kVariable = define_op({
 std::vector<TensorType> assign_type(const OpCall& call) {
   if (!same_dims(call.in(0), call.in(1)) || call.inputs[0].dtype != call.inputs[1].dtype)
     throw UserError({.what = str("assign of ", call.inputs[1].dtype, " ", call.in(1), " to variable '",
-                                 call.attr<std::string>("name"), "', which is ", call.inputs[0].dtype, " ",
-                                 call.in(0)),
+                                 call.attr<std::string>("name"), "', which is ", call.inputs[0].dtype, " ", call.in(0)),
                      .where = call.where(),
                      .fix = "give a value with the dims and the slice dtype of the variable"});
   return {call.inputs[0]};
@@ -99,15 +99,15 @@ Tensor Graph::variable(const std::string& name, const Shape& shape, const Init& 
                      .where = site,
                      .fix = "give it another name or scope; to share weights, pass the first Tensor on"});
   if (init.kind == Init::Kind::kValues && !same_dims(init.values->shape(), shape))
-    throw UserError({.what = str("variable '", full, "' ", shape, " cannot start from values of shape ",
-                                 init.values->shape()),
-                     .where = site,
-                     .fix = "give values with the variable's dims"});
+    throw UserError(
+        {.what = str("variable '", full, "' ", shape, " cannot start from values of shape ", init.values->shape()),
+         .where = site,
+         .fix = "give values with the variable's dims"});
   const DType slice = options.slice.value_or(options.stored);
-  Tensor x = apply_all(*this, kVariable, {},
-                       {{"type", TensorType{shape, slice}}, {"name", full}, {"init", init}, {"options", options}},
-                       site)[0]
-                 .named(full);
+  Tensor x =
+      apply_all(*this, kVariable, {},
+                {{"type", TensorType{shape, slice}}, {"name", full}, {"init", init}, {"options", options}}, site)[0]
+          .named(full);
   data_->variable_nodes[full] = x.id().node;
   const DType activation = options.activation.value_or(options.stored);
   if (activation != slice) x = cast(x, activation, site);

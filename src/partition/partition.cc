@@ -81,9 +81,7 @@ class Partitioner : private Resharder {
     return type;
   }
 
-  static Origin origin(const Node& node) {
-    return {node.phase, {str(to_string(node.site), " ", node.op->name)}};
-  }
+  static Origin origin(const Node& node) { return {node.phase, {str(to_string(node.site), " ", node.op->name)}}; }
 
   Subject subject(const Node& node, const std::string& name) const {
     return {name, str(node.op->name, " at ", to_string(node.site)), request_.layout.text()};
@@ -137,7 +135,8 @@ class Partitioner : private Resharder {
   }
 
   // How each output is to lie: by the op's axes, or, where the op relays, by the global layout and the op's own rules.
-  std::vector<Sharding> wanted(const Node& node, const OpCall& call, const ShardingRule& rule, const DimAxes& axes) const {
+  std::vector<Sharding> wanted(const Node& node, const OpCall& call, const ShardingRule& rule,
+                               const DimAxes& axes) const {
     std::vector<Sharding> result;
     for (std::size_t i = 0; i < call.outputs.size(); ++i) {
       const Subject who = subject(node, str("tensor '", node.name, "'"));
@@ -182,8 +181,7 @@ class Partitioner : private Resharder {
                       *this);
     const std::vector<ValueId> results = node.op->lower(lowering);
     internal_check(results.size() == node.outputs.size(), "a lowering gave another number of results than its op");
-    for (std::size_t i = 0; i < results.size(); ++i)
-      values_[{n, static_cast<int>(i)}] = reshard(results[i], want[i]);
+    for (std::size_t i = 0; i < results.size(); ++i) values_[{n, static_cast<int>(i)}] = reshard(results[i], want[i]);
   }
 
   const PartitionRequest& request_;

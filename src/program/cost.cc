@@ -47,12 +47,20 @@ struct Flops {
   double operator()(const AllReduce&) const { return entering(); }
   double operator()(const ReduceScatter&) const { return entering(); }
   template <class Other>
-  double operator()(const Other&) const { return 0; }
+  double operator()(const Other&) const {
+    return 0;
+  }
 };
 
 void add(std::vector<CollectiveCost>& all, const Program& p, const Instr& instr) {
-  CollectiveCost one{name_of(instr), text_of(axes_of(instr), p.mesh), value(p, instr.inputs[0]).dtype,
-                     instr.origin.phase, 0, 0, 0, {}};
+  CollectiveCost one{name_of(instr),
+                     text_of(axes_of(instr), p.mesh),
+                     value(p, instr.inputs[0]).dtype,
+                     instr.origin.phase,
+                     0,
+                     0,
+                     0,
+                     {}};
   const auto same = [&](const CollectiveCost& c) {
     return c.kind == one.kind && c.axes == one.axes && c.dtype == one.dtype && c.phase == one.phase;
   };

@@ -32,9 +32,9 @@ struct CollectiveCost {
 };
 
 struct ProgramCost {
-  std::array<double, 4> contract_flops{};  // by phase
-  double flops = 0;                        // of all instructions
-  double bytes = 0;                        // that instructions other than collectives read and write
+  std::array<double, 4> contract_flops{};   // by phase
+  double flops = 0;                         // of all instructions
+  double bytes = 0;                         // that instructions other than collectives read and write
   std::vector<CollectiveCost> collectives;  // in the order in which they first occur
 };
 

@@ -207,9 +207,9 @@ struct Permute {
   auto fields() { return std::make_tuple(std::pair("axes", &axes), std::pair("to", &to)); }
 };
 
-using Work = std::variant<Contract, Map, ReduceDims, Copy, Concat, Take, Put, Gather, ScatterAdd, Scan, TopK, Random,
-                          AxisIndex, Constant, Host, View, Shard, AllReduce, ReduceScatter, AllGather, AllToAll,
-                          Permute>;
+using Work =
+    std::variant<Contract, Map, ReduceDims, Copy, Concat, Take, Put, Gather, ScatterAdd, Scan, TopK, Random, AxisIndex,
+                 Constant, Host, View, Shard, AllReduce, ReduceScatter, AllGather, AllToAll, Permute>;
 
 // Where an instruction comes from: its phase and the user's lines, each "file:line op".
 struct Origin {
@@ -224,9 +224,13 @@ struct Instr {
   Origin origin;
 
   template <class T>
-  const T* as() const { return std::get_if<T>(&work); }
+  const T* as() const {
+    return std::get_if<T>(&work);
+  }
   template <class T>
-  bool is() const { return std::holds_alternative<T>(work); }
+  bool is() const {
+    return std::holds_alternative<T>(work);
+  }
 };
 
 struct ProgramInput {

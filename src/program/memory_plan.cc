@@ -55,7 +55,8 @@ class Planner {
 
   void make(ValueId id, int position) {
     plan_.storage_of[at(id)] = static_cast<int>(plan_.storages.size());
-    plan_.storages.push_back({position, std::max(position, last_use_[at(id)]), aligned(bytes_of(p_.values[at(id)])), 0});
+    plan_.storages.push_back(
+        {position, std::max(position, last_use_[at(id)]), aligned(bytes_of(p_.values[at(id)])), 0});
     filled_.push_back(bytes_of(p_.values[at(id)]));
   }
 
@@ -108,9 +109,8 @@ class Planner {
   void place() {
     std::vector<std::size_t> order(plan_.storages.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return plan_.storages[a].bytes > plan_.storages[b].bytes;
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return plan_.storages[a].bytes > plan_.storages[b].bytes; });
     std::vector<const Storage*> placed;  // by offset
     for (std::size_t s : order) {
       Storage& storage = plan_.storages[s];

@@ -18,10 +18,10 @@ struct Storage {
 struct MemoryPlan {
   static constexpr int kHeld = -1;  // a variable, or a view of one: lies in the session's memory
 
-  std::vector<int> storage_of;    // per value: an index into storages, or kHeld
+  std::vector<int> storage_of;  // per value: an index into storages, or kHeld
   std::vector<Storage> storages;
-  std::int64_t arena_bytes = 0;   // what a run allocates
-  std::int64_t live_bytes = 0;    // the most that is live at once: no plan can need less
+  std::int64_t arena_bytes = 0;  // what a run allocates
+  std::int64_t live_bytes = 0;   // the most that is live at once: no plan can need less
 };
 
 // Values live from their definition to their last use; inputs from the start, outputs and updates to the end. A map,

@@ -123,7 +123,9 @@ struct Passing {
   bool operator()(const AllToAll&) const { return true; }
   bool operator()(const Permute&) const { return true; }
   template <class Other>
-  bool operator()(const Other&) const { return false; }
+  bool operator()(const Other&) const {
+    return false;
+  }
 };
 
 std::uint64_t bits(const Axes& axes) {

@@ -12,7 +12,7 @@ namespace {
 const std::vector<Pass> kPipeline = {
     {"fold", fold},
     {"merge_common", merge_common},
-    {"drop_dead_code", drop_dead_code},            // so that the uses counted next are real
+    {"drop_dead_code", drop_dead_code},  // so that the uses counted next are real
     {"place_reductions", place_reductions},
     {"reduce_then_scatter", reduce_then_scatter},  // all_reduce + shard
     {"fold", fold},                                // what is left along axes of size 1

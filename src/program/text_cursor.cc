@@ -48,7 +48,8 @@ std::string number_text(double number) {
 
 void Cursor::fail(const std::string& what, const std::string& fix) const {
   std::string shown(line_.substr(0, 100));
-  std::replace_if(shown.begin(), shown.end(), [](unsigned char c) { return c < 32 || c == 127; }, ' ');
+  std::replace_if(
+      shown.begin(), shown.end(), [](unsigned char c) { return c < 32 || c == 127; }, ' ');
   throw UserError({.what = what, .where = str("program text, line ", number_, ": ", shown), .fix = fix});
 }
 
@@ -137,8 +138,7 @@ std::int64_t Cursor::integer(const char* what, std::int64_t least, std::int64_t 
   std::int64_t number = 0;
   const char* begin = line_.data() + at_;
   const auto [end, error] = std::from_chars(begin, line_.data() + line_.size(), number);
-  if (end == begin)
-    fail(str("expected ", what, " in column ", at_ + 1), "write a whole number there");
+  if (end == begin) fail(str("expected ", what, " in column ", at_ + 1), "write a whole number there");
   if (error != std::errc() || number < least || number > most)
     fail(str(what, " ", std::string(begin, end), " is out of range"), str("it may be ", least, " to ", most));
   at_ += static_cast<std::size_t>(end - begin);

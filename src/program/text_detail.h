@@ -30,10 +30,10 @@ class Cursor {
   bool accept(char c);
   bool accept_word(std::string_view word);  // as a whole word
   void expect(char c);
-  std::string word(const char* what);       // word characters
-  std::string name(const char* what);       // a word or a quoted text
+  std::string word(const char* what);  // word characters
+  std::string name(const char* what);  // a word or a quoted text
   std::string quoted_text();
-  std::string_view number_token();          // letters, digits, '+', '-', '.': of a number or a function; may be empty
+  std::string_view number_token();  // letters, digits, '+', '-', '.': of a number or a function; may be empty
   std::int64_t integer(const char* what, std::int64_t least, std::int64_t most);
   double real();
   double real_of(std::string_view token);

@@ -38,8 +38,7 @@ class Verifier {
     for (const ProgramVariable& variable : p_.variables)
       within([&] { return str("variable ", variable.name); }, [&] { define(variable.value); });
     within([] { return "the inputs and variables"; }, [&] { unlike_names(); });
-    for (const Instr& instr : p_.body)
-      within([&] { return to_text(p_, instr); }, [&] { instruction(instr); });
+    for (const Instr& instr : p_.body) within([&] { return to_text(p_, instr); }, [&] { instruction(instr); });
     for (const ProgramVariable& variable : p_.variables)
       if (variable.update) within([&] { return str("variable ", variable.name); }, [&] { update(variable); });
     for (const ProgramOutput& output : p_.outputs)
@@ -97,8 +96,7 @@ class Verifier {
   void unlike_names() const {
     std::set<std::string> names;
     for (const ProgramInput& input : p_.inputs) demand(names.insert(input.name).second, "names occur once");
-    for (const ProgramVariable& variable : p_.variables)
-      demand(names.insert(variable.name).second, "names occur once");
+    for (const ProgramVariable& variable : p_.variables) demand(names.insert(variable.name).second, "names occur once");
   }
 
   void whole(ValueId id, const char* what) const {

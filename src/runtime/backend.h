@@ -17,9 +17,9 @@ struct TensorView {
   void* data = nullptr;
   DType dtype = DType::kF32;
   Shape shape;
-  std::vector<std::int64_t> strides;     // in elements, per dim of shape
-  std::vector<std::int64_t> begin;       // the first global index of the shard, per dim
-  std::vector<std::int64_t> whole;       // the global sizes
+  std::vector<std::int64_t> strides;  // in elements, per dim of shape
+  std::vector<std::int64_t> begin;    // the first global index of the shard, per dim
+  std::vector<std::int64_t> whole;    // the global sizes
 };
 
 // A value that print() or a metric hands over: whole, on processor 0.

@@ -42,8 +42,12 @@ void BoundProgram::place_values(const std::map<ValueId, void*>& held) {
   arena_ = wire_.allocate(processor_, static_cast<std::size_t>(plan.arena_bytes));
   for (std::size_t i = 0; i < program_.values.size(); ++i) {
     const Value& value = program_.values[i];
-    TensorView view{nullptr, value.dtype, value.shape, strides[i],
-                    shard_begin(value.shape, value.sharding, program_.mesh, processor_), {}};
+    TensorView view{nullptr,
+                    value.dtype,
+                    value.shape,
+                    strides[i],
+                    shard_begin(value.shape, value.sharding, program_.mesh, processor_),
+                    {}};
     for (const Dim& dim : global_shape(value.shape, value.sharding, program_.mesh)) view.whole.push_back(dim.size);
     const auto external = held.find(static_cast<ValueId>(i));
     const int storage = plan.storage_of[i];
@@ -76,8 +80,14 @@ void BoundProgram::bind_kernels(const Backend& backend) {
                      .fix = "use runtime::reference(), which has them all"});
   for (const Instr& instr : program_.body) {
     if (is_view(instr)) continue;
-    KernelArgs args{.program = program_, .instr = instr, .inputs = {}, .outputs = {}, .processor = processor_,
-                    .label = {}, .group = {}, .workspace = {}};
+    KernelArgs args{.program = program_,
+                    .instr = instr,
+                    .inputs = {},
+                    .outputs = {},
+                    .processor = processor_,
+                    .label = {},
+                    .group = {},
+                    .workspace = {}};
     for (ValueId id : instr.inputs) args.inputs.push_back(views_[at(id)]);
     for (ValueId id : instr.outputs) args.outputs.push_back(views_[at(id)]);
     if (is_collective(instr))

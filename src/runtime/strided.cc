@@ -8,7 +8,8 @@ void copy_elements(const TensorView& from, const TensorView& to) {
   internal_check(from.dtype == to.dtype, "a copy between dtypes");
   if (from.data == to.data && from.shape == to.shape && from.strides == to.strides) return;  // in place already
   const std::vector<std::int64_t> from_strides = strides_along(from, to.shape);
-  const std::int64_t length = row_length(to.shape), from_step = row_stride(from_strides), to_step = row_stride(to.strides);
+  const std::int64_t length = row_length(to.shape), from_step = row_stride(from_strides),
+                     to_step = row_stride(to.strides);
   visit_dtype(to.dtype, [&]<class T>() {
     const T* source = static_cast<const T*>(from.data);
     T* target = static_cast<T*>(to.data);

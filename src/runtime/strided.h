@@ -57,7 +57,9 @@ void for_each_row(const Shape& shape, std::vector<std::vector<std::int64_t>> str
 }
 
 inline std::int64_t row_length(const Shape& shape) { return shape.rank() == 0 ? 1 : shape[shape.rank() - 1].size; }
-inline std::int64_t row_stride(const std::vector<std::int64_t>& strides) { return strides.empty() ? 0 : strides.back(); }
+inline std::int64_t row_stride(const std::vector<std::int64_t>& strides) {
+  return strides.empty() ? 0 : strides.back();
+}
 
 // to = from, element by element, dims matched by name; a dim that `from` lacks is repeated.
 void copy_elements(const TensorView& from, const TensorView& to);

@@ -121,6 +121,7 @@ void check_graphs(std::uint64_t graphs, int meshes) {
   const auto begin = std::chrono::steady_clock::now();
   Count count;
   for (std::uint64_t i = 0; i < graphs && count.failures < 5; ++i) {
+    if (i > 0 && i % 1000 == 0) std::cout << i << " graphs\n" << std::flush;
     try {
       check_graph(base + i, meshes, count);
     } catch (const std::exception& error) {

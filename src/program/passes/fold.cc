@@ -15,8 +15,13 @@ bool same_type(const ValueType& a, const ValueType& b) {
 class Folding {
  public:
   explicit Folding(Program program)
-      : p_(std::move(program)), kept_(Uses(p_).kept), strides_(strides_of(p_)), known_(p_.values.size()),
-        defined_by_(p_.values.size(), -1), given_(p_.values.size(), true), by_(p_.values.size()) {
+      : p_(std::move(program)),
+        kept_(Uses(p_).kept),
+        strides_(strides_of(p_)),
+        known_(p_.values.size()),
+        defined_by_(p_.values.size(), -1),
+        given_(p_.values.size(), true),
+        by_(p_.values.size()) {
     for (std::size_t i = 0; i < by_.size(); ++i) by_[i] = static_cast<ValueId>(i);
   }
 

@@ -59,9 +59,14 @@ class Joiner {
     std::int64_t bytes = 0;
     for (ValueId id : instr.inputs) bytes += bytes_of(p_, id);
     if (bytes >= limit_) return;
-    const Bucket alone{.work = work, .dtype = p_.values[at(instr.inputs[0])].dtype, .phase = instr.origin.phase,
-                       .bytes = bytes, .members = {}, .followers = {}};
-    auto bucket = std::find_if(buckets_.begin(), buckets_.end(), [&](const Bucket& b) { return b.takes(alone, limit_); });
+    const Bucket alone{.work = work,
+                       .dtype = p_.values[at(instr.inputs[0])].dtype,
+                       .phase = instr.origin.phase,
+                       .bytes = bytes,
+                       .members = {},
+                       .followers = {}};
+    auto bucket =
+        std::find_if(buckets_.begin(), buckets_.end(), [&](const Bucket& b) { return b.takes(alone, limit_); });
     if (bucket == buckets_.end()) bucket = buckets_.insert(buckets_.end(), alone);
     else bucket->bytes += bytes;
     bucket->members.push_back(i);

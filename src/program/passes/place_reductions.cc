@@ -19,8 +19,13 @@ void make_pending(Sharding& sharding, const ReductionKey& key) {
 class Landing {
  public:
   explicit Landing(Program& program)
-      : p_(program), plans_(program), by_(program.values.size()), removed_(program.body.size()),
-        planned_(program.body.size()), lands_(program.body.size(), nullptr), origins_(program.body.size()) {
+      : p_(program),
+        plans_(program),
+        by_(program.values.size()),
+        removed_(program.body.size()),
+        planned_(program.body.size()),
+        lands_(program.body.size(), nullptr),
+        origins_(program.body.size()) {
     std::iota(by_.begin(), by_.end(), 0);
   }
 
@@ -94,9 +99,9 @@ class Landing {
 
   Program& p_;
   ReductionPlans plans_;
-  std::vector<ValueId> by_;      // what stands for the result of a removed all_reduce
-  std::vector<bool> removed_;    // per instruction, as all below
-  std::vector<bool> planned_;    // part of a landing
+  std::vector<ValueId> by_;    // what stands for the result of a removed all_reduce
+  std::vector<bool> removed_;  // per instruction, as all below
+  std::vector<bool> planned_;  // part of a landing
   std::vector<const ReductionPlan*> lands_;
   std::vector<Origin> origins_;  // of the reduction that lands here
 };

@@ -30,7 +30,10 @@ std::vector<Work> steps_of(const AllReduce& reduce, const Shard& shard) {
 class Scattering {
  public:
   explicit Scattering(Program& program)
-      : p_(program), uses_(program), strides_(strides_of(program)), instead_(program.body.size()),
+      : p_(program),
+        uses_(program),
+        strides_(strides_of(program)),
+        instead_(program.body.size()),
         removed_(program.body.size()) {}
 
   bool run() {

@@ -25,8 +25,12 @@ bool may_sink_through(const Instr& instr) {
 }  // namespace
 
 ReductionPlans::ReductionPlans(const Program& program)
-    : p_(program), uses_(program), definitions_(definitions_of(program)), strides_(strides_of(program)),
-      hidden_(hidden_axes(program)), plans_(program.values.size()) {
+    : p_(program),
+      uses_(program),
+      definitions_(definitions_of(program)),
+      strides_(strides_of(program)),
+      hidden_(hidden_axes(program)),
+      plans_(program.values.size()) {
   for (const Instr& instr : p_.body) {
     plan_all_reduce(instr);
     plan_through(instr);
@@ -87,9 +91,8 @@ void ReductionPlans::plan_through(const Instr& instr) {
 }
 
 bool ReductionPlans::varies(ValueId id, const Axes& axes) const {
-  return std::any_of(axes.begin(), axes.end(), [&](int axis) {
-    return p_.values[at(id)].sharding.uses(axis) || (hidden_[at(id)] >> axis & 1);
-  });
+  return std::any_of(axes.begin(), axes.end(),
+                     [&](int axis) { return p_.values[at(id)].sharding.uses(axis) || (hidden_[at(id)] >> axis & 1); });
 }
 
 bool ReductionPlans::can_pass(const Instr& instr, const ReductionKey& key, const std::vector<ValueId>& pending) const {

@@ -24,9 +24,7 @@ struct MoveCost {
   std::int64_t half_bytes = 0;
   int count = 0;
   auto operator<=>(const MoveCost&) const = default;
-  MoveCost operator+(const MoveCost& other) const {
-    return {half_bytes + other.half_bytes, count + other.count};
-  }
+  MoveCost operator+(const MoveCost& other) const { return {half_bytes + other.half_bytes, count + other.count}; }
 };
 
 // How one value can be made pending.

@@ -12,7 +12,8 @@ std::size_t elements(const Shape& shape) { return static_cast<std::size_t>(shape
 TensorView block(TensorView view, const std::string& dim, int parts, int rank) {
   const std::size_t d = view.shape.position(dim);
   const std::int64_t size = view.shape[d].size / parts;
-  view.data = static_cast<std::byte*>(view.data) + rank * size * view.strides[d] * static_cast<std::int64_t>(size_of(view.dtype));
+  view.data = static_cast<std::byte*>(view.data) +
+              rank * size * view.strides[d] * static_cast<std::int64_t>(size_of(view.dtype));
   view.shape = view.shape.resized(dim, size);
   return view;
 }
@@ -31,8 +32,8 @@ comm::Buffer buffer(const std::vector<TensorView>& views) {
 }
 
 // Starts and finishes one collective on packed blocks.
-void talk(comm::Group& group, comm::Collective what, const std::vector<TensorView>& in, const std::vector<TensorView>& out,
-          const comm::Args& args, const StepState& state) {
+void talk(comm::Group& group, comm::Collective what, const std::vector<TensorView>& in,
+          const std::vector<TensorView>& out, const comm::Args& args, const StepState& state) {
   group.wait(group.start(what, buffer(in), buffer(out), args), state.deadline);
 }
 
@@ -55,7 +56,8 @@ Kernel reduce_scatter(const KernelArgs& args) {
   const std::vector<TensorView> packed = blocks(args, args.outputs[0].shape, args.outputs[0].dtype, group.size());
   return [&group, in = args.inputs[0], out = args.outputs[0], packed, dim = work.dim, reduce = work.how,
           label = args.label](const StepState& state) {
-    for (int r = 0; r < group.size(); ++r) copy_elements(block(in, dim, group.size(), r), packed[static_cast<std::size_t>(r)]);
+    for (int r = 0; r < group.size(); ++r)
+      copy_elements(block(in, dim, group.size(), r), packed[static_cast<std::size_t>(r)]);
     talk(group, comm::Collective::kReduceScatter, packed, {out}, {.reduce = reduce, .label = label}, state);
   };
 }
@@ -65,11 +67,13 @@ Kernel all_gather(const KernelArgs& args) {
   comm::Group& group = args.group(work.axes);
   const Shape one = block(args.outputs[0], work.dim, group.size(), 0).shape;
   const std::vector<TensorView> packed = blocks(args, one, args.outputs[0].dtype, group.size());
-  return [&group, in = args.inputs[0], out = args.outputs[0], packed, dim = work.dim, label = args.label](const StepState& state) {
+  return [&group, in = args.inputs[0], out = args.outputs[0], packed, dim = work.dim,
+          label = args.label](const StepState& state) {
     const TensorView& mine = packed[static_cast<std::size_t>(group.rank())];
     copy_elements(in, mine);
     talk(group, comm::Collective::kAllGather, {mine}, packed, {.label = label}, state);
-    for (int r = 0; r < group.size(); ++r) copy_elements(packed[static_cast<std::size_t>(r)], block(out, dim, group.size(), r));
+    for (int r = 0; r < group.size(); ++r)
+      copy_elements(packed[static_cast<std::size_t>(r)], block(out, dim, group.size(), r));
   };
 }
 
@@ -79,7 +83,8 @@ Kernel all_to_all(const KernelArgs& args) {
   const Shape one = block(args.inputs[0], work.split, group.size(), 0).shape;
   const std::vector<TensorView> sent = blocks(args, one, args.inputs[0].dtype, group.size());
   const std::vector<TensorView> received = blocks(args, one, args.inputs[0].dtype, group.size());
-  return [&group, in = args.inputs[0], out = args.outputs[0], sent, received, work, label = args.label](const StepState& state) {
+  return [&group, in = args.inputs[0], out = args.outputs[0], sent, received, work,
+          label = args.label](const StepState& state) {
     for (int r = 0; r < group.size(); ++r)
       copy_elements(block(in, work.split, group.size(), r), sent[static_cast<std::size_t>(r)]);
     talk(group, comm::Collective::kAllToAll, sent, received, {.label = label}, state);

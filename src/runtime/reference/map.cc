@@ -108,7 +108,8 @@ class MapKernel {
     const DType source = nodes_[from].dtype, target = nodes_[n].dtype;
     visit_dtype(target, [&]<class T>() {
       for (std::int64_t e = 0; e < count; ++e) {
-        const T value = is_float(source) ? from_double<T>(registers_[from].f[at(e)]) : from_int64<T>(registers_[from].i[at(e)]);
+        const T value =
+            is_float(source) ? from_double<T>(registers_[from].f[at(e)]) : from_int64<T>(registers_[from].i[at(e)]);
         if (is_float(target)) registers_[n].f[at(e)] = to_double(value);
         else registers_[n].i[at(e)] = std::is_same_v<T, Bool> ? to_int64(to_double(value)) : to_int64(value);
       }
@@ -116,8 +117,9 @@ class MapKernel {
   }
 
   void select(std::size_t n, std::int64_t count) {
-    const auto [c, a, b] = std::array{static_cast<std::size_t>(nodes_[n].args[0]), static_cast<std::size_t>(nodes_[n].args[1]),
-                                      static_cast<std::size_t>(nodes_[n].args[2])};
+    const auto [c, a, b] =
+        std::array{static_cast<std::size_t>(nodes_[n].args[0]), static_cast<std::size_t>(nodes_[n].args[1]),
+                   static_cast<std::size_t>(nodes_[n].args[2])};
     for (std::int64_t e = 0; e < count; ++e) {
       const Register& chosen = registers_[registers_[c].i[at(e)] != 0 ? a : b];
       if (is_float(nodes_[n].dtype)) registers_[n].f[at(e)] = chosen.f[at(e)];

@@ -12,7 +12,8 @@ namespace {
 // The run of `size` elements from `begin` on along a dim of a view.
 TensorView run_of(TensorView view, const std::string& dim, std::int64_t begin, std::int64_t size) {
   const std::size_t d = view.shape.position(dim);
-  view.data = static_cast<std::byte*>(view.data) + begin * view.strides[d] * static_cast<std::int64_t>(size_of(view.dtype));
+  view.data =
+      static_cast<std::byte*>(view.data) + begin * view.strides[d] * static_cast<std::int64_t>(size_of(view.dtype));
   view.shape = view.shape.resized(dim, size);
   return view;
 }
@@ -55,7 +56,8 @@ Kernel put(const KernelArgs& args) {
     copy_elements(x, out);
     const std::int64_t whole = out.shape.size_of(dim), size = piece.shape.size_of(dim), at = integer_at(offset, 0);
     const std::int64_t first = std::max<std::int64_t>(0, -at), last = std::min(size, whole - at);
-    if (first < last) copy_elements(run_of(piece, dim, first, last - first), run_of(out, dim, at + first, last - first));
+    if (first < last)
+      copy_elements(run_of(piece, dim, first, last - first), run_of(out, dim, at + first, last - first));
   };
 }
 
@@ -100,8 +102,7 @@ void scatter(const TensorView& indices, const TensorView& updates, const TensorV
   const auto update_strides = strides_along(updates, every);
   const T* source = static_cast<const T*>(updates.data);
   const std::int64_t length = row_length(every);
-  for_each_row(every, {update_strides, index_strides, out_strides},
-               [&](const std::int64_t* o, const std::int64_t*) {
+  for_each_row(every, {update_strides, index_strides, out_strides}, [&](const std::int64_t* o, const std::int64_t*) {
     for (std::int64_t i = 0; i < length; ++i) {
       const std::int64_t index = integer_at(indices, o[1] + i * row_stride(index_strides)) - out.begin[d];
       if (index < 0 || index >= out.shape[d].size) continue;

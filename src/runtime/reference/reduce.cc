@@ -98,25 +98,28 @@ void run_scan(const TensorView& x, const TensorView& out, const Scan& work) {
   Lines lines(x, out, work.dim);
   lines.out_step = out.strides[out.shape.position(work.dim)];
   const Joined join{work.how};
-  const std::int64_t row = row_length(lines.rest), x_row = row_stride(lines.x_strides), out_row = row_stride(lines.out_strides);
+  const std::int64_t row = row_length(lines.rest), x_row = row_stride(lines.x_strides),
+                     out_row = row_stride(lines.out_strides);
   visit_dtype(x.dtype, [&]<class T>() {
-    for_each_row(lines.rest, {lines.x_strides, lines.out_strides}, [&](const std::int64_t* offsets, const std::int64_t*) {
-      for (std::int64_t i = 0; i < row; ++i) {
-        const T* source = static_cast<const T*>(x.data) + offsets[0] + i * x_row;
-        T* target = static_cast<T*>(out.data) + offsets[1] + i * out_row;
-        auto sum = start<T>(join);
-        for (std::int64_t k = 0; k < lines.length; ++k) {
-          const std::int64_t e = work.reverse ? lines.length - 1 - k : k;
-          if (work.exclusive) target[e * lines.out_step] = narrow<T>(sum);
-          sum = join(sum, wide(source[e * lines.x_step]));
-          if (!work.exclusive) target[e * lines.out_step] = narrow<T>(sum);
-        }
-      }
-    });
+    for_each_row(lines.rest, {lines.x_strides, lines.out_strides},
+                 [&](const std::int64_t* offsets, const std::int64_t*) {
+                   for (std::int64_t i = 0; i < row; ++i) {
+                     const T* source = static_cast<const T*>(x.data) + offsets[0] + i * x_row;
+                     T* target = static_cast<T*>(out.data) + offsets[1] + i * out_row;
+                     auto sum = start<T>(join);
+                     for (std::int64_t k = 0; k < lines.length; ++k) {
+                       const std::int64_t e = work.reverse ? lines.length - 1 - k : k;
+                       if (work.exclusive) target[e * lines.out_step] = narrow<T>(sum);
+                       sum = join(sum, wide(source[e * lines.x_step]));
+                       if (!work.exclusive) target[e * lines.out_step] = narrow<T>(sum);
+                     }
+                   }
+                 });
   });
 }
 
-void run_top_k(const std::vector<TensorView>& in, const TensorView& values, const TensorView& indices, const TopK& work) {
+void run_top_k(const std::vector<TensorView>& in, const TensorView& values, const TensorView& indices,
+               const TopK& work) {
   const TensorView& x = in[0];
   const Lines lines(x, values, work.dim);
   const std::size_t k_at = values.shape.position(work.k), dim_at = x.shape.position(work.dim);
@@ -126,28 +129,30 @@ void run_top_k(const std::vector<TensorView>& in, const TensorView& values, cons
   std::vector<std::int64_t> order(static_cast<std::size_t>(lines.length));
   const std::int64_t row = row_length(lines.rest);
   visit_dtype(x.dtype, [&]<class T>() {
-    for_each_row(lines.rest, {lines.x_strides, lines.out_strides, index_strides, given},
-                 [&](const std::int64_t* offsets, const std::int64_t*) {
-      for (std::int64_t i = 0; i < row; ++i) {
-        const T* source = static_cast<const T*>(x.data) + offsets[0] + i * row_stride(lines.x_strides);
-        T* best = static_cast<T*>(values.data) + offsets[1] + i * row_stride(lines.out_strides);
-        auto* where = static_cast<std::int32_t*>(indices.data) + offsets[2] + i * row_stride(index_strides);
-        std::iota(order.begin(), order.end(), 0);
-        std::stable_sort(order.begin(), order.end(), [&](std::int64_t p, std::int64_t q) {
-          const auto a = wide(source[p * lines.x_step]), b = wide(source[q * lines.x_step]);
-          return b == b && (a != a || a > b);  // NaN counts as the largest: it is never lost, and the order is total
+    for_each_row(
+        lines.rest, {lines.x_strides, lines.out_strides, index_strides, given},
+        [&](const std::int64_t* offsets, const std::int64_t*) {
+          for (std::int64_t i = 0; i < row; ++i) {
+            const T* source = static_cast<const T*>(x.data) + offsets[0] + i * row_stride(lines.x_strides);
+            T* best = static_cast<T*>(values.data) + offsets[1] + i * row_stride(lines.out_strides);
+            auto* where = static_cast<std::int32_t*>(indices.data) + offsets[2] + i * row_stride(index_strides);
+            std::iota(order.begin(), order.end(), 0);
+            std::stable_sort(order.begin(), order.end(), [&](std::int64_t p, std::int64_t q) {
+              const auto a = wide(source[p * lines.x_step]), b = wide(source[q * lines.x_step]);
+              return b == b &&
+                     (a != a || a > b);  // NaN counts as the largest: it is never lost, and the order is total
+            });
+            for (std::size_t j = 0; j < count; ++j) {
+              const std::int64_t e = order[j];
+              best[static_cast<std::int64_t>(j) * values.strides[k_at]] = source[e * lines.x_step];
+              std::int32_t index = static_cast<std::int32_t>(x.begin[dim_at] + e);
+              if (in.size() > 1)
+                index = static_cast<const std::int32_t*>(
+                    in[1].data)[offsets[3] + i * row_stride(given) + e * in[1].strides[in[1].shape.position(work.dim)]];
+              where[static_cast<std::int64_t>(j) * indices.strides[k_at]] = index;
+            }
+          }
         });
-        for (std::size_t j = 0; j < count; ++j) {
-          const std::int64_t e = order[j];
-          best[static_cast<std::int64_t>(j) * values.strides[k_at]] = source[e * lines.x_step];
-          std::int32_t index = static_cast<std::int32_t>(x.begin[dim_at] + e);
-          if (in.size() > 1)
-            index = static_cast<const std::int32_t*>(in[1].data)[offsets[3] + i * row_stride(given) +
-                                                                 e * in[1].strides[in[1].shape.position(work.dim)]];
-          where[static_cast<std::int64_t>(j) * indices.strides[k_at]] = index;
-        }
-      }
-    });
   });
 }
 
