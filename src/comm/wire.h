@@ -35,12 +35,16 @@ class Wire {
   virtual ~Wire() = default;
   virtual int size() const = 0;  // processors
 
+  // The processors of this process, ascending: all of them, or, where a process is one processor, that one.
+  virtual std::vector<int> local() const = 0;
+
   // The view of `processor` on the group of `members`, which are in rank order. Every member calls join with the same
   // list; the k-th join of a list by one member meets the k-th of the others. Does not wait for the others.
   // The wire outlives its groups.
   virtual std::unique_ptr<Group> join(int processor, const std::vector<int>& members) = 0;
 
-  // Called by the thread that will use the memory: it touches the pages first. Needs no peer.
+  // Called by the thread that will use the memory: it touches the pages first. Every processor makes the same calls in
+  // the same order, with the same sizes; a wire between processes may wait in it for its peers.
   virtual Arena allocate(int processor, std::size_t bytes) = 0;
 
   // Ends every wait of every group with a RunError that carries the reason; the first reason stays. When it returns,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <thread>
 
 #include <sched.h>
@@ -72,6 +73,12 @@ std::shared_ptr<Ring> ThreadsWire::meet(std::size_t rank, const std::vector<int>
   const std::size_t joined_by_all = *std::min_element(meeting.joins.begin(), meeting.joins.end());
   for (; meeting.closed < joined_by_all; ++meeting.closed) meeting.open.pop_front();
   return ring;
+}
+
+std::vector<int> ThreadsWire::local() const {
+  std::vector<int> all(static_cast<std::size_t>(size()));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
 
 Arena ThreadsWire::allocate(int processor, std::size_t bytes) {

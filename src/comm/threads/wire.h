@@ -24,6 +24,7 @@ class ThreadsWire : public Wire {
   explicit ThreadsWire(int processors);
 
   int size() const override { return board_.size(); }
+  std::vector<int> local() const override;
   std::unique_ptr<Group> join(int processor, const std::vector<int>& members) override;
   Arena allocate(int processor, std::size_t bytes) override;
   void abort(std::string_view reason) override;
