@@ -109,7 +109,7 @@ TensorView BoundProgram::saved(ValueId id) {
   const TensorView& from = views_[at(id)];
   workspaces_.push_back(wire_.allocate(processor_, bytes_of(program_.values[at(id)])));
   const TensorView to = dense_view(workspaces_.back().data(), from.dtype, from.shape);
-  save_.push_back([from, to] { copy_elements(from, to); });
+  save_.emplace_back(from, to);
   return to;
 }
 
@@ -123,7 +123,7 @@ void BoundProgram::bind_updates() {
     if (!variable.update || *variable.update == variable.value) continue;
     TensorView from = views_[at(*variable.update)];
     if (from_variables.contains(*variable.update)) from = saved(*variable.update);
-    commit_.push_back([from, to = views_[at(variable.value)]] { copy_elements(from, to); });
+    commit_.emplace_back(from, views_[at(variable.value)]);
   }
   for (const ProgramOutput& output : program_.outputs)
     if (!commit_.empty() && from_variables.contains(output.value) && !outputs_.contains(output.value))
@@ -152,8 +152,8 @@ void BoundProgram::run(const RunContext& context) {
       fail(*instr, "something was thrown that is no std::exception");
     }
   }
-  for (const auto& save : save_) save();
-  for (const auto& commit : commit_) commit();
+  for (ElementCopy& save : save_) save.run();
+  for (ElementCopy& commit : commit_) commit.run();
 }
 
 }  // namespace weft

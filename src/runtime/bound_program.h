@@ -9,6 +9,7 @@
 
 #include "comm/wire.h"
 #include "runtime/backend.h"
+#include "runtime/strided.h"
 
 namespace weft {
 
@@ -52,8 +53,8 @@ class BoundProgram {
   std::map<Axes, std::unique_ptr<comm::Group>> groups_;
   std::vector<TensorView> views_;
   std::vector<std::pair<const Instr*, Kernel>> kernels_;
-  std::vector<std::function<void()>> save_, commit_;  // what reads variables is saved before any is written
-  std::map<ValueId, void*> outputs_;                  // that are saved
+  std::vector<ElementCopy> save_, commit_;  // what reads variables is saved before any is written
+  std::map<ValueId, void*> outputs_;        // that are saved
 };
 
 }  // namespace weft

@@ -4,20 +4,31 @@
 
 namespace weft {
 
-void copy_elements(const TensorView& from, const TensorView& to) {
+ElementCopy::ElementCopy(const TensorView& from, const TensorView& to)
+    : from_(from.data),
+      to_(to.data),
+      dtype_(to.dtype),
+      in_place_(from.data == to.data && from.shape == to.shape && from.strides == to.strides),
+      length_(row_length(to.shape)),
+      from_step_(row_stride(strides_along(from, to.shape))),
+      to_step_(row_stride(to.strides)),
+      rows_(to.shape, {strides_along(from, to.shape), to.strides}) {
   internal_check(from.dtype == to.dtype, "a copy between dtypes");
-  if (from.data == to.data && from.shape == to.shape && from.strides == to.strides) return;  // in place already
-  const std::vector<std::int64_t> from_strides = strides_along(from, to.shape);
-  const std::int64_t length = row_length(to.shape), from_step = row_stride(from_strides),
-                     to_step = row_stride(to.strides);
-  visit_dtype(to.dtype, [&]<class T>() {
-    const T* source = static_cast<const T*>(from.data);
-    T* target = static_cast<T*>(to.data);
-    for_each_row(to.shape, {from_strides, to.strides}, [&](const std::int64_t* offsets, const std::int64_t*) {
-      for (std::int64_t i = 0; i < length; ++i) target[offsets[1] + i * to_step] = source[offsets[0] + i * from_step];
+}
+
+void ElementCopy::run(std::int64_t offset) {
+  if (in_place_ && offset == 0) return;
+  visit_dtype(dtype_, [&]<class T>() {
+    const T* source = static_cast<const T*>(from_) + offset;
+    T* target = static_cast<T*>(to_);
+    rows_.each([&](const std::int64_t* offsets, const std::int64_t*) {
+      for (std::int64_t i = 0; i < length_; ++i)
+        target[offsets[1] + i * to_step_] = source[offsets[0] + i * from_step_];
     });
   });
 }
+
+void copy_elements(const TensorView& from, const TensorView& to) { ElementCopy(from, to).run(); }
 
 TensorView dense_view(void* data, DType dtype, const Shape& shape) {
   TensorView view{data, dtype, shape, dense_strides(shape), std::vector<std::int64_t>(shape.rank(), 0), {}};

@@ -51,17 +51,30 @@ class Rows {
   std::vector<std::int64_t> sizes_, index_, offsets_;
 };
 
-template <class Row>
-void for_each_row(const Shape& shape, std::vector<std::vector<std::int64_t>> strides, const Row& row) {
-  Rows(shape, std::move(strides)).each(row);
-}
-
 inline std::int64_t row_length(const Shape& shape) { return shape.rank() == 0 ? 1 : shape[shape.rank() - 1].size; }
 inline std::int64_t row_stride(const std::vector<std::int64_t>& strides) {
   return strides.empty() ? 0 : strides.back();
 }
 
-// to = from, element by element, dims matched by name; a dim that `from` lacks is repeated.
+// to = from, element by element, dims matched by name; a dim that `from` lacks is repeated. Made before the first step:
+// running it allocates nothing.
+class ElementCopy {
+ public:
+  ElementCopy(const TensorView& from, const TensorView& to);
+
+  // With the operand `offset` elements further on.
+  void run(std::int64_t offset = 0);
+
+ private:
+  const void* from_;
+  void* to_;
+  DType dtype_;
+  bool in_place_;  // it lies there already
+  std::int64_t length_, from_step_, to_step_;
+  Rows rows_;
+};
+
+// An ElementCopy that is run once: not for steps.
 void copy_elements(const TensorView& from, const TensorView& to);
 
 // A view of dense storage.

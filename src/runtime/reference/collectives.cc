@@ -27,84 +27,124 @@ std::vector<TensorView> blocks(const KernelArgs& args, const Shape& shape, DType
   return views;
 }
 
+comm::Buffer buffer(const TensorView& view) { return {view.data, elements(view.shape), view.dtype}; }
+
 comm::Buffer buffer(const std::vector<TensorView>& views) {
   return {views[0].data, elements(views[0].shape) * views.size(), views[0].dtype};
 }
 
-// Starts and finishes one collective on packed blocks.
-void talk(comm::Group& group, comm::Collective what, const std::vector<TensorView>& in,
-          const std::vector<TensorView>& out, const comm::Args& args, const StepState& state) {
-  group.wait(group.start(what, buffer(in), buffer(out), args), state.deadline);
+// Copies the runs of a dim into blocks, or blocks into the runs of a dim.
+std::vector<ElementCopy> packing(const TensorView& view, const std::string& dim,
+                                 const std::vector<TensorView>& blocks) {
+  std::vector<ElementCopy> copies;
+  const int count = static_cast<int>(blocks.size());
+  for (int r = 0; r < count; ++r) copies.emplace_back(block(view, dim, count, r), blocks[static_cast<std::size_t>(r)]);
+  return copies;
 }
+std::vector<ElementCopy> unpacking(const std::vector<TensorView>& blocks, const TensorView& view,
+                                   const std::string& dim) {
+  std::vector<ElementCopy> copies;
+  const int count = static_cast<int>(blocks.size());
+  for (int r = 0; r < count; ++r) copies.emplace_back(blocks[static_cast<std::size_t>(r)], block(view, dim, count, r));
+  return copies;
+}
+
+void run(std::vector<ElementCopy>& copies) {
+  for (ElementCopy& copy : copies) copy.run();
+}
+
+// One collective on packed buffers.
+struct Talk {
+  comm::Group& group;
+  comm::Collective what;
+  comm::Buffer in, out;
+  comm::Args args;
+  std::string label;
+
+  void run(const StepState& state) {
+    args.label = label;
+    group.wait(group.start(what, in, out, args), state.deadline);
+  }
+};
 
 }  // namespace
 
 Kernel all_reduce(const KernelArgs& args) {
   const auto& work = *args.instr.as<AllReduce>();
   comm::Group& group = args.group(work.axes);
-  return [&group, in = args.inputs, out = args.outputs, reduce = work.how, label = args.label](const StepState& state) {
-    for (std::size_t i = 0; i < in.size(); ++i) {
-      copy_elements(in[i], out[i]);
-      talk(group, comm::Collective::kAllReduce, {out[i]}, {out[i]}, {.reduce = reduce, .label = label}, state);
+  std::vector<ElementCopy> copies;
+  std::vector<Talk> talks;
+  for (std::size_t i = 0; i < args.inputs.size(); ++i) {
+    const comm::Buffer out = buffer(args.outputs[i]);
+    copies.emplace_back(args.inputs[i], args.outputs[i]);
+    talks.push_back({group, comm::Collective::kAllReduce, out, out, {.reduce = work.how}, args.label});
+  }
+  return [copies, talks](const StepState& state) mutable {
+    for (std::size_t i = 0; i < talks.size(); ++i) {
+      copies[i].run();
+      talks[i].run(state);
     }
   };
 }
 
 Kernel reduce_scatter(const KernelArgs& args) {
   const auto& work = *args.instr.as<ReduceScatter>();
+  const TensorView& out = args.outputs[0];
   comm::Group& group = args.group(work.axes);
-  const std::vector<TensorView> packed = blocks(args, args.outputs[0].shape, args.outputs[0].dtype, group.size());
-  return [&group, in = args.inputs[0], out = args.outputs[0], packed, dim = work.dim, reduce = work.how,
-          label = args.label](const StepState& state) {
-    for (int r = 0; r < group.size(); ++r)
-      copy_elements(block(in, dim, group.size(), r), packed[static_cast<std::size_t>(r)]);
-    talk(group, comm::Collective::kReduceScatter, packed, {out}, {.reduce = reduce, .label = label}, state);
+  const std::vector<TensorView> packed = blocks(args, out.shape, out.dtype, group.size());
+  const comm::Args how{.reduce = work.how};
+  return [pack = packing(args.inputs[0], work.dim, packed),
+          talk = Talk{group, comm::Collective::kReduceScatter, buffer(packed), buffer(out), how, args.label}](
+             const StepState& state) mutable {
+    run(pack);
+    talk.run(state);
   };
 }
 
 Kernel all_gather(const KernelArgs& args) {
   const auto& work = *args.instr.as<AllGather>();
+  const TensorView& out = args.outputs[0];
   comm::Group& group = args.group(work.axes);
-  const Shape one = block(args.outputs[0], work.dim, group.size(), 0).shape;
-  const std::vector<TensorView> packed = blocks(args, one, args.outputs[0].dtype, group.size());
-  return [&group, in = args.inputs[0], out = args.outputs[0], packed, dim = work.dim,
-          label = args.label](const StepState& state) {
-    const TensorView& mine = packed[static_cast<std::size_t>(group.rank())];
-    copy_elements(in, mine);
-    talk(group, comm::Collective::kAllGather, {mine}, packed, {.label = label}, state);
-    for (int r = 0; r < group.size(); ++r)
-      copy_elements(packed[static_cast<std::size_t>(r)], block(out, dim, group.size(), r));
+  const Shape one = block(out, work.dim, group.size(), 0).shape;
+  const std::vector<TensorView> packed = blocks(args, one, out.dtype, group.size());
+  const TensorView& mine = packed[static_cast<std::size_t>(group.rank())];
+  return [pack = ElementCopy(args.inputs[0], mine),
+          talk = Talk{group, comm::Collective::kAllGather, buffer(mine), buffer(packed), {}, args.label},
+          unpack = unpacking(packed, out, work.dim)](const StepState& state) mutable {
+    pack.run();
+    talk.run(state);
+    run(unpack);
   };
 }
 
 Kernel all_to_all(const KernelArgs& args) {
   const auto& work = *args.instr.as<AllToAll>();
+  const TensorView& in = args.inputs[0];
   comm::Group& group = args.group(work.axes);
-  const Shape one = block(args.inputs[0], work.split, group.size(), 0).shape;
-  const std::vector<TensorView> sent = blocks(args, one, args.inputs[0].dtype, group.size());
-  const std::vector<TensorView> received = blocks(args, one, args.inputs[0].dtype, group.size());
-  return [&group, in = args.inputs[0], out = args.outputs[0], sent, received, work,
-          label = args.label](const StepState& state) {
-    for (int r = 0; r < group.size(); ++r)
-      copy_elements(block(in, work.split, group.size(), r), sent[static_cast<std::size_t>(r)]);
-    talk(group, comm::Collective::kAllToAll, sent, received, {.label = label}, state);
-    for (int r = 0; r < group.size(); ++r)
-      copy_elements(received[static_cast<std::size_t>(r)], block(out, work.gather, group.size(), r));
+  const Shape one = block(in, work.split, group.size(), 0).shape;
+  const std::vector<TensorView> sent = blocks(args, one, in.dtype, group.size());
+  const std::vector<TensorView> received = blocks(args, one, in.dtype, group.size());
+  return [pack = packing(in, work.split, sent),
+          talk = Talk{group, comm::Collective::kAllToAll, buffer(sent), buffer(received), {}, args.label},
+          unpack = unpacking(received, args.outputs[0], work.gather)](const StepState& state) mutable {
+    run(pack);
+    talk.run(state);
+    run(unpack);
   };
 }
 
 Kernel permute(const KernelArgs& args) {
   const auto& work = *args.instr.as<Permute>();
   comm::Group& group = args.group(work.axes);
-  comm::Args wire_args{.label = {}};
-  wire_args.target = static_cast<int>(work.to[static_cast<std::size_t>(group.rank())]);
+  comm::Args peers;
+  peers.target = static_cast<int>(work.to[static_cast<std::size_t>(group.rank())]);
   for (std::size_t r = 0; r < work.to.size(); ++r)
-    if (work.to[r] == group.rank()) wire_args.source = static_cast<int>(r);
-  return [&group, in = args.inputs[0], out = args.outputs[0], wire_args, label = args.label](const StepState& state) {
-    comm::Args now = wire_args;
-    now.label = label;
-    copy_elements(in, out);
-    talk(group, comm::Collective::kPermute, {out}, {out}, now, state);
+    if (work.to[r] == group.rank()) peers.source = static_cast<int>(r);
+  const comm::Buffer out = buffer(args.outputs[0]);
+  return [copy = ElementCopy(args.inputs[0], args.outputs[0]),
+          talk = Talk{group, comm::Collective::kPermute, out, out, peers, args.label}](const StepState& state) mutable {
+    copy.run();
+    talk.run(state);
   };
 }
 

@@ -1,6 +1,6 @@
 // contract: out = sum over the dims absent from the output of x * y. Operands are packed into [batch, m, k] and
 // [batch, k, n] in a wide type, multiplied row by row, and rounded once.
-#include <memory>
+#include <algorithm>
 
 #include "base/dispatch.h"
 #include "runtime/reference/kernels.h"
@@ -9,39 +9,48 @@ namespace weft::reference {
 
 namespace {
 
-// Numbers of a view in the given dim order, as doubles or int64.
+// The elements of a view in the given dim order, one after another, as doubles or uint64.
 template <class Wide>
-void pack(const TensorView& view, const Shape& order, std::vector<Wide>& packed) {
-  packed.resize(static_cast<std::size_t>(order.elements()));
-  const std::vector<std::int64_t> strides = strides_along(view, order);
-  const std::int64_t length = row_length(order), step = row_stride(strides);
-  std::size_t next = 0;
-  visit_dtype(view.dtype, [&]<class T>() {
-    const T* data = static_cast<const T*>(view.data);
-    for_each_row(order, {strides}, [&](const std::int64_t* offsets, const std::int64_t*) {
-      for (std::int64_t i = 0; i < length; ++i) {
-        if constexpr (std::is_same_v<Wide, double>) packed[next++] = to_double(data[offsets[0] + i * step]);
-        else packed[next++] = static_cast<Wide>(to_int64(data[offsets[0] + i * step]));
-      }
-    });
-  });
-}
+class Packed {
+ public:
+  Packed(const TensorView& view, const Shape& order)
+      : data(static_cast<std::size_t>(order.elements())),
+        view_(view),
+        length_(row_length(order)),
+        step_(row_stride(strides_along(view, order))),
+        rows_(order, {strides_along(view, order)}) {}
 
-template <class Wide>
-void unpack(const std::vector<Wide>& packed, const Shape& order, const TensorView& view) {
-  const std::vector<std::int64_t> strides = strides_along(view, order);
-  const std::int64_t length = row_length(order), step = row_stride(strides);
-  std::size_t next = 0;
-  visit_dtype(view.dtype, [&]<class T>() {
-    T* data = static_cast<T*>(view.data);
-    for_each_row(order, {strides}, [&](const std::int64_t* offsets, const std::int64_t*) {
-      for (std::int64_t i = 0; i < length; ++i) {
-        if constexpr (std::is_same_v<Wide, double>) data[offsets[0] + i * step] = from_double<T>(packed[next++]);
-        else data[offsets[0] + i * step] = from_int64<T>(static_cast<std::int64_t>(packed[next++]));
-      }
+  void load() {
+    each_element([](auto& element, Wide& number) {
+      if constexpr (std::is_same_v<Wide, double>) number = to_double(element);
+      else number = static_cast<Wide>(to_int64(element));
     });
-  });
-}
+  }
+  void store() {
+    each_element([]<class T>(T& element, Wide& number) {
+      if constexpr (std::is_same_v<Wide, double>) element = from_double<T>(number);
+      else element = from_int64<T>(static_cast<std::int64_t>(number));
+    });
+  }
+
+  std::vector<Wide> data;
+
+ private:
+  template <class Visit>
+  void each_element(const Visit& visit) {
+    std::size_t next = 0;
+    visit_dtype(view_.dtype, [&]<class T>() {
+      T* elements = static_cast<T*>(view_.data);
+      rows_.each([&](const std::int64_t* offsets, const std::int64_t*) {
+        for (std::int64_t i = 0; i < length_; ++i) visit(elements[offsets[0] + i * step_], data[next++]);
+      });
+    });
+  }
+
+  TensorView view_;
+  std::int64_t length_, step_;
+  Rows rows_;
+};
 
 // The dims by role: in both and the output = batch, in x and the output = m, in y and the output = n, summed = k.
 struct Roles {
@@ -60,40 +69,49 @@ struct Roles {
 template <class Wide>
 class ContractKernel {
  public:
-  explicit ContractKernel(const KernelArgs& args)
-      : x_(args.inputs[0]), y_(args.inputs[1]), out_(args.outputs[0]), roles_(x_.shape, y_.shape, out_.shape) {}
+  ContractKernel(const TensorView& x, const TensorView& y, const TensorView& out, const Roles& roles)
+      : batch_(size(roles.batch)),
+        m_(size(roles.m)),
+        n_(size(roles.n)),
+        k_(size(roles.k)),
+        x_(x, roles.batch.plus(roles.m).plus(roles.k)),
+        y_(y, roles.batch.plus(roles.k).plus(roles.n)),
+        out_(out, roles.batch.plus(roles.m).plus(roles.n)) {}
 
   void run() {
-    pack(x_, roles_.batch.plus(roles_.m).plus(roles_.k), a_);
-    pack(y_, roles_.batch.plus(roles_.k).plus(roles_.n), b_);
-    const auto batch = size(roles_.batch), m = size(roles_.m), n = size(roles_.n), k = size(roles_.k);
-    c_.assign(batch * m * n, 0);
-    for (std::size_t s = 0; s < batch; ++s)
-      for (std::size_t i = 0; i < m; ++i) {
-        Wide* row = c_.data() + (s * m + i) * n;
-        for (std::size_t p = 0; p < k; ++p) {
-          const Wide factor = a_[(s * m + i) * k + p];
-          const Wide* other = b_.data() + (s * k + p) * n;
-          for (std::size_t j = 0; j < n; ++j) row[j] += factor * other[j];
+    x_.load();
+    y_.load();
+    std::fill(out_.data.begin(), out_.data.end(), Wide{0});
+    for (std::size_t s = 0; s < batch_; ++s)
+      for (std::size_t i = 0; i < m_; ++i) {
+        Wide* row = out_.data.data() + (s * m_ + i) * n_;
+        for (std::size_t p = 0; p < k_; ++p) {
+          const Wide factor = x_.data[(s * m_ + i) * k_ + p];
+          const Wide* other = y_.data.data() + (s * k_ + p) * n_;
+          for (std::size_t j = 0; j < n_; ++j) row[j] += factor * other[j];
         }
       }
-    unpack(c_, roles_.batch.plus(roles_.m).plus(roles_.n), out_);
+    out_.store();
   }
 
  private:
   static std::size_t size(const Shape& shape) { return static_cast<std::size_t>(shape.elements()); }
 
-  TensorView x_, y_, out_;
-  Roles roles_;
-  std::vector<Wide> a_, b_, c_;
+  std::size_t batch_, m_, n_, k_;
+  Packed<Wide> x_, y_, out_;
 };
+
+template <class Wide>
+Kernel make(const KernelArgs& args) {
+  const TensorView &x = args.inputs[0], &y = args.inputs[1], &out = args.outputs[0];
+  const Roles roles(x.shape, y.shape, out.shape);
+  return [kernel = ContractKernel<Wide>(x, y, out, roles)](const StepState&) mutable { kernel.run(); };
+}
 
 }  // namespace
 
 Kernel contract(const KernelArgs& args) {
-  if (is_float(args.outputs[0].dtype))
-    return [kernel = std::make_shared<ContractKernel<double>>(args)](const StepState&) { kernel->run(); };
-  return [kernel = std::make_shared<ContractKernel<std::uint64_t>>(args)](const StepState&) { kernel->run(); };
+  return is_float(args.outputs[0].dtype) ? make<double>(args) : make<std::uint64_t>(args);
 }
 
 }  // namespace weft::reference

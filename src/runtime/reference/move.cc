@@ -1,6 +1,5 @@
 // copy, concat, take, put, gather, scatter_add: moving elements.
 #include <algorithm>
-#include <cstring>
 
 #include "base/dispatch.h"
 #include "runtime/reference/kernels.h"
@@ -25,11 +24,11 @@ std::int64_t integer_at(const TensorView& view, std::int64_t offset) {
 }  // namespace
 
 Kernel copy(const KernelArgs& args) {
-  return [from = args.inputs[0], to = args.outputs[0]](const StepState&) { copy_elements(from, to); };
+  return [move = ElementCopy(args.inputs[0], args.outputs[0])](const StepState&) mutable { move.run(); };
 }
 
 Kernel concat(const KernelArgs& args) {
-  std::vector<std::pair<TensorView, TensorView>> moves;
+  std::vector<ElementCopy> moves;
   const std::string& dim = args.instr.as<Concat>()->dim;
   std::int64_t begin = 0;
   for (const TensorView& input : args.inputs) {
@@ -37,99 +36,181 @@ Kernel concat(const KernelArgs& args) {
     moves.emplace_back(input, run_of(args.outputs[0], dim, begin, size));
     begin += size;
   }
-  return [moves](const StepState&) {
-    for (const auto& [from, to] : moves) copy_elements(from, to);
+  return [moves](const StepState&) mutable {
+    for (ElementCopy& move : moves) move.run();
   };
 }
 
 Kernel take(const KernelArgs& args) {
-  return [x = args.inputs[0], offset = args.inputs[1], out = args.outputs[0],
-          dim = args.instr.as<Take>()->dim](const StepState&) {
-    const std::int64_t size = out.shape.size_of(dim), most = x.shape.size_of(dim) - size;
-    copy_elements(run_of(x, dim, std::clamp<std::int64_t>(integer_at(offset, 0), 0, most), size), out);
-  };
-}
-
-Kernel put(const KernelArgs& args) {
-  return [x = args.inputs[0], piece = args.inputs[1], offset = args.inputs[2], out = args.outputs[0],
-          dim = args.instr.as<Put>()->dim](const StepState&) {
-    copy_elements(x, out);
-    const std::int64_t whole = out.shape.size_of(dim), size = piece.shape.size_of(dim), at = integer_at(offset, 0);
-    const std::int64_t first = std::max<std::int64_t>(0, -at), last = std::min(size, whole - at);
-    if (first < last)
-      copy_elements(run_of(piece, dim, first, last - first), run_of(out, dim, at + first, last - first));
-  };
-}
-
-// For every element of the output: x at (index - start), or zero outside the shard.
-Kernel gather(const KernelArgs& args) {
-  return [x = args.inputs[0], indices = args.inputs[1], out = args.outputs[0],
-          dim = args.instr.as<Gather>()->dim](const StepState&) {
-    const std::size_t d = x.shape.position(dim);
-    TensorView rest = x;  // x without the dim: where the row at index 0 starts
-    rest.shape = x.shape.minus({x.shape[d]});
-    rest.strides.erase(rest.strides.begin() + static_cast<std::ptrdiff_t>(d));
-    const auto x_strides = strides_along(rest, out.shape), index_strides = strides_along(indices, out.shape);
-    const std::int64_t length = row_length(out.shape);
-    visit_dtype(out.dtype, [&]<class T>() {
-      const T* source = static_cast<const T*>(x.data);
-      T* target = static_cast<T*>(out.data);
-      for_each_row(out.shape, {x_strides, index_strides, out.strides}, [&](const std::int64_t* o, const std::int64_t*) {
-        for (std::int64_t i = 0; i < length; ++i) {
-          const std::int64_t index = integer_at(indices, o[1] + i * row_stride(index_strides)) - x.begin[d];
-          const bool here = index >= 0 && index < x.shape[d].size;
-          target[o[2] + i * row_stride(out.strides)] =
-              here ? source[o[0] + i * row_stride(x_strides) + index * x.strides[d]] : T{};
-        }
-      });
-    });
+  const TensorView &x = args.inputs[0], &out = args.outputs[0];
+  const std::string& dim = args.instr.as<Take>()->dim;
+  const std::int64_t size = out.shape.size_of(dim);
+  return [move = ElementCopy(run_of(x, dim, 0, size), out), offset = args.inputs[1],
+          step = x.strides[x.shape.position(dim)], most = x.shape.size_of(dim) - size](const StepState&) mutable {
+    move.run(step * std::clamp<std::int64_t>(integer_at(offset, 0), 0, most));
   };
 }
 
 namespace {
 
-// Adds every update at its index; sums are kept wide and rounded once.
-template <class T, class Wide>
-void scatter(const TensorView& indices, const TensorView& updates, const TensorView& out, std::size_t d,
-             std::vector<Wide>& sums) {
-  sums.assign(static_cast<std::size_t>(out.shape.elements()), 0);
-  TensorView rest = dense_view(nullptr, out.dtype, out.shape);
-  const std::int64_t dim_stride = rest.strides[d];
-  rest.shape = out.shape.minus({out.shape[d]});
-  rest.strides.erase(rest.strides.begin() + static_cast<std::ptrdiff_t>(d));
-  const Shape every = updates.shape.plus(indices.shape);  // an update is repeated along dims that only the indices have
-  const auto out_strides = strides_along(rest, every), index_strides = strides_along(indices, every);
-  const auto update_strides = strides_along(updates, every);
-  const T* source = static_cast<const T*>(updates.data);
-  const std::int64_t length = row_length(every);
-  for_each_row(every, {update_strides, index_strides, out_strides}, [&](const std::int64_t* o, const std::int64_t*) {
-    for (std::int64_t i = 0; i < length; ++i) {
-      const std::int64_t index = integer_at(indices, o[1] + i * row_stride(index_strides)) - out.begin[d];
-      if (index < 0 || index >= out.shape[d].size) continue;
-      Wide& sum = sums[static_cast<std::size_t>(o[2] + i * row_stride(out_strides) + index * dim_stride)];
-      const T update = source[o[0] + i * row_stride(update_strides)];
-      if constexpr (std::is_same_v<Wide, double>) sum += to_double(update);
-      else sum += static_cast<Wide>(to_int64(update));
-    }
-  });
-  T* target = static_cast<T*>(out.data);
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    if constexpr (std::is_same_v<Wide, double>) target[i] = from_double<T>(sums[i]);
-    else target[i] = from_int64<T>(static_cast<std::int64_t>(sums[i]));
+// Writes the piece over the output from a run-time offset on, row by row along `dim`; what falls outside is dropped.
+class PutKernel {
+ public:
+  PutKernel(const TensorView& piece, const TensorView& offset, const TensorView& out, const std::string& dim)
+      : PutKernel(piece, offset, out, piece.shape.minus({piece.shape.dim(dim)}).plus({piece.shape.dim(dim)})) {}
+
+  void run() {
+    const std::int64_t at = integer_at(offset_, 0);
+    const std::int64_t first = std::max<std::int64_t>(0, -at), last = std::min(size_, whole_ - at);
+    visit_dtype(out_.dtype, [&]<class T>() {
+      const T* source = static_cast<const T*>(piece_.data);
+      T* target = static_cast<T*>(out_.data);
+      rows_.each([&](const std::int64_t* o, const std::int64_t*) {
+        for (std::int64_t i = first; i < last; ++i)
+          target[o[1] + (at + i) * out_step_] = source[o[0] + i * piece_step_];
+      });
+    });
   }
-}
+
+ private:
+  PutKernel(const TensorView& piece, const TensorView& offset, const TensorView& out, const Shape& dim_last)
+      : piece_(piece),
+        offset_(offset),
+        out_(out),
+        size_(row_length(dim_last)),
+        whole_(out.shape.size_of(dim_last[dim_last.rank() - 1].name)),
+        piece_step_(row_stride(strides_along(piece, dim_last))),
+        out_step_(row_stride(strides_along(out, dim_last))),
+        rows_(dim_last, {strides_along(piece, dim_last), strides_along(out, dim_last)}) {}
+
+  TensorView piece_, offset_, out_;
+  std::int64_t size_, whole_, piece_step_, out_step_;
+  Rows rows_;
+};
 
 }  // namespace
 
-Kernel scatter_add(const KernelArgs& args) {
-  return [indices = args.inputs[0], updates = args.inputs[1], out = args.outputs[0],
-          d = args.outputs[0].shape.position(args.instr.as<ScatterAdd>()->dim), floats = std::vector<double>(),
-          integers = std::vector<std::uint64_t>()](const StepState&) mutable {
-    visit_dtype(out.dtype, [&]<class T>() {
-      if (is_float(out.dtype)) scatter<T>(indices, updates, out, d, floats);
-      else scatter<T>(indices, updates, out, d, integers);
-    });
+Kernel put(const KernelArgs& args) {
+  const TensorView& out = args.outputs[0];
+  return [copy = ElementCopy(args.inputs[0], out),
+          put = PutKernel(args.inputs[1], args.inputs[2], out, args.instr.as<Put>()->dim)](const StepState&) mutable {
+    copy.run();
+    put.run();
   };
+}
+
+namespace {
+
+// A value without one dim: where its line at index 0 of the dim starts.
+TensorView without(TensorView view, std::size_t d) {
+  view.shape = view.shape.minus({view.shape[d]});
+  view.strides.erase(view.strides.begin() + static_cast<std::ptrdiff_t>(d));
+  return view;
+}
+
+// For every element of the output: x at (index - start), or zero outside the shard.
+class GatherKernel {
+ public:
+  GatherKernel(const TensorView& x, const TensorView& indices, const TensorView& out, const std::string& dim)
+      : x_(x),
+        indices_(indices),
+        out_(out),
+        d_(x.shape.position(dim)),
+        x_strides_(strides_along(without(x, d_), out.shape)),
+        index_strides_(strides_along(indices, out.shape)),
+        rows_(out.shape, {x_strides_, index_strides_, out.strides}) {}
+
+  void run() {
+    const std::int64_t length = row_length(out_.shape), x_step = row_stride(x_strides_),
+                       index_step = row_stride(index_strides_), out_step = row_stride(out_.strides);
+    visit_dtype(out_.dtype, [&]<class T>() {
+      const T* source = static_cast<const T*>(x_.data);
+      T* target = static_cast<T*>(out_.data);
+      rows_.each([&](const std::int64_t* o, const std::int64_t*) {
+        for (std::int64_t i = 0; i < length; ++i) {
+          const std::int64_t index = integer_at(indices_, o[1] + i * index_step) - x_.begin[d_];
+          const bool here = index >= 0 && index < x_.shape[d_].size;
+          target[o[2] + i * out_step] = here ? source[o[0] + i * x_step + index * x_.strides[d_]] : T{};
+        }
+      });
+    });
+  }
+
+ private:
+  TensorView x_, indices_, out_;
+  std::size_t d_;
+  std::vector<std::int64_t> x_strides_, index_strides_;
+  Rows rows_;
+};
+
+// Adds every update at its index; sums are kept wide and rounded once. An update is repeated along dims that only the
+// indices have.
+template <class Wide>
+class ScatterKernel {
+ public:
+  ScatterKernel(const TensorView& indices, const TensorView& updates, const TensorView& out, const std::string& dim)
+      : indices_(indices),
+        updates_(updates),
+        out_(out),
+        d_(out.shape.position(dim)),
+        every_(updates.shape.plus(indices.shape)),
+        update_strides_(strides_along(updates, every_)),
+        index_strides_(strides_along(indices, every_)),
+        sum_strides_(strides_along(without(dense_view(nullptr, out.dtype, out.shape), d_), every_)),
+        rows_(every_, {update_strides_, index_strides_, sum_strides_}),
+        sums_(static_cast<std::size_t>(out.shape.elements())) {}
+
+  void run() {
+    std::fill(sums_.begin(), sums_.end(), Wide{0});
+    visit_dtype(out_.dtype, [&]<class T>() {
+      add_updates<T>();
+      T* target = static_cast<T*>(out_.data);
+      for (std::size_t i = 0; i < sums_.size(); ++i) {
+        if constexpr (std::is_same_v<Wide, double>) target[i] = from_double<T>(sums_[i]);
+        else target[i] = from_int64<T>(static_cast<std::int64_t>(sums_[i]));
+      }
+    });
+  }
+
+ private:
+  template <class T>
+  void add_updates() {
+    const T* source = static_cast<const T*>(updates_.data);
+    const std::int64_t length = row_length(every_), dim_stride = out_.strides[d_];
+    rows_.each([&](const std::int64_t* o, const std::int64_t*) {
+      for (std::int64_t i = 0; i < length; ++i) {
+        const std::int64_t index = integer_at(indices_, o[1] + i * row_stride(index_strides_)) - out_.begin[d_];
+        if (index < 0 || index >= out_.shape[d_].size) continue;
+        Wide& sum = sums_[static_cast<std::size_t>(o[2] + i * row_stride(sum_strides_) + index * dim_stride)];
+        const T update = source[o[0] + i * row_stride(update_strides_)];
+        if constexpr (std::is_same_v<Wide, double>) sum += to_double(update);
+        else sum += static_cast<Wide>(to_int64(update));
+      }
+    });
+  }
+
+  TensorView indices_, updates_, out_;
+  std::size_t d_;
+  Shape every_;
+  std::vector<std::int64_t> update_strides_, index_strides_, sum_strides_;
+  Rows rows_;
+  std::vector<Wide> sums_;
+};
+
+}  // namespace
+
+Kernel gather(const KernelArgs& args) {
+  return [kernel = GatherKernel(args.inputs[0], args.inputs[1], args.outputs[0], args.instr.as<Gather>()->dim)](
+             const StepState&) mutable { kernel.run(); };
+}
+
+Kernel scatter_add(const KernelArgs& args) {
+  const TensorView &indices = args.inputs[0], &updates = args.inputs[1], &out = args.outputs[0];
+  const std::string& dim = args.instr.as<ScatterAdd>()->dim;
+  if (is_float(out.dtype))
+    return [kernel = ScatterKernel<double>(indices, updates, out, dim)](const StepState&) mutable { kernel.run(); };
+  return
+      [kernel = ScatterKernel<std::uint64_t>(indices, updates, out, dim)](const StepState&) mutable { kernel.run(); };
 }
 
 }  // namespace weft::reference

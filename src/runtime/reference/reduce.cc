@@ -1,9 +1,9 @@
-// reduce, scan, top_k: joining, running over and picking from dims.
+// reduce, scan: joining dims and running over them.
 #include <algorithm>
-#include <numeric>
+#include <limits>
 
-#include "base/dispatch.h"
 #include "runtime/reference/kernels.h"
+#include "runtime/reference/lines.h"
 
 namespace weft::reference {
 
@@ -43,136 +43,95 @@ struct Joined {
 };
 
 template <class T>
-auto wide(T x) {
-  if constexpr (std::is_integral_v<T> || std::is_same_v<T, Bool>) return to_int64(x);
-  else return to_double(x);
-}
-template <class T, class Wide>
-T narrow(Wide x) {
-  if constexpr (std::is_same_v<Wide, double>) return from_double<T>(x);
-  else return from_int64<T>(x);
-}
-template <class T>
 auto start(const Joined& join) {
   if constexpr (std::is_integral_v<T> || std::is_same_v<T, Bool>) return join.template start_i<T>();
   else return join.start_f();
 }
 
-void run_reduce(const TensorView& x, const TensorView& out, Reduce how) {
-  const Shape inner = x.shape.minus(out.shape);
-  const Joined join{how};
-  visit_dtype(x.dtype, [&]<class T>() {
-    const T* source = static_cast<const T*>(x.data);
-    T* target = static_cast<T*>(out.data);
-    const auto x_outer = strides_along(x, out.shape), x_inner = strides_along(x, inner);
-    const std::int64_t row = row_length(out.shape), x_step = row_stride(x_outer), out_step = row_stride(out.strides);
-    const std::int64_t length = row_length(inner), inner_step = row_stride(x_inner);
-    Rows inner_rows(inner, {x_inner});
-    for_each_row(out.shape, {x_outer, out.strides}, [&](const std::int64_t* outer, const std::int64_t*) {
-      for (std::int64_t i = 0; i < row; ++i) {
-        auto sum = start<T>(join);
-        inner_rows.each([&](const std::int64_t* offsets, const std::int64_t*) {
-          const T* first = source + outer[0] + i * x_step + offsets[0];
-          for (std::int64_t k = 0; k < length; ++k) sum = join(sum, wide(first[k * inner_step]));
-        });
-        target[outer[1] + i * out_step] = narrow<T>(sum);
-      }
-    });
-  });
-}
+class ReduceKernel {
+ public:
+  ReduceKernel(const TensorView& x, const TensorView& out, Reduce how)
+      : ReduceKernel(x, out, x.shape.minus(out.shape), how) {}
 
-// `x` and `out` without `dim`: what one run along the dim starts from.
-struct Lines {
-  Shape rest;
-  std::int64_t length = 0, x_step = 0, out_step = 0;
-  std::vector<std::int64_t> x_strides, out_strides;
-  Lines(const TensorView& x, const TensorView& out, const std::string& dim)
-      : rest(x.shape.minus({x.shape.dim(dim)})),
-        length(x.shape.size_of(dim)),
-        x_step(x.strides[x.shape.position(dim)]),
-        x_strides(strides_along(x, rest)),
-        out_strides(strides_along(out, rest)) {}
+  void run() {
+    visit_dtype(x_.dtype, [&]<class T>() {
+      const T* source = static_cast<const T*>(x_.data);
+      T* target = static_cast<T*>(out_.data);
+      outer_rows_.each([&](const std::int64_t* outer, const std::int64_t*) {
+        for (std::int64_t i = 0; i < length_; ++i)
+          target[outer[1] + i * out_step_] = joined(source + outer[0] + i * x_step_);
+      });
+    });
+  }
+
+ private:
+  ReduceKernel(const TensorView& x, const TensorView& out, const Shape& inner, Reduce how)
+      : x_(x),
+        out_(out),
+        join_{how},
+        length_(row_length(out.shape)),
+        inner_length_(row_length(inner)),
+        x_step_(row_stride(strides_along(x, out.shape))),
+        out_step_(row_stride(out.strides)),
+        inner_step_(row_stride(strides_along(x, inner))),
+        outer_rows_(out.shape, {strides_along(x, out.shape), out.strides}),
+        inner_rows_(inner, {strides_along(x, inner)}) {}
+
+  template <class T>
+  T joined(const T* source) {
+    auto sum = start<T>(join_);
+    inner_rows_.each([&](const std::int64_t* offsets, const std::int64_t*) {
+      for (std::int64_t k = 0; k < inner_length_; ++k) sum = join_(sum, wide(source[offsets[0] + k * inner_step_]));
+    });
+    return narrow<T>(sum);
+  }
+
+  TensorView x_, out_;
+  Joined join_;
+  std::int64_t length_, inner_length_, x_step_, out_step_, inner_step_;
+  Rows outer_rows_, inner_rows_;
 };
 
-void run_scan(const TensorView& x, const TensorView& out, const Scan& work) {
-  Lines lines(x, out, work.dim);
-  lines.out_step = out.strides[out.shape.position(work.dim)];
-  const Joined join{work.how};
-  const std::int64_t row = row_length(lines.rest), x_row = row_stride(lines.x_strides),
-                     out_row = row_stride(lines.out_strides);
-  visit_dtype(x.dtype, [&]<class T>() {
-    for_each_row(lines.rest, {lines.x_strides, lines.out_strides},
-                 [&](const std::int64_t* offsets, const std::int64_t*) {
-                   for (std::int64_t i = 0; i < row; ++i) {
-                     const T* source = static_cast<const T*>(x.data) + offsets[0] + i * x_row;
-                     T* target = static_cast<T*>(out.data) + offsets[1] + i * out_row;
-                     auto sum = start<T>(join);
-                     for (std::int64_t k = 0; k < lines.length; ++k) {
-                       const std::int64_t e = work.reverse ? lines.length - 1 - k : k;
-                       if (work.exclusive) target[e * lines.out_step] = narrow<T>(sum);
-                       sum = join(sum, wide(source[e * lines.x_step]));
-                       if (!work.exclusive) target[e * lines.out_step] = narrow<T>(sum);
-                     }
-                   }
-                 });
-  });
-}
+class ScanKernel {
+ public:
+  ScanKernel(const TensorView& x, const TensorView& out, const Scan& work)
+      : x_(x), out_(out), work_(work), join_{work.how}, lines_({x, out}, work.dim) {}
 
-void run_top_k(const std::vector<TensorView>& in, const TensorView& values, const TensorView& indices,
-               const TopK& work) {
-  const TensorView& x = in[0];
-  const Lines lines(x, values, work.dim);
-  const std::size_t k_at = values.shape.position(work.k), dim_at = x.shape.position(work.dim);
-  const auto count = static_cast<std::size_t>(values.shape[k_at].size);
-  const std::vector<std::int64_t> index_strides = strides_along(indices, lines.rest);
-  const std::vector<std::int64_t> given = in.size() > 1 ? strides_along(in[1], lines.rest) : lines.x_strides;
-  std::vector<std::int64_t> order(static_cast<std::size_t>(lines.length));
-  const std::int64_t row = row_length(lines.rest);
-  visit_dtype(x.dtype, [&]<class T>() {
-    for_each_row(
-        lines.rest, {lines.x_strides, lines.out_strides, index_strides, given},
-        [&](const std::int64_t* offsets, const std::int64_t*) {
-          for (std::int64_t i = 0; i < row; ++i) {
-            const T* source = static_cast<const T*>(x.data) + offsets[0] + i * row_stride(lines.x_strides);
-            T* best = static_cast<T*>(values.data) + offsets[1] + i * row_stride(lines.out_strides);
-            auto* where = static_cast<std::int32_t*>(indices.data) + offsets[2] + i * row_stride(index_strides);
-            std::iota(order.begin(), order.end(), 0);
-            std::stable_sort(order.begin(), order.end(), [&](std::int64_t p, std::int64_t q) {
-              const auto a = wide(source[p * lines.x_step]), b = wide(source[q * lines.x_step]);
-              return b == b &&
-                     (a != a || a > b);  // NaN counts as the largest: it is never lost, and the order is total
-            });
-            for (std::size_t j = 0; j < count; ++j) {
-              const std::int64_t e = order[j];
-              best[static_cast<std::int64_t>(j) * values.strides[k_at]] = source[e * lines.x_step];
-              std::int32_t index = static_cast<std::int32_t>(x.begin[dim_at] + e);
-              if (in.size() > 1)
-                index = static_cast<const std::int32_t*>(
-                    in[1].data)[offsets[3] + i * row_stride(given) + e * in[1].strides[in[1].shape.position(work.dim)]];
-              where[static_cast<std::int64_t>(j) * indices.strides[k_at]] = index;
-            }
-          }
-        });
-  });
-}
+  void run() {
+    visit_dtype(x_.dtype, [&]<class T>() {
+      lines_.each([&](const std::int64_t* offsets) {
+        const T* source = static_cast<const T*>(x_.data) + offsets[0];
+        T* target = static_cast<T*>(out_.data) + offsets[1];
+        const std::int64_t x_step = lines_.step(0), out_step = lines_.step(1);
+        auto sum = start<T>(join_);
+        for (std::int64_t k = 0; k < lines_.length(); ++k) {
+          const std::int64_t e = work_.reverse ? lines_.length() - 1 - k : k;
+          if (work_.exclusive) target[e * out_step] = narrow<T>(sum);
+          sum = join_(sum, wide(source[e * x_step]));
+          if (!work_.exclusive) target[e * out_step] = narrow<T>(sum);
+        }
+      });
+    });
+  }
+
+ private:
+  TensorView x_, out_;
+  Scan work_;
+  Joined join_;
+  Lines lines_;
+};
 
 }  // namespace
 
 Kernel reduce(const KernelArgs& args) {
-  return [x = args.inputs[0], out = args.outputs[0], how = args.instr.as<ReduceDims>()->how](const StepState&) {
-    run_reduce(x, out, how);
-  };
+  return [kernel = ReduceKernel(args.inputs[0], args.outputs[0], args.instr.as<ReduceDims>()->how)](
+             const StepState&) mutable { kernel.run(); };
 }
 
 Kernel scan(const KernelArgs& args) {
-  return [x = args.inputs[0], out = args.outputs[0], work = *args.instr.as<Scan>()](const StepState&) {
-    run_scan(x, out, work);
+  return [kernel = ScanKernel(args.inputs[0], args.outputs[0], *args.instr.as<Scan>())](const StepState&) mutable {
+    kernel.run();
   };
-}
-
-Kernel top_k(const KernelArgs& args) {
-  return [in = args.inputs, values = args.outputs[0], indices = args.outputs[1],
-          work = *args.instr.as<TopK>()](const StepState&) { run_top_k(in, values, indices, work); };
 }
 
 }  // namespace weft::reference

@@ -1,6 +1,7 @@
 // random, axis_index, constant, host: values from nothing, and values for the host.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/dispatch.h"
 #include "base/philox.h"
@@ -24,31 +25,55 @@ double below(double x) {
   return to_double(y);
 }
 
-}  // namespace
+class RandomKernel {
+ public:
+  RandomKernel(const TensorView& out, const Random& work)
+      : out_(out),
+        work_(work),
+        whole_strides_(strides_of_whole(out)),
+        begin_(std::inner_product(out.begin.begin(), out.begin.end(), whole_strides_.begin(), std::int64_t{0})),
+        rows_(out.shape, {whole_strides_, out.strides}) {}
 
-Kernel random(const KernelArgs& args) {
-  return [out = args.outputs[0], work = *args.instr.as<Random>()](const StepState& state) {
-    const std::uint64_t key = seeded(work.key, state.seed);
-    std::vector<std::int64_t> whole_strides(out.shape.rank());  // of the global tensor
-    std::int64_t stride = 1;
-    for (std::size_t d = out.shape.rank(); d-- > 0; stride *= out.whole[d]) whole_strides[d] = stride;
-    std::int64_t begin = 0;
-    for (std::size_t d = 0; d < out.shape.rank(); ++d) begin += out.begin[d] * whole_strides[d];
-    const std::int64_t length = row_length(out.shape);
-    visit_dtype(out.dtype, [&]<class T>() {
-      T* target = static_cast<T*>(out.data);
+  void run(const StepState& state) {
+    const std::uint64_t key = seeded(work_.key, state.seed);
+    const std::int64_t length = row_length(out_.shape);
+    visit_dtype(out_.dtype, [&]<class T>() {
+      T* target = static_cast<T*>(out_.data);
       // Rounding may reach b, which is outside of [a, b).
-      const bool open = work.distribution == Distribution::kUniform && work.a < work.b && is_float(out.dtype);
-      const double most = open ? below<T>(work.b) : 0;
-      for_each_row(out.shape, {whole_strides, out.strides}, [&](const std::int64_t* offsets, const std::int64_t*) {
+      const bool open = work_.distribution == Distribution::kUniform && work_.a < work_.b && is_float(out_.dtype);
+      const double most = open ? below<T>(work_.b) : 0;
+      rows_.each([&](const std::int64_t* offsets, const std::int64_t*) {
         for (std::int64_t i = 0; i < length; ++i) {
-          const std::int64_t element = begin + offsets[0] + i * row_stride(whole_strides);
+          const std::int64_t element = begin_ + offsets[0] + i * row_stride(whole_strides_);
           const std::uint32_t word = philox_word(key, static_cast<std::uint64_t>(element), state.step);
-          const double number = deviate(word, work.distribution, work.a, work.b);
-          target[offsets[1] + i * row_stride(out.strides)] = from_double<T>(open ? std::min(number, most) : number);
+          const double number = deviate(word, work_.distribution, work_.a, work_.b);
+          target[offsets[1] + i * row_stride(out_.strides)] = from_double<T>(open ? std::min(number, most) : number);
         }
       });
     });
+  }
+
+ private:
+  // Of the global tensor.
+  static std::vector<std::int64_t> strides_of_whole(const TensorView& view) {
+    std::vector<std::int64_t> strides(view.shape.rank());
+    std::int64_t stride = 1;
+    for (std::size_t d = view.shape.rank(); d-- > 0; stride *= view.whole[d]) strides[d] = stride;
+    return strides;
+  }
+
+  TensorView out_;
+  Random work_;
+  std::vector<std::int64_t> whole_strides_;
+  std::int64_t begin_;
+  Rows rows_;
+};
+
+}  // namespace
+
+Kernel random(const KernelArgs& args) {
+  return [kernel = RandomKernel(args.outputs[0], *args.instr.as<Random>())](const StepState& state) mutable {
+    kernel.run(state);
   };
 }
 
