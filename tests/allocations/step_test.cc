@@ -1,0 +1,131 @@
+// A step allocates nothing: operator new is counted on every processor's thread while it runs a bound program.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+#include "api/compile.h"
+#include "base/str.h"
+#include "comm/wire.h"
+#include "runtime/bound_program.h"
+#include "support/sampling.h"
+#include "weft/models.h"
+#include "weft/optim.h"
+
+namespace {
+
+thread_local bool counts = false;
+std::atomic<std::int64_t> allocations{0};
+
+void* counted(std::size_t bytes, std::size_t alignment) {
+  if (counts) allocations.fetch_add(1);
+  void* data = std::aligned_alloc(alignment, (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment);
+  if (!data) throw std::bad_alloc();
+  return data;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
+void* operator new[](std::size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
+void* operator new(std::size_t bytes, std::align_val_t at) { return counted(bytes, static_cast<std::size_t>(at)); }
+void* operator new[](std::size_t bytes, std::align_val_t at) { return counted(bytes, static_cast<std::size_t>(at)); }
+void operator delete(void* data) noexcept { std::free(data); }
+void operator delete[](void* data) noexcept { std::free(data); }
+void operator delete(void* data, std::size_t) noexcept { std::free(data); }
+void operator delete[](void* data, std::size_t) noexcept { std::free(data); }
+void operator delete(void* data, std::align_val_t) noexcept { std::free(data); }
+void operator delete[](void* data, std::align_val_t) noexcept { std::free(data); }
+void operator delete(void* data, std::size_t, std::align_val_t) noexcept { std::free(data); }
+void operator delete[](void* data, std::size_t, std::align_val_t) noexcept { std::free(data); }
+
+namespace weft {
+namespace {
+
+// Two steps on one processor, of which the second is counted.
+void run_processor(const Program& program, int processor, comm::Wire& wire) {
+  std::vector<Array> variables;
+  std::map<ValueId, void*> held;
+  variables.reserve(program.variables.size());
+  for (const ProgramVariable& variable : program.variables) {
+    const Value& value = program.values[static_cast<std::size_t>(variable.value)];
+    held[variable.value] = variables.emplace_back(value.shape, value.dtype).bytes();
+  }
+  BoundProgram bound(program, processor, wire, reference_backend(), held);
+  const RunContext first{.deadline = std::chrono::seconds(60)}, second{.step = 1, .deadline = first.deadline};
+  bound.run(first);
+  counts = true;
+  bound.run(second);
+  counts = false;
+}
+
+// What all processors together allocate in one step.
+std::int64_t allocations_of(const Program& program) {
+  const std::unique_ptr<comm::Wire> wire = comm::make_threads_wire(program.mesh.size());
+  allocations = 0;
+  std::vector<std::thread> threads;
+  for (int p = 0; p < program.mesh.size(); ++p) threads.emplace_back([&, p] { run_processor(program, p, *wire); });
+  for (std::thread& thread : threads) thread.join();
+  return allocations;
+}
+
+TEST(StepAllocations, AreCounted) {
+  counts = true;
+  allocations = 0;
+  const auto x = std::make_unique<int>(3);
+  const std::vector<int> y(static_cast<std::size_t>(*x));
+  counts = false;
+  EXPECT_EQ(allocations, 2);
+}
+
+class OpAllocations : public ::testing::TestWithParam<const OpDef*> {
+ protected:
+  // Every sample under every legal layout.
+  static void check(const Mesh& mesh) {
+    for (const Sample& sample : GetParam()->samples) {
+      const testing::BuiltSample built = testing::build_sample(*GetParam(), sample);
+      for (const std::string& layout : testing::every_layout(testing::dims_of(*built.graph.data()), mesh)) {
+        if (!testing::is_legal(*built.graph.data(), mesh, layout)) continue;
+        const CompileOptions options{.fetch = testing::fetched(built)};
+        const Program program = compile_program(built.graph, mesh, Layout::parse(layout), options).program;
+        EXPECT_EQ(allocations_of(program), 0) << "layout \"" << layout << "\"";
+      }
+    }
+  }
+};
+
+TEST_P(OpAllocations, NoneOnOneProcessor) { check(Mesh()); }
+TEST_P(OpAllocations, NoneOnTwoByTwo) { check(Mesh::parse("p:2 q:2")); }
+
+INSTANTIATE_TEST_SUITE_P(Ops, OpAllocations, ::testing::ValuesIn(op_catalog()),
+                         [](const auto& info) { return info.param->name; });
+
+const models::Sizes kTransformer = {{"batch", 4}, {"length", 8}, {"d_model", 32}, {"heads", 4},
+                                    {"d_kv", 8},  {"d_ff", 64},  {"vocab", 48},   {"layers", 2}};
+const models::Sizes kMlp = {{"batch", 8}, {"pixel", 24}, {"digit", 12}, {"hidden", 32}, {"width", 16}, {"layers", 3}};
+
+void check_model(const std::string& name, const models::Sizes& sizes, const std::string& layout, bool factored) {
+  models::Model model = models::build(name, sizes);
+  const Tensor loss = model.options.fetch[0];
+  Tensors weights = model.graph.variables();
+  // The transformer comes with Adam, whose slots have the names of Adafactor's where nothing is factored.
+  if (factored && name == "transformer") std::erase_if(weights, [](const Tensor& w) { return w.shape().rank() < 2; });
+  if (factored) model.options.update = optim::Adafactor(loss, weights, {.min_dim_size_to_factor = 8}).updates();
+  else if (name == "mlp") model.options.update = optim::Adam(loss, weights).updates();
+  const Mesh mesh = Mesh::parse("data:2 model:2");
+  const Program program = compile_program(model.graph, mesh, Layout::parse(layout), model.options).program;
+  EXPECT_EQ(allocations_of(program), 0);
+}
+
+constexpr const char* kTransformerLayout = "batch:data heads,d_ff,vocab:model";
+constexpr const char* kMlpLayout = "batch:data hidden:model";
+
+TEST(ModelAllocations, TransformerWithAdam) { check_model("transformer", kTransformer, kTransformerLayout, false); }
+TEST(ModelAllocations, TransformerWithAdafactor) { check_model("transformer", kTransformer, kTransformerLayout, true); }
+TEST(ModelAllocations, MlpWithAdam) { check_model("mlp", kMlp, kMlpLayout, false); }
+TEST(ModelAllocations, MlpWithAdafactor) { check_model("mlp", kMlp, kMlpLayout, true); }
+
+}  // namespace
+}  // namespace weft
