@@ -177,6 +177,40 @@ Tensors custom_gradient(
     const std::function<Tensors(const Tensors& inputs, const Tensors& outputs, const Tensors& dys)>& backward,
     Site site = Site::current());
 
+// --- Loops, and what is computed twice ---
+struct LoopStep {
+  Tensors carried;  // for the next trip
+  Tensors sums;     // added up over the trips; reduced over processors once, after the loop
+  Tensors kept;     // of every trip
+  Tensor stop;      // if given: a bool scalar that ends the loop after this trip
+};
+struct LoopResult {
+  Tensors carried, sums;
+  Tensors kept;  // with a new first dim, one index per trip; zeros for trips that did not run
+};
+// Runs the body `trips` times. It is called once, with the iteration (an i64 scalar) and the carried values, and may use
+// any outside tensor. Random numbers differ from trip to trip. Differentiable (each trip is made again from the carried
+// values, which are kept) unless it may stop early.
+LoopResult loop(const Graph& g, std::int64_t trips, const Tensors& first,
+                const std::function<LoopStep(const Tensor& i, const Tensors& carried)>& body,
+                Site site = Site::current());
+// The batch in equal parts, one after another: `step` is called once, with one part of each input (the batch dim that
+// much smaller). Results that have the batch dim come back whole, the others are summed over the parts. Part i takes
+// every parts-th example, so the parts are the same under every layout.
+Tensors microbatch(const Tensors& inputs, const Dim& batch, std::int64_t parts,
+                   const std::function<Tensors(const Tensors& part)>& step, Site site = Site::current());
+// The mean of a scalar loss over the parts. Its derivatives are computed part by part in the same loop and summed, so
+// that values of one part are in memory at a time.
+Tensor microbatch_loss(const Tensors& inputs, const Dim& batch, std::int64_t parts,
+                       const std::function<Tensor(const Tensors& part)>& loss, Site site = Site::current());
+// The function's results. What it computes on the way is not kept for the backward pass but computed again there, with
+// the same random numbers.
+Tensors recompute(const Graph& g, const std::function<Tensors()>& function, Site site = Site::current());
+// (x1, x2) -> (x2, x1 + layer(x2)), layer after layer. The backward pass makes the inputs of each layer from its outputs,
+// so that nothing is kept, however many layers there are.
+Tensors reversible(const Tensor& x1, const Tensor& x2, const std::vector<std::function<Tensor(const Tensor&)>>& layers,
+                   Site site = Site::current());
+
 // --- To the host ---
 // x itself; prints it whenever a run computes the result.
 Tensor print(const Tensor& x, const std::string& label, Site site = Site::current());

@@ -29,6 +29,10 @@ std::vector<TensorId> ids_of(const Tensors& tensors, const Graph& graph, const c
       throw UserError({.what = str("a tensor to ", use, " is ", x ? str("'", x.name(), "' of another graph") : "empty"),
                        .where = "Session::compile",
                        .fix = "give tensors of the graph that is compiled"});
+    if (graph.data()->node(x.id()).loop >= 0)
+      throw UserError({.what = str("a tensor to ", use, ", '", x.name(), "', is inside the body of a loop"),
+                       .where = "Session::compile",
+                       .fix = "return it from the body, carried, summed or kept, and take what loop() gives"});
     ids.push_back(x.id());
   }
   return ids;

@@ -40,7 +40,7 @@ double model_flops(const GraphData& graph, const CompileOptions& options) {
       call.inputs.push_back(graph.type(input));
       open.push_back(input.node);
     }
-    sum += node.op->flops(call);
+    if (node.recompute == 0) sum += node.op->flops(call);
   }
   return sum;
 }
@@ -85,9 +85,13 @@ std::vector<Explanation::Placed> placed_tensors(const Program& p) {
   for (const ProgramVariable& v : p.variables) add(v.value, v.name, "variable");
   for (const ProgramInput& input : p.inputs) add(input.value, input.name, "input");
   for (const ProgramOutput& output : p.outputs) add(output.value, output.name, "output");
-  for (const Instr& instr : p.body)
-    if (!is_view(instr))
-      for (ValueId id : instr.outputs) add(id, value_of(p, id).name, "value");
+  visit_bodies(p, [&](const Program& body, std::int64_t) {
+    for (const Instr& instr : body.body) {
+      if (is_view(instr)) continue;
+      for (ValueId id : instr.outputs)
+        if (&body != &p || listed.insert(id).second) all.push_back(placed(body, id, value_of(body, id).name, "value"));
+    }
+  });
   return all;
 }
 
@@ -109,7 +113,7 @@ void count_work(const Program& p, Explanation& e) {
   for (std::size_t phase = 0; phase < cost.contract_flops.size(); ++phase)
     e.contract_flops[name_of(static_cast<Phase>(phase))] = cost.contract_flops[phase];
   e.executed_flops = cost.flops;
-  e.instructions = static_cast<int>(p.body.size());
+  visit_bodies(p, [&](const Program& body, std::int64_t) { e.instructions += static_cast<int>(body.body.size()); });
   e.collectives = collectives_of(cost);
 }
 

@@ -66,16 +66,18 @@ void replicated_work(const Program& p, const Explanation& e, std::vector<Explana
     std::vector<std::string> dims;
   };
   std::map<Key, Sum> sums;
-  for (const Instr& instr : p.body) {
-    if (instr.outputs.empty() || is_view(instr) || is_collective(instr)) continue;
-    const double flops = cost_of(p, instr).flops;
-    const Axes axes = repeated(p, instr);
-    if (axes.empty() || flops == 0 || flops < kLeastShareOfFlops * e.executed_flops) continue;
-    Sum& sum = sums[{axis_names(axes, p.mesh), instr.origin.causes}];
-    sum.flops += flops;
-    sum.processors = p.mesh.size(axes);
-    sum.dims = unsplit_dims(p, instr);
-  }
+  visit_bodies(p, [&](const Program& body, std::int64_t times) {
+    for (const Instr& instr : body.body) {
+      if (instr.outputs.empty() || is_view(instr) || is_collective(instr) || instr.is<Loop>()) continue;
+      const double flops = cost_of(body, instr).flops * static_cast<double>(times);
+      const Axes axes = repeated(body, instr);
+      if (axes.empty() || flops == 0 || flops < kLeastShareOfFlops * e.executed_flops) continue;
+      Sum& sum = sums[{axis_names(axes, p.mesh), instr.origin.causes}];
+      sum.flops += flops;
+      sum.processors = p.mesh.size(axes);
+      sum.dims = unsplit_dims(body, instr);
+    }
+  });
   for (const auto& [key, sum] : sums) {
     const double share = sum.flops / e.executed_flops;
     warnings.push_back({.kind = "replicated work",

@@ -3,19 +3,19 @@
 #include <set>
 
 #include "base/str.h"
-#include "language/op_def.h"
+#include "language/region.h"
 #include "weft/ops.h"
 
 namespace weft {
 
 namespace {
 
-// The nodes on a path from an x to a y: only these need derivatives.
-std::set<int> nodes_between(const GraphData& graph, const Tensors& xs, const Tensors& ys) {
+// The nodes, from `first` on, on a path from an x to a y: only these need derivatives.
+std::set<int> nodes_between(const GraphData& graph, int first, const Tensors& xs, const Tensors& ys) {
   std::set<TensorId> targets;
   for (const Tensor& x : xs) targets.insert(x.id());
   std::set<int> after;
-  for (int n = 0; n < static_cast<int>(graph.nodes.size()); ++n) {
+  for (int n = first; n < static_cast<int>(graph.nodes.size()); ++n) {
     for (TensorId input : graph.nodes[static_cast<std::size_t>(n)].inputs)
       if (targets.contains(input) || after.contains(input.node)) after.insert(n);
   }
@@ -118,9 +118,13 @@ void check_arguments(const Tensors& ys, const Tensors& xs, const Tensors& dys, S
 
 Tensors gradients(const Tensors& ys, const Tensors& xs, const Tensors& dys, Site site) {
   check_arguments(ys, xs, dys, site);
+  return gradients_from(0, ys, xs, dys, site);
+}
+
+Tensors gradients_from(int first, const Tensors& ys, const Tensors& xs, const Tensors& dys, Site site) {
   const std::shared_ptr<GraphData> graph = ys[0].graph();
   const PhaseGuard phase(*graph, graph->phase == Phase::kUpdate ? Phase::kUpdate : Phase::kBackward);
-  const std::set<int> between = nodes_between(*graph, xs, ys);
+  const std::set<int> between = nodes_between(*graph, first, xs, ys);
   Reverse reverse(graph, site);
   for (std::size_t i = 0; i < ys.size(); ++i) reverse.add(ys[i].id(), dys.empty() ? ones_like(ys[i], site) : dys[i]);
   for (auto n = between.rbegin(); n != between.rend(); ++n) reverse.visit(*n);

@@ -50,12 +50,24 @@ struct Node {
   std::string full_name = {};  // scopes + op; with `ordinal` it keys random numbers
   int ordinal = 0;
   Phase phase = Phase::kForward;
+  int loop = -1;      // whose body it is in; -1: none. Variables and inputs are in none.
+  int recompute = 0;  // which recomputation made it; 0: none
+};
+
+// The body of a loop: the nodes that carry its number.
+struct LoopData {
+  int around = -1;     // the loop whose body it is in
+  TensorId iteration;  // i64 scalar, counted over this loop and those around it
 };
 
 struct GraphData {
   std::deque<Node> nodes;
   std::vector<std::string> scopes;
   Phase phase = Phase::kForward;
+  std::deque<LoopData> loops;
+  int loop = -1;                        // whose body is being built
+  int recompute = 0;                    // the recomputation that is being built
+  int recomputes = 0;                   // how many there are
   const Site* cause = nullptr;          // if set, the line that ops made now are put down to
   std::map<std::string, int> ordinals;  // full name -> how many so far
   std::map<std::string, int> inputs;    // name -> node
@@ -66,6 +78,11 @@ struct GraphData {
   const Node& node(TensorId id) const { return nodes[static_cast<std::size_t>(id.node)]; }
   const TensorType& type(TensorId id) const { return node(id).outputs[static_cast<std::size_t>(id.output)]; }
   std::string scoped(const std::string& name) const;
+  // Whether what is in the body of loop `inner` (-1: in none) can see what is in that of `outer`.
+  bool sees(int inner, int outer) const {
+    while (inner != outer && inner >= 0) inner = loops[static_cast<std::size_t>(inner)].around;
+    return inner == outer;
+  }
 };
 
 // Ops made while it lives are put down to this line: a derivative belongs to the line of the op it is of.

@@ -32,6 +32,10 @@ void check_inputs(const std::shared_ptr<GraphData>& graph, const OpDef& op, cons
       throw UserError({.what = str(op.name, " was given tensors of two graphs ('", input.name(), "' is of another)"),
                        .where = str(op.name, " at ", to_string(site)),
                        .fix = "build all operands in one Graph"});
+    if (!graph->sees(graph->loop, graph->node(input.id()).loop))
+      throw UserError({.what = str(op.name, " uses '", input.name(), "', which is inside the body of a loop"),
+                       .where = str(op.name, " at ", to_string(site)),
+                       .fix = "return it from the body, carried or summed, and use what loop() gives"});
   }
 }
 
@@ -68,6 +72,8 @@ Tensors apply_all(const Graph& graph, const OpDef& op, const Tensors& inputs, At
   node.ordinal = data->ordinals[node.full_name]++;
   node.name = node.ordinal == 0 ? node.full_name : str(node.full_name, "_", node.ordinal);
   node.phase = data->phase;
+  node.loop = op.is_state ? -1 : data->loop;
+  node.recompute = data->recompute;
   const int id = static_cast<int>(data->nodes.size());
   const int outputs = static_cast<int>(node.outputs.size());
   data->nodes.push_back(std::move(node));

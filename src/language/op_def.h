@@ -87,6 +87,7 @@ struct OpDef {
   std::function<std::vector<int>(Lowering&)> lower;
   std::function<double(const OpCall&)> flops;  // nominal, on global shapes
   std::vector<Sample> samples;
+  bool is_state = false;  // outside of every loop, wherever it is made: inputs and variables
 };
 
 // Adds a primitive to the catalog; the reference stays good.

@@ -19,10 +19,10 @@ const OpDef& random_op(const std::string& name, const std::string& doc, Distribu
       .doc = doc,
       .shape = [](const OpCall& call) { return std::vector<TensorType>{call.attr<TensorType>("type")}; },
       .sharding = sharding_rule::pointwise(),
-      .gradient = [](const Grad&) -> Tensors { return {}; },
+      .gradient = [](const Grad& g) { return Tensors(g.xs().size()); },
       .lower = [distribution](Lowering& l) -> std::vector<ValueId> {
-        return {l.builder.emit_one(Random{distribution, l.call.attr<double>("a"), l.call.attr<double>("b"), l.key}, {},
-                                   l.out())};
+        return {l.builder.emit_one(Random{distribution, l.call.attr<double>("a"), l.call.attr<double>("b"), l.key},
+                                   l.inputs, l.out())};
       },
       .flops = flops_rule::per_element(10),
       .samples = {{{}, build}},
@@ -36,8 +36,12 @@ const OpDef& kTruncated =
 const OpDef& kBernoulli =
     random_op("random_bernoulli", "1 with a given probability, else 0.", Distribution::kBernoulli, 0.3, 0);
 
+// In a loop the iteration is an operand: draws differ from trip to trip, and a recomputed trip draws the same.
 Tensor draw(const Graph& g, const OpDef& op, const Shape& shape, double a, double b, DType dtype, Site site) {
-  return apply_all(g, op, {}, {{"type", TensorType{shape, dtype}}, {"a", a}, {"b", b}}, site)[0];
+  const int loop = g.data()->loop;
+  Tensors iteration;
+  if (loop >= 0) iteration.emplace_back(g.data(), g.data()->loops[static_cast<std::size_t>(loop)].iteration);
+  return apply_all(g, op, iteration, {{"type", TensorType{shape, dtype}}, {"a", a}, {"b", b}}, site)[0];
 }
 
 }  // namespace

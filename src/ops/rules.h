@@ -12,10 +12,24 @@
 
 namespace weft {
 
-// Moving a value to another sharding: what the partitioner lends to lowerings.
+// The body of a loop, to be made a program. Its inputs, in order, each for a tensor of the graph or (an empty id) for the
+// lowering alone; the tensors it computes; and what appends the rest: outputs, and what they need.
+struct BodyRequest {
+  struct Input {
+    TensorId tensor;
+    ValueType type;
+  };
+  std::vector<Input> inputs;
+  std::vector<TensorId> results;
+  std::function<void(const std::vector<ValueId>& inputs, const std::vector<ValueId>& results)> finish;
+};
+
+// What the partitioner lends to lowerings: moving a value to another sharding, and lowering a loop's body. While a body
+// is being made, Lowering::builder builds it.
 class Resharder {
  public:
   virtual ~Resharder() = default;
+  virtual Program body(const BodyRequest& request) = 0;
   virtual ValueId reshard(ValueId x, const Sharding& want) = 0;
   // What that would send, in bytes per processor.
   virtual std::int64_t bytes(const TensorType& global, const Sharding& have, const Sharding& want) const = 0;

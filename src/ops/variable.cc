@@ -19,6 +19,7 @@ const OpDef& kInput = define_op({
     },
     .flops = flops_rule::none(),
     .samples = {{{{{{"a", 6}, {"b", 4}}, uniform(-1, 1), DType::kF32}}, [](Graph&, const Tensors& x) { return x; }}},
+    .is_state = true,
 });
 
 const OpDef& kVariable = define_op({
@@ -36,6 +37,7 @@ const OpDef& kVariable = define_op({
                  [](Graph& g, const Tensors&) {
                    return Tensors{g.variable("w", {{"a", 6}, {"b", 4}}, init::normal(1))};
                  }}},
+    .is_state = true,
 });
 
 std::vector<TensorType> assign_type(const OpCall& call) {
@@ -131,6 +133,10 @@ Tensors Graph::variables() const {
 
 Tensor assign(const Tensor& variable, const Tensor& value, Site site) {
   const Tensor slice = slice_of(variable, site);
+  if (variable.graph()->loop >= 0)
+    throw UserError({.what = str("variable '", variable_name(variable), "' is assigned inside the body of a loop"),
+                     .where = site,
+                     .fix = "carry the value through the loop and assign what loop() gives"});
   return apply(kAssign, {slice, cast(value, slice.dtype(), site)}, {{"name", variable_name(variable)}}, site);
 }
 

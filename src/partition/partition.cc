@@ -81,7 +81,15 @@ class Partitioner : private Resharder {
     return type;
   }
 
-  static Origin origin(const Node& node) { return {node.phase, {str(to_string(node.site), " ", node.op->name)}}; }
+  // What is in the body of a recomputed loop is recomputed too.
+  Origin origin(const Node& node) const {
+    Origin origin{node.phase, {str(to_string(node.site), " ", node.op->name)}, node.recompute};
+    if (around_ && around_->recompute && !node.recompute) {
+      origin.recompute = around_->recompute;
+      if (origin.phase == Phase::kForward) origin.phase = Phase::kRecompute;
+    }
+    return origin;
+  }
 
   Subject subject(const Node& node, const std::string& name) const {
     return {name, str(node.op->name, " at ", to_string(node.site)), request_.layout.text()};
@@ -157,6 +165,38 @@ class Partitioner : private Resharder {
     return sum;
   }
 
+  Program body(const BodyRequest& request) override {
+    Builder outer = std::exchange(builder_, Builder(request_.mesh, request_.layout.text()));
+    std::map<TensorId, ValueId> outer_values = std::exchange(values_, {});
+    std::vector<ValueId> inputs, results;
+    for (const BodyRequest::Input& input : request.inputs) {
+      const bool named = input.tensor.node >= 0;
+      inputs.push_back(builder_.input(named ? graph_.node(input.tensor).name : "", input.type));
+      if (named) values_[input.tensor] = inputs.back();
+    }
+    for (int n : nodes_of_body(request)) lower(n);
+    for (TensorId id : request.results) results.push_back(values_.at(id));
+    request.finish(inputs, results);
+    Program program = std::move(builder_).finish();
+    builder_ = std::move(outer);
+    values_ = std::move(outer_values);
+    return program;
+  }
+
+  // The nodes that the results stand on and that are not given.
+  std::set<int> nodes_of_body(const BodyRequest& request) const {
+    std::vector<TensorId> open = request.results;
+    std::set<int> needed;
+    while (!open.empty()) {
+      const TensorId id = open.back();
+      open.pop_back();
+      if (values_.contains(id) || !needed.insert(id.node).second) continue;
+      const std::vector<TensorId>& inputs = graph_.node(id).inputs;
+      open.insert(open.end(), inputs.begin(), inputs.end());
+    }
+    return needed;
+  }
+
   ValueId laid_out(ValueId x, const DimAxes& axes) {
     Sharding want = builder_.value(x).sharding;
     for (std::size_t i = 0; i < want.dims.size(); ++i) want.dims[i] = axes.at(builder_.value(x).shape[i].name);
@@ -179,7 +219,9 @@ class Partitioner : private Resharder {
     }
     Lowering lowering(builder_, call, rule, std::move(inputs), axes, want, hash_key(node.full_name, node.ordinal),
                       *this);
+    const Node* around = std::exchange(around_, &node);
     const std::vector<ValueId> results = node.op->lower(lowering);
+    around_ = around;
     internal_check(results.size() == node.outputs.size(), "a lowering gave another number of results than its op");
     for (std::size_t i = 0; i < results.size(); ++i) values_[{n, static_cast<int>(i)}] = reshard(results[i], want[i]);
   }
@@ -189,6 +231,7 @@ class Partitioner : private Resharder {
   Builder builder_;
   DimAxes global_;
   std::map<TensorId, ValueId> values_;
+  const Node* around_ = nullptr;  // the op being lowered: a loop, if it asks for its body
 };
 
 }  // namespace

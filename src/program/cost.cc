@@ -52,7 +52,7 @@ struct Flops {
   }
 };
 
-void add(std::vector<CollectiveCost>& all, const Program& p, const Instr& instr) {
+void add(std::vector<CollectiveCost>& all, const Program& p, const Instr& instr, std::int64_t times) {
   CollectiveCost one{name_of(instr),
                      text_of(axes_of(instr), p.mesh),
                      value(p, instr.inputs[0]).dtype,
@@ -66,9 +66,9 @@ void add(std::vector<CollectiveCost>& all, const Program& p, const Instr& instr)
   };
   auto found = std::find_if(all.begin(), all.end(), same);
   if (found == all.end()) found = all.insert(all.end(), std::move(one));
-  for (ValueId id : instr.inputs) found->elements += value(p, id).shape.elements();
+  for (ValueId id : instr.inputs) found->elements += times * value(p, id).shape.elements();
   found->bytes = found->elements * static_cast<std::int64_t>(size_of(found->dtype));
-  ++found->count;
+  found->count += static_cast<int>(times);
   for (const std::string& cause : instr.origin.causes)
     if (std::find(found->causes.begin(), found->causes.end(), cause) == found->causes.end())
       found->causes.push_back(cause);
@@ -77,7 +77,11 @@ void add(std::vector<CollectiveCost>& all, const Program& p, const Instr& instr)
 }  // namespace
 
 Cost cost_of(const Program& program, const Instr& instr) {
-  if (is_view(instr)) return {};
+  if (is_view(instr) || instr.is<Done>()) return {};
+  if (const auto* loop = instr.as<Loop>()) {
+    const ProgramCost body = summarize(*loop->body);
+    return {body.flops * static_cast<double>(loop->trips), body.bytes * static_cast<double>(loop->trips)};
+  }
   Cost cost;
   cost.flops = std::visit(Flops{program, instr}, instr.work);
   for (ValueId id : instr.inputs) cost.bytes += bytes(program, id);
@@ -86,15 +90,34 @@ Cost cost_of(const Program& program, const Instr& instr) {
   return cost;
 }
 
+namespace {
+
+void visit_times(const Program& program, std::int64_t times,
+                 const std::function<void(const Program&, std::int64_t)>& visit) {
+  visit(program, times);
+  for (const Instr& instr : program.body)
+    if (const auto* loop = instr.as<Loop>()) visit_times(*loop->body, times * loop->trips, visit);
+}
+
+}  // namespace
+
+void visit_bodies(const Program& program, const std::function<void(const Program&, std::int64_t)>& visit) {
+  visit_times(program, 1, visit);
+}
+
 ProgramCost summarize(const Program& program) {
   ProgramCost sum;
-  for (const Instr& instr : program.body) {
-    const Cost cost = cost_of(program, instr);
-    sum.flops += cost.flops;
-    if (instr.is<Contract>()) sum.contract_flops[static_cast<std::size_t>(instr.origin.phase)] += cost.flops;
-    if (is_collective(instr)) add(sum.collectives, program, instr);
-    else sum.bytes += cost.bytes;
-  }
+  visit_bodies(program, [&](const Program& p, std::int64_t times) {
+    for (const Instr& instr : p.body) {
+      if (instr.is<Loop>()) continue;  // visited by itself
+      const Cost cost = cost_of(p, instr);
+      const double flops = cost.flops * static_cast<double>(times);
+      sum.flops += flops;
+      if (instr.is<Contract>()) sum.contract_flops[static_cast<std::size_t>(instr.origin.phase)] += flops;
+      if (is_collective(instr)) add(sum.collectives, p, instr, times);
+      else sum.bytes += cost.bytes * static_cast<double>(times);
+    }
+  });
   return sum;
 }
 

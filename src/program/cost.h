@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ struct Cost {
 };
 
 // contract: 2 per product; map: 1 per function and element, 8 if it is transcendental; reduce, scan, scatter_add and
-// reducing collectives: 1 per element that enters.
+// reducing collectives: 1 per element that enters; loop: what all its trips do, collectives apart.
 Cost cost_of(const Program& program, const Instr& instr);
 
 // All collectives of one kind, group, dtype and phase.
@@ -39,5 +40,8 @@ struct ProgramCost {
 };
 
 ProgramCost summarize(const Program& program);
+
+// The program itself, and the bodies of its loops with how often they run in a step.
+void visit_bodies(const Program& program, const std::function<void(const Program& body, std::int64_t times)>& visit);
 
 }  // namespace weft

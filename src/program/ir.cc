@@ -4,6 +4,21 @@
 
 namespace weft {
 
+Body::Body() : program_(std::make_unique<Program>()) {}
+Body::Body(Program program) : program_(std::make_unique<Program>(std::move(program))) {}
+Body::Body(const Body& other) : program_(std::make_unique<Program>(*other)) {}
+Body::Body(Body&& other) noexcept = default;
+Body::~Body() = default;
+Body& Body::operator=(Body other) noexcept {
+  program_.swap(other.program_);
+  return *this;
+}
+
+Program* body_of(const Instr& instr) {
+  const auto* loop = instr.as<Loop>();
+  return loop ? &*loop->body : nullptr;
+}
+
 bool is_view(const Instr& instr) { return instr.is<View>() || instr.is<Shard>(); }
 
 bool is_collective(const Instr& instr) { return !axes_of(instr).empty(); }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -121,7 +122,8 @@ struct TopK {
   std::string k;
   auto fields() { return std::make_tuple(std::pair("dim", &dim), std::pair("k", &k)); }
 };
-// Philox4x32-10 keyed by (seed, key); the counter is the row-major global index in the output's dim order, and the step.
+// Philox4x32-10 keyed by (seed, key); the counter is the row-major global index in the output's dim order, the step, and
+// the iteration: an operand, an i64 scalar, 0 if there is none.
 // uniform: [a, b); normal, truncated_normal: mean a, deviation b; bernoulli: 1 with probability a; bits: u32.
 struct Random {
   static constexpr const char* kName = "random";
@@ -207,14 +209,51 @@ struct Permute {
   auto fields() { return std::make_tuple(std::pair("axes", &axes), std::pair("to", &to)); }
 };
 
+// Finishes the collective that gave its operands (all of them, in order). From there to here nobody uses what the
+// collective gives nor writes what it reads. A collective without a done is finished where it stands. No output.
+struct Done {
+  static constexpr const char* kName = "done";
+  auto fields() { return std::make_tuple(); }
+};
+
+struct Program;
+// A program inside another: copies are deep.
+class Body {
+ public:
+  Body();
+  explicit Body(Program program);
+  Body(const Body& other);
+  Body(Body&& other) noexcept;
+  Body& operator=(Body other) noexcept;
+  ~Body();
+  Program& operator*() const { return *program_; }
+  Program* operator->() const { return program_.get(); }
+
+ private:
+  std::unique_ptr<Program> program_;
+};
+
+// Runs `body` up to `trips` times. Operands: the first carried values, one per output, then what the body reads from
+// outside, all dense. The body's inputs: the iteration (i64 scalar), the carried values, those from outside; its
+// outputs: the next carried values and, if `stops`, a bool scalar, alike everywhere, that ends the loop. Outputs: the
+// last carried values. A carried value may wait for a sum.
+struct Loop {
+  static constexpr const char* kName = "loop";
+  std::int64_t trips = 0;
+  bool stops = false;
+  Body body;
+  auto fields() { return std::make_tuple(std::pair("trips", &trips), std::pair("stops", &stops)); }
+};
+
 using Work =
     std::variant<Contract, Map, ReduceDims, Copy, Concat, Take, Put, Gather, ScatterAdd, Scan, TopK, Random, AxisIndex,
-                 Constant, Host, View, Shard, AllReduce, ReduceScatter, AllGather, AllToAll, Permute>;
+                 Constant, Host, View, Shard, AllReduce, ReduceScatter, AllGather, AllToAll, Permute, Done, Loop>;
 
 // Where an instruction comes from: its phase and the user's lines, each "file:line op".
 struct Origin {
   Phase phase = Phase::kForward;
-  std::vector<std::string> causes;
+  std::vector<std::string> causes = {};
+  int recompute = 0;  // which recomputation it belongs to; 0: none. Instructions of two are never merged.
 };
 
 struct Instr {
@@ -258,6 +297,8 @@ struct Program {
   std::vector<ProgramOutput> outputs;
 };
 
+// The program inside an instruction: a loop's body; null for other instructions.
+Program* body_of(const Instr& instr);
 // A view or shard: shares its operand's storage.
 bool is_view(const Instr& instr);
 bool is_collective(const Instr& instr);

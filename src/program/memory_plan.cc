@@ -10,6 +10,7 @@ namespace weft {
 namespace {
 
 constexpr std::int64_t kAlignment = 64;
+constexpr std::size_t kNoLoop = static_cast<std::size_t>(-1);
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
@@ -21,7 +22,8 @@ std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAl
 
 class Planner {
  public:
-  explicit Planner(const Program& program) : p_(program), strides_(strides_of(program)) {
+  Planner(const Program& program, std::size_t carried)
+      : p_(program), carried_(carried), strides_(strides_of(program)), done_at_(program.body.size(), -1) {
     plan_.storage_of.assign(p_.values.size(), MemoryPlan::kHeld);
     dense_.resize(p_.values.size());
     for (std::size_t i = 0; i < p_.values.size(); ++i) dense_[i] = strides_[i] == dense_strides(p_.values[i].shape);
@@ -29,9 +31,11 @@ class Planner {
 
   MemoryPlan run() {
     find_last_uses();
-    for (const ProgramInput& input : p_.inputs) make(input.value, -1);
+    for (std::size_t i = 0; i < p_.inputs.size(); ++i)
+      if (carried_ == kNoLoop || i == 0) make(p_.inputs[i].value, -1);
     for (int i = 0; i < static_cast<int>(p_.body.size()); ++i) visit(i);
     place();
+    for (auto& [position, inner] : plan_.loops) inner.offset = plan_.storages[at(loop_storage_.at(position))].offset;
     plan_.live_bytes = most_live();
     return std::move(plan_);
   }
@@ -41,23 +45,41 @@ class Planner {
   void find_last_uses() {
     last_use_.assign(p_.values.size(), -1);
     const int end = static_cast<int>(p_.body.size());
+    std::vector<int> defined_at(p_.values.size(), -1);
+    for (int i = 0; i < end; ++i) {
+      for (ValueId id : p_.body[at(i)].outputs) defined_at[at(id)] = i;
+      if (p_.body[at(i)].is<Done>()) done_at_[at(defined_at[at(p_.body[at(i)].inputs[0])])] = i;
+    }
     for (const ProgramOutput& output : p_.outputs) last_use_[at(output.value)] = end;
     for (const ProgramVariable& variable : p_.variables)
       if (variable.update) last_use_[at(*variable.update)] = end;
     for (int i = end - 1; i >= 0; --i) {
       const Instr& instr = p_.body[at(i)];
       for (ValueId id : instr.inputs) {
-        const int used = is_view(instr) ? std::max(last_use_[at(instr.outputs[0])], i) : i;
+        const int used = is_view(instr) ? std::max(last_use_[at(instr.outputs[0])], i) : ends_at(i);
         last_use_[at(id)] = std::max(last_use_[at(id)], used);
       }
     }
   }
 
+  // Where an instruction is over: for a collective, at its done.
+  int ends_at(int i) const { return std::max(i, done_at_[at(i)]); }
+
+  int add_storage(int first, int last, std::int64_t bytes) {
+    plan_.storages.push_back({first, last, aligned(bytes), 0});
+    filled_.push_back(bytes);
+    return static_cast<int>(plan_.storages.size()) - 1;
+  }
+
   void make(ValueId id, int position) {
-    plan_.storage_of[at(id)] = static_cast<int>(plan_.storages.size());
-    plan_.storages.push_back(
-        {position, std::max(position, last_use_[at(id)]), aligned(bytes_of(p_.values[at(id)])), 0});
-    filled_.push_back(bytes_of(p_.values[at(id)]));
+    const int last = std::max(position < 0 ? position : ends_at(position), last_use_[at(id)]);
+    plan_.storage_of[at(id)] = add_storage(position, last, bytes_of(p_.values[at(id)]));
+  }
+
+  void plan_loop(int i, const Instr& instr, const Program& body) {
+    MemoryPlan inner = Planner(body, instr.outputs.size()).run();
+    loop_storage_[i] = add_storage(i, i, inner.arena_bytes);
+    plan_.loops[i].plan.push_back(std::move(inner));
   }
 
   void visit(int i) {
@@ -66,8 +88,10 @@ class Planner {
       plan_.storage_of[at(instr.outputs[0])] = plan_.storage_of[at(instr.inputs[0])];
       return;
     }
+    if (const Program* body = body_of(instr)) plan_loop(i, instr, *body);
     for (std::size_t k = 0; k < instr.outputs.size(); ++k) {
       const ValueId out = instr.outputs[k];
+      if (write_over_carried(i, instr, out)) continue;
       const int taken = storage_to_take(i, instr, k);
       if (taken == MemoryPlan::kHeld) {
         make(out, i);
@@ -81,8 +105,10 @@ class Planner {
 
   // The storage that the k-th output may write over, or kHeld.
   int storage_to_take(int i, const Instr& instr, std::size_t k) const {
-    if (instr.is<AllReduce>()) return fits(i, instr, k, k) ? plan_.storage_of[at(instr.inputs[k])] : MemoryPlan::kHeld;
-    if (instr.is<Permute>()) return fits(i, instr, 0, 0) ? plan_.storage_of[at(instr.inputs[0])] : MemoryPlan::kHeld;
+    if (instr.is<AllReduce>() || instr.is<Loop>())
+      return fits(i, instr, k, k) ? plan_.storage_of[at(instr.inputs[k])] : MemoryPlan::kHeld;
+    if (instr.is<Permute>() || instr.is<Put>())
+      return fits(i, instr, 0, 0) ? plan_.storage_of[at(instr.inputs[0])] : MemoryPlan::kHeld;
     if (!instr.is<Map>()) return MemoryPlan::kHeld;
     for (std::size_t operand = 0; operand < instr.inputs.size(); ++operand)
       if (fits(i, instr, operand, k)) return plan_.storage_of[at(instr.inputs[operand])];
@@ -95,7 +121,7 @@ class Planner {
     const ValueId in = instr.inputs[operand];
     const Value &from = p_.values[at(in)], &to = p_.values[at(instr.outputs[output])];
     const int storage = plan_.storage_of[at(in)];
-    if (storage == MemoryPlan::kHeld || plan_.storages[at(storage)].last > i) return false;
+    if (storage == MemoryPlan::kHeld || plan_.storages[at(storage)].last > ends_at(i)) return false;
     if (from.shape != to.shape || size_of(from.dtype) != size_of(to.dtype) || !dense_[at(in)]) return false;
     if (filled_[at(storage)] != bytes_of(to)) return false;
     for (std::size_t other = 0; other < instr.inputs.size(); ++other)
@@ -103,6 +129,32 @@ class Planner {
     for (std::size_t other = 0; other < output; ++other)
       if (plan_.storage_of[at(instr.outputs[other])] == storage) return false;
     return true;
+  }
+
+  // The k-th next value may be written over the k-th carried one where that dies and nothing else reads it.
+  bool write_over_carried(int i, const Instr& instr, ValueId out) {
+    if (carried_ == kNoLoop || !(instr.is<Map>() || instr.is<Put>())) return false;
+    for (std::size_t k = 0; k < carried_; ++k) {
+      const ValueId last = p_.inputs[k + 1].value;
+      if (p_.outputs[k].value != out || last_use_[at(last)] > i) continue;
+      const auto reads = std::count(instr.inputs.begin(), instr.inputs.end(), last);
+      if (reads != 1 || (instr.is<Put>() && instr.inputs[0] != last)) continue;
+      if (p_.values[at(last)].shape != p_.values[at(out)].shape || views_read(instr, last)) continue;
+      plan_.over[out] = last;
+      return true;
+    }
+    return false;
+  }
+
+  // Whether an operand is a view of the value.
+  bool views_read(const Instr& instr, ValueId value) const {
+    for (ValueId operand : instr.inputs) {
+      ValueId root = operand;
+      for (auto i = p_.body.rbegin(); i != p_.body.rend(); ++i)
+        if (is_view(*i) && i->outputs[0] == root) root = i->inputs[0];
+      if (operand != value && root == value) return true;
+    }
+    return false;
   }
 
   // The largest first, each at the lowest offset where nothing that lives at the same time lies.
@@ -141,15 +193,18 @@ class Planner {
   }
 
   const Program& p_;
+  const std::size_t carried_;  // of the loop whose body it is
   std::vector<std::vector<std::int64_t>> strides_;
   std::vector<bool> dense_;
   std::vector<int> last_use_;
+  std::vector<int> done_at_;          // per instruction: where its done stands, if it has one
+  std::map<int, int> loop_storage_;   // by position: what holds the arena of its body
   std::vector<std::int64_t> filled_;  // per storage, without the rounding up
   MemoryPlan plan_;
 };
 
 }  // namespace
 
-MemoryPlan plan_memory(const Program& program) { return Planner(program).run(); }
+MemoryPlan plan_memory(const Program& program) { return Planner(program, kNoLoop).run(); }
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "program/ir.h"
@@ -16,16 +17,27 @@ struct Storage {
 };
 
 struct MemoryPlan {
-  static constexpr int kHeld = -1;  // a variable, or a view of one: lies in the session's memory
+  // A variable, or a view of one: lies in the session's memory. In a loop's body also the carried values and those from
+  // outside, which lie where the program around it has them.
+  static constexpr int kHeld = -1;
 
   std::vector<int> storage_of;  // per value: an index into storages, or kHeld
   std::vector<Storage> storages;
   std::int64_t arena_bytes = 0;  // what a run allocates
   std::int64_t live_bytes = 0;   // the most that is live at once: no plan can need less
+
+  // A loop takes the arena of its body as one piece.
+  struct Inner {
+    std::int64_t offset = 0;       // in this arena
+    std::vector<MemoryPlan> plan;  // just one
+  };
+  std::map<int, Inner> loops;       // by position in the body
+  std::map<ValueId, ValueId> over;  // in a loop's body: the next carried value that is written over the last one
 };
 
-// Values live from their definition to their last use; inputs from the start, outputs and updates to the end. A map,
-// all_reduce or permute takes over the storage of an operand that dies with it and lies exactly like its result.
+// Values live from their definition to their last use; inputs from the start, outputs and updates to the end; what a
+// collective reads until it is done. A map, put, all_reduce, permute or loop takes over the storage of an operand that
+// dies with it and lies exactly like its result.
 MemoryPlan plan_memory(const Program& program);
 
 }  // namespace weft

@@ -16,35 +16,59 @@ using text::Cursor;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 44;
 constexpr std::int64_t kMostProcessors = std::int64_t{1} << 16;
 constexpr std::size_t kMostDims = 64;
+constexpr int kDeepestLoop = 16;
+
+// The text, line by line.
+struct Lines {
+  explicit Lines(std::string_view text) : rest(text), values(text.size() / 4 + 128) {}
+
+  std::string_view rest;
+  int number = 0;
+  std::size_t values;  // that may still be numbered: no text of its size defines more
+
+  bool at_end() const { return rest.empty(); }
+  Cursor next() {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    Cursor cursor(rest.substr(0, end), ++number);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    return cursor;
+  }
+  Cursor here() const { return {rest.substr(0, rest.find('\n')), number}; }
+};
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {
-    const auto lines = std::count(text.begin(), text.end(), '\n') + 1;
-    most_values_ = static_cast<std::size_t>(lines) * 4 + 64;
-  }
+  explicit Parser(Lines& lines) : lines_(lines) {}
 
   Program parse() {
-    int number = 0;
-    std::string_view rest = text_;
-    while (!rest.empty() && !ended_) {
-      const std::size_t end = std::min(rest.find('\n'), rest.size());
-      Cursor cursor(rest.substr(0, end), ++number);
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-      if (cursor.at_end()) continue;
-      line(cursor);
-      if (!cursor.at_end()) cursor.fail("words left over at the end of the line", "one statement per line");
-    }
-    Cursor last(rest.substr(0, rest.find('\n')), number);
-    if (!has_version_) last.fail("the text has no version line", "begin it with: weft program 1");
-    if (!ended_) last.fail("the text breaks off", "end it with the line: end");
-    if (rest.find_first_not_of(" \t\r\n") != std::string_view::npos)
-      last.fail("there is text after the end", "remove what follows the line: end");
-    for (const Update& update : updates_) p_.variables[update.variable].update = finish(update);
+    read_lines();
+    if (!has_version_) lines_.here().fail("the text has no version line", "begin it with: weft program 1");
+    finish_lines();
+    if (lines_.rest.find_first_not_of(" \t\r\n") != std::string_view::npos)
+      lines_.here().fail("there is text after the end", "remove what follows the line: end");
     return std::move(p_);
   }
 
  private:
+  // A loop's body: all but the version, mesh and layout, which are those of the program around it.
+  Parser(Lines& lines, const Program& around, int depth) : lines_(lines), depth_(depth) {
+    has_version_ = has_mesh_ = true;
+    p_.mesh = around.mesh;
+    p_.layout = around.layout;
+  }
+
+  void read_lines() {
+    while (!lines_.at_end() && !ended_) {
+      Cursor cursor = lines_.next();
+      if (!cursor.at_end()) line(cursor);
+    }
+  }
+
+  void finish_lines() {
+    if (!ended_) lines_.here().fail("the text breaks off", "end it with the line: end");
+    for (const Update& update : updates_) p_.variables[update.variable].update = finish(update);
+  }
+
   // A variable's new contents may be defined after it.
   struct Update {
     std::size_t variable;
@@ -59,12 +83,17 @@ class Parser {
     if (!has_version_) return version(c);
     if (!has_mesh_) return mesh(c);
     if (c.next_is('%')) return instruction(c);
-    if (c.accept_word("layout")) p_.layout = c.quoted_text();
+    if (depth_ == 0 && c.accept_word("layout")) p_.layout = c.quoted_text();
     else if (c.accept_word("input")) input(c);
-    else if (c.accept_word("variable")) variable(c);
+    else if (depth_ == 0 && c.accept_word("variable")) variable(c);
     else if (c.accept_word("output")) output(c);
     else if (c.accept_word("end")) ended_ = true;
-    else instruction(c);
+    else return instruction(c);
+    no_more(c);
+  }
+
+  static void no_more(Cursor& c) {
+    if (!c.at_end()) c.fail("words left over at the end of the line", "one statement per line");
   }
 
   void version(Cursor& c) {
@@ -73,6 +102,7 @@ class Parser {
     const std::int64_t version = c.integer("the version", 0, std::numeric_limits<std::int64_t>::max());
     if (version != 1) c.fail(str("program text of version ", version), "this Weft reads version 1");
     has_version_ = true;
+    no_more(c);
   }
 
   void mesh(Cursor& c) {
@@ -141,6 +171,14 @@ class Parser {
     const auto read_fields = [&](auto... named) { (field(c, instr, named), ...); };
     std::visit([&](auto& work) { std::apply(read_fields, work.fields()); }, instr.work);
     if (c.accept('@')) instr.origin = origin(c);
+    no_more(c);
+    if (auto* loop = std::get_if<Loop>(&instr.work)) {
+      if (depth_ == kDeepestLoop) c.fail("loops lie too deep in each other", str("at most ", kDeepestLoop));
+      Parser inside(lines_, p_, depth_ + 1);
+      inside.read_lines();
+      inside.finish_lines();
+      loop->body = Body(std::move(inside.p_));
+    }
     for (Left& l : left) {
       define(c, l.id, std::move(l.value));
       instr.outputs.push_back(l.id);
@@ -149,7 +187,15 @@ class Parser {
   }
 
   Origin origin(Cursor& c) {
-    Origin origin{one_of(c, "a phase", {Phase::kForward, Phase::kRecompute, Phase::kBackward, Phase::kUpdate}), {}};
+    Origin origin;
+    std::string phase = c.word("a phase");
+    if (const std::size_t mark = phase.find('#'); mark != std::string::npos) {
+      const char *begin = phase.data() + mark + 1, *end = phase.data() + phase.size();
+      if (std::from_chars(begin, end, origin.recompute).ptr != end || origin.recompute < 1)
+        c.fail(str("'", phase, "' has no number of a recomputation"), "write it as: recompute#1");
+      phase.resize(mark);
+    }
+    origin.phase = one_of(c, phase, "a phase", {Phase::kForward, Phase::kRecompute, Phase::kBackward, Phase::kUpdate});
     while (c.next_is('"')) origin.causes.push_back(c.quoted_text());
     return origin;
   }
@@ -178,7 +224,8 @@ class Parser {
 
   std::pair<ValueId, std::string> reference(Cursor& c) {
     c.expect('%');
-    const std::int64_t id = c.integer("a value's number", 0, static_cast<std::int64_t>(most_values_) - 1);
+    const std::int64_t id =
+        c.integer("a value's number", 0, static_cast<std::int64_t>(lines_.values + p_.values.size()) - 1);
     return {static_cast<ValueId>(id), c.accept('.') ? c.name("the value's name") : ""};
   }
 
@@ -212,6 +259,7 @@ class Parser {
     if (is_defined(id)) c.fail(str("value %", id, " is defined twice"), "give one of the two another number");
     const auto at = static_cast<std::size_t>(id);
     if (at >= p_.values.size()) {
+      lines_.values -= at + 1 - p_.values.size();
       p_.values.resize(at + 1);
       defined_.resize(at + 1);
     }
@@ -315,7 +363,10 @@ class Parser {
   // The enumerator that the next word names.
   template <class Enum>
   Enum one_of(Cursor& c, const char* what, std::initializer_list<Enum> all) {
-    const std::string word = c.word(what);
+    return one_of(c, c.word(what), what, all);
+  }
+  template <class Enum>
+  Enum one_of(Cursor& c, const std::string& word, const char* what, std::initializer_list<Enum> all) {
     std::vector<std::string> names;
     for (Enum e : all) {
       if (word == name_of(e)) return e;
@@ -336,8 +387,8 @@ class Parser {
     return axes;
   }
 
-  std::string_view text_;
-  std::size_t most_values_ = 0;
+  Lines& lines_;
+  int depth_ = 0;
   bool has_version_ = false, has_mesh_ = false, ended_ = false;
   Program p_;
   std::vector<bool> defined_;
@@ -346,6 +397,9 @@ class Parser {
 
 }  // namespace
 
-Program parse_program(std::string_view text) { return Parser(text).parse(); }
+Program parse_program(std::string_view text) {
+  Lines lines(text);
+  return Parser(lines).parse();
+}
 
 }  // namespace weft

@@ -134,6 +134,14 @@ std::uint64_t bits(const Axes& axes) {
   return mask;
 }
 
+// Those of more than one processor.
+std::uint64_t long_axes(const Mesh& mesh) {
+  std::uint64_t mask = 0;
+  for (std::size_t i = 0; i < mesh.axes().size(); ++i)
+    if (mesh.axes()[i].size > 1) mask |= std::uint64_t{1} << i;
+  return mask;
+}
+
 std::uint64_t declared(const Sharding& sharding) {
   std::uint64_t mask = bits(sharding.partial);
   for (const Axes& axes : sharding.dims) mask |= bits(axes);
@@ -146,9 +154,41 @@ bool lets_pass(const Instr& instr, Reduce how, const std::vector<bool>& pending)
   return any_of(pending) && std::visit(Passing{how, pending}, instr.work);
 }
 
-std::vector<std::uint64_t> hidden_axes(const Program& program) {
+namespace {
+
+std::vector<std::uint64_t> hidden_in(const Program& program, const std::vector<std::uint64_t>& inputs, bool& together);
+
+// What the outputs of a loop may hide: the carried values hide more from trip to trip until that changes no more.
+std::vector<std::uint64_t> hidden_by_loop(const Instr& instr, const std::vector<std::uint64_t>& hidden,
+                                          bool& together) {
+  const Program& body = *body_of(instr);
+  std::vector<std::uint64_t> inputs = {0};
+  for (ValueId id : instr.inputs) inputs.push_back(hidden[at(id)]);
+  std::vector<std::uint64_t> carried(instr.outputs.size());
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    const std::vector<std::uint64_t> inside = hidden_in(body, inputs, together);
+    if (instr.as<Loop>()->stops && (inside[at(body.outputs.back().value)] & long_axes(body.mesh)) != 0)
+      together = false;
+    for (std::size_t k = 0; k < carried.size(); ++k) {
+      carried[k] = inputs[k + 1] | inside[at(body.outputs[k].value)];
+      changed |= carried[k] != inputs[k + 1];
+      inputs[k + 1] = carried[k];
+    }
+  }
+  return carried;
+}
+
+std::vector<std::uint64_t> hidden_in(const Program& program, const std::vector<std::uint64_t>& inputs, bool& together) {
   std::vector<std::uint64_t> hidden(program.values.size(), 0);
+  for (std::size_t i = 0; i < inputs.size(); ++i) hidden[at(program.inputs[i].value)] = inputs[i];
   for (const Instr& instr : program.body) {
+    if (instr.is<Loop>()) {
+      const std::vector<std::uint64_t> carried = hidden_by_loop(instr, hidden, together);
+      for (std::size_t k = 0; k < carried.size(); ++k) hidden[at(instr.outputs[k])] = carried[k];
+      continue;
+    }
     std::uint64_t varies = 0;
     for (ValueId id : instr.inputs) varies |= hidden[at(id)] | declared(program.values[at(id)].sharding);
     if (const auto* index = instr.as<AxisIndex>()) varies |= bits(index->axes);
@@ -158,6 +198,19 @@ std::vector<std::uint64_t> hidden_axes(const Program& program) {
     for (ValueId id : instr.outputs) hidden[at(id)] = varies & ~declared(program.values[at(id)].sharding);
   }
   return hidden;
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> hidden_axes(const Program& program) {
+  bool together = true;
+  return hidden_in(program, {}, together);
+}
+
+bool loops_stop_together(const Program& program) {
+  bool together = true;
+  hidden_in(program, {}, together);
+  return together;
 }
 
 }  // namespace weft

@@ -17,4 +17,7 @@ bool lets_pass(const Instr& instr, Reduce how, const std::vector<bool>& pending)
 // comes of axis_index, of a permute or of a relabelled shard. Bit i is axis i of the mesh.
 std::vector<std::uint64_t> hidden_axes(const Program& program);
 
+// Whether every loop that may stop does so on all processors at once.
+bool loops_stop_together(const Program& program);
+
 }  // namespace weft

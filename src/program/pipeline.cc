@@ -18,7 +18,15 @@ const std::vector<Pass> kPipeline = {
     {"fold", fold},                                // what is left along axes of size 1
     {"join_collectives", join_collectives},
     {"drop_dead_code", drop_dead_code},
+    {"schedule_collectives", schedule_collectives},
 };
+
+// A pass sees the bodies of loops before the program around them.
+Program run_inside_out(const Pass& pass, Program program, const PassOptions& options) {
+  for (Instr& instr : program.body)
+    if (Program* body = body_of(instr)) *body = run_inside_out(pass, std::move(*body), options);
+  return pass.run(std::move(program), options);
+}
 
 }  // namespace
 
@@ -28,7 +36,7 @@ Program run_passes(Program program, const PassOptions& options) {
   if (options.verify) verify(program, "partition");
   for (const Pass& pass : kPipeline) {
     const auto begin = std::chrono::steady_clock::now();
-    program = pass.run(std::move(program), options);
+    program = run_inside_out(pass, std::move(program), options);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     if (options.times) options.times->push_back({pass.name, took.count()});
     if (options.verify) verify(program, pass.name);

@@ -89,6 +89,7 @@ std::string right_side(const Program& p, const Instr& instr) {
   std::string out = name_of(instr);
   if (!inputs.empty()) out += " " + join(inputs, ", ");
   out += str(fields_text(instr.work, p.mesh), "  @", name_of(instr.origin.phase));
+  if (instr.origin.recompute) out += str("#", instr.origin.recompute);
   for (const std::string& cause : instr.origin.causes) out += " " + quoted(cause);
   return out;
 }
@@ -111,13 +112,13 @@ std::string work_text(const Program& program, const Instr& instr) {
   return name_of(instr) + fields_text(instr.work, program.mesh);
 }
 
-std::string to_text(const Program& p) {
-  std::ostringstream out;
-  out << "weft program 1\nmesh " << p.mesh.text() << "\nlayout " << quoted(p.layout) << "\n";
+namespace {
+
+void print_lines(std::ostream& out, const Program& p, const std::string& indent) {
   for (const ProgramInput& input : p.inputs)
-    out << "input " << word_or_quoted(input.name) << " " << definition_text(p, input.value) << "\n";
+    out << indent << "input " << word_or_quoted(input.name) << " " << definition_text(p, input.value) << "\n";
   for (const ProgramVariable& variable : p.variables) {
-    out << "variable " << word_or_quoted(variable.name) << " " << definition_text(p, variable.value);
+    out << indent << "variable " << word_or_quoted(variable.name) << " " << definition_text(p, variable.value);
     out << (variable.trainable ? " trainable" : " fixed");
     if (variable.update) out << " update=" << value_text(p, *variable.update);
     out << "\n";
@@ -127,10 +128,21 @@ std::string to_text(const Program& p) {
     const std::size_t left = left_side(p, instr).size();
     if (left <= kWidestLeftSide) width = std::max(width, left);
   }
-  for (const Instr& instr : p.body) out << line_text(p, instr, width) << "\n";
+  for (const Instr& instr : p.body) {
+    out << indent << line_text(p, instr, width) << "\n";
+    if (const Program* body = body_of(instr)) print_lines(out, *body, indent + "  ");
+  }
   for (const ProgramOutput& output : p.outputs)
-    out << "output " << word_or_quoted(output.name) << " " << value_text(p, output.value) << "\n";
-  out << "end\n";
+    out << indent << "output " << word_or_quoted(output.name) << " " << value_text(p, output.value) << "\n";
+  out << indent << "end\n";
+}
+
+}  // namespace
+
+std::string to_text(const Program& p) {
+  std::ostringstream out;
+  out << "weft program 1\nmesh " << p.mesh.text() << "\nlayout " << quoted(p.layout) << "\n";
+  print_lines(out, p, "");
   return out.str();
 }
 

@@ -15,6 +15,8 @@ namespace {
 
 std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
 
+constexpr std::int64_t kMostTrips = std::int64_t{1} << 20;
+
 void demand(bool holds, const std::string& rule) {
   if (!holds) throw BrokenRule{rule};
 }
@@ -30,7 +32,11 @@ struct Extent {
 class Verifier {
  public:
   Verifier(const Program& program, std::string_view after)
-      : p_(program), after_(after), defined_(program.values.size()), extents_(program.values.size()) {}
+      : p_(program),
+        after_(after),
+        defined_(program.values.size()),
+        in_flight_(program.values.size()),
+        extents_(program.values.size()) {}
 
   void run() {
     for (const ProgramInput& input : p_.inputs)
@@ -38,14 +44,81 @@ class Verifier {
     for (const ProgramVariable& variable : p_.variables)
       within([&] { return str("variable ", variable.name); }, [&] { define(variable.value); });
     within([] { return "the inputs and variables"; }, [&] { unlike_names(); });
+    find_dones();
     for (const Instr& instr : p_.body) within([&] { return to_text(p_, instr); }, [&] { instruction(instr); });
     for (const ProgramVariable& variable : p_.variables)
       if (variable.update) within([&] { return str("variable ", variable.name); }, [&] { update(variable); });
     for (const ProgramOutput& output : p_.outputs)
       within([&] { return str("output ", output.name); }, [&] { whole(output.value, "an output"); });
+    within([] { return "the loops"; },
+           [&] { demand(loops_stop_together(p_), "what ends a loop is the same on every processor"); });
   }
 
  private:
+  // A loop's body. What it carries may wait for a sum; the loop has checked the types.
+  void run_body() {
+    demand(p_.variables.empty(), "a body has no variables");
+    for (const ProgramInput& input : p_.inputs)
+      within([&] { return str("input ", input.name); }, [&] { define(input.value); });
+    find_dones();
+    for (const Instr& instr : p_.body) within([&] { return to_text(p_, instr); }, [&] { instruction(instr); });
+    for (const ProgramOutput& output : p_.outputs)
+      within([&] { return str("output ", output.name); },
+             [&] {
+               used(output.value);
+               demand(extents_[at(output.value)].strides == dense_strides(p_.values[at(output.value)].shape),
+                      "what a body gives is dense");
+             });
+  }
+
+  void find_dones() {
+    for (const Instr& instr : p_.body)
+      if (instr.is<Done>())
+        for (ValueId id : instr.inputs)
+          if (id >= 0 && at(id) < p_.values.size()) has_done_.insert(id);
+  }
+
+  void done(const Instr& instr) {
+    demand(instr.outputs.empty(), "gives 0 values");
+    for (ValueId id : instr.inputs)
+      demand(id >= 0 && at(id) < p_.values.size(), str("%", id, " is a value of the program"));
+    demand(!instr.inputs.empty() && in_flight_[at(instr.inputs[0])] != nullptr, "finishes a collective");
+    demand(in_flight_[at(instr.inputs[0])]->outputs == instr.inputs, "names all that its collective gives, in order");
+    for (ValueId id : instr.inputs) in_flight_[at(id)] = nullptr;
+  }
+
+  void loop(const Instr& instr, const Loop& loop) {
+    const Program& body = *loop.body;
+    const std::size_t carried = instr.outputs.size();
+    demand(loop.trips >= 1 && loop.trips <= kMostTrips, str("runs 1 to ", kMostTrips, " times"));
+    demand(instr.inputs.size() >= carried, "takes a first value for everything it carries");
+    demand(body.mesh == p_.mesh, "a body has the mesh of the program around it");
+    demand(body.inputs.size() == instr.inputs.size() + 1, "a body's inputs are the iteration and the loop's operands");
+    demand(body.outputs.size() == carried + (loop.stops ? 1 : 0), "a body gives the next of all that is carried");
+    demand(has_type(body, body.inputs[0].value, {"", DType::kI64, {}, {}}), "the iteration is an i64 scalar");
+    for (std::size_t i = 0; i < instr.inputs.size(); ++i) {
+      const Value& v = p_.values[at(instr.inputs[i])];
+      demand(has_type(body, body.inputs[i + 1].value, v), str("operand ", i, " has the type of the body's input"));
+      demand(extents_[at(instr.inputs[i])].strides == dense_strides(v.shape), str("operand ", i, " is dense"));
+    }
+    for (std::size_t k = 0; k < carried; ++k) {
+      const Value& v = p_.values[at(instr.inputs[k])];
+      demand(!v.sharding.is_partial() || v.sharding.pending == Reduce::kSum, "what is carried waits for sums only");
+      demand(has_type(body, body.outputs[k].value, v) && has_type(p_, instr.outputs[k], v),
+             str("the first, next and last of carried value ", k, " have one type"));
+    }
+    if (loop.stops)
+      demand(has_type(body, body.outputs.back().value, {"", DType::kBool, {}, {}}),
+             "what ends a loop is a bool scalar");
+    Verifier(body, after_).run_body();
+  }
+
+  static bool has_type(const Program& p, ValueId id, const Value& v) {
+    if (id < 0 || at(id) >= p.values.size()) return false;
+    const Value& have = p.values[at(id)];
+    return have.dtype == v.dtype && have.shape == v.shape && have.sharding == v.sharding;
+  }
+
   // Runs a check; the line is made only where it fails.
   template <class Line, class Check>
   void within(Line line, Check check) {
@@ -57,8 +130,13 @@ class Verifier {
   }
 
   void instruction(const Instr& instr) {
+    if (instr.is<Done>()) return done(instr);
     for (ValueId id : instr.inputs) used(id);
     for (ValueId id : instr.outputs) define(id);
+    if (const auto* work = instr.as<Loop>()) return loop(instr, *work);
+    if (is_collective(instr))
+      for (ValueId id : instr.outputs)
+        if (has_done_.contains(id)) in_flight_[at(id)] = &instr;
     check_instruction({p_, instr});
     if (instr.is<Host>()) whole(instr.inputs[0], "what the host gets");
     // The types of shards and collectives are fixed by result_of, what is pending included.
@@ -69,6 +147,7 @@ class Verifier {
   void used(ValueId id) const {
     demand(id >= 0 && at(id) < p_.values.size(), str("%", id, " is a value of the program"));
     demand(defined_[at(id)], str("%", id, " is defined before it is used"));
+    demand(in_flight_[at(id)] == nullptr, str("%", id, " is used after its collective is done"));
   }
 
   void define(ValueId id) {
@@ -168,6 +247,8 @@ class Verifier {
   const Program& p_;
   std::string_view after_;
   std::vector<bool> defined_;
+  std::set<ValueId> has_done_;           // what a done names
+  std::vector<const Instr*> in_flight_;  // per value: the collective that gives it and is not done yet
   std::vector<Extent> extents_;
 };
 

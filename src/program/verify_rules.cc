@@ -207,7 +207,12 @@ void rule(const Checked& c, const TopK& work) {
 }
 
 void rule(const Checked& c, const Random& work) {
-  counts(c, 0, 1);
+  if (!c.instr.inputs.empty()) {
+    counts(c, 1, 1);
+    c.demand(c.in(0).dtype == DType::kI64 && c.in(0).shape.empty(), "the iteration is an i64 scalar");
+  } else {
+    counts(c, 0, 1);
+  }
   c.demand((work.distribution == Distribution::kBits) == (c.out().dtype == DType::kU32), "bits are u32, and only they");
 }
 
@@ -276,6 +281,10 @@ void rule(const Checked& c, const Permute& work) {
     c.demand(to == -1 || targets.insert(to).second, "no two ranks send to one");
   }
 }
+
+// What these demand of their operands is not told by types alone: verify.cc has it.
+void rule(const Checked&, const Done&) {}
+void rule(const Checked&, const Loop&) {}
 
 }  // namespace
 

@@ -49,9 +49,16 @@ struct KernelArgs {
   std::function<void*(std::size_t bytes)> workspace;  // memory that lives as long as the kernel, reachable by peers
 };
 
+// A collective in two halves: what starts it, and what waits for it and leaves the outputs in place.
+struct Talk {
+  Kernel start, done;
+};
+
+// Makers by instruction name. Views, loops and dones need none.
 struct Backend {
   std::string name;
-  std::map<std::string, std::function<Kernel(const KernelArgs&)>> makers;  // by instruction name
+  std::map<std::string, std::function<Kernel(const KernelArgs&)>> makers;
+  std::map<std::string, std::function<Talk(const KernelArgs&)>> collectives;
 };
 
 const Backend& reference_backend();

@@ -9,6 +9,7 @@
 
 #include "comm/wire.h"
 #include "runtime/backend.h"
+#include "runtime/block.h"
 #include "runtime/strided.h"
 
 namespace weft {
@@ -27,32 +28,24 @@ class BoundProgram {
                const std::map<ValueId, void*>& held);
 
   // Where a value lies: dense, unless it is a view.
-  void* data(ValueId id) const { return views_[static_cast<std::size_t>(id)].data; }
+  void* data(ValueId id) const { return block_->view(id).data; }
 
   // Where an output lies after a run: the contents of a variable are those before the run.
   void* output(ValueId id) const { return outputs_.contains(id) ? outputs_.at(id) : data(id); }
 
-  // Inputs lie in place already. Runs the body, then gives the variables their new contents. A failure aborts the wire, so
-  // that no peer waits, and is thrown as a RunError with this processor's coordinates and the instruction's line.
+  // Inputs lie in place already. Runs the body, then gives the variables their new contents. Fails as a Block does.
   void run(const RunContext& context);
 
   std::size_t arena_bytes() const { return arena_.bytes(); }
 
  private:
-  void place_values(const std::map<ValueId, void*>& held);
-  void bind_kernels(const Backend& backend);
   void bind_updates();
   TensorView saved(ValueId id);
-  [[noreturn]] void fail(const Instr& instr, const std::string& reason);
 
   const Program& program_;
-  int processor_;
-  comm::Wire& wire_;
+  Binder binder_;
   comm::Arena arena_;
-  std::vector<comm::Arena> workspaces_;
-  std::map<Axes, std::unique_ptr<comm::Group>> groups_;
-  std::vector<TensorView> views_;
-  std::vector<std::pair<const Instr*, Kernel>> kernels_;
+  std::unique_ptr<Block> block_;
   std::vector<ElementCopy> save_, commit_;  // what reads variables is saved before any is written
   std::map<ValueId, void*> outputs_;        // that are saved
 };

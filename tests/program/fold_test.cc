@@ -230,7 +230,7 @@ output y %1
 output z %2)",
                             R"(
 %1 f32 [a=4 b=8] = map %0 expr=exp($0) @forward
-%2 f32 [a=4 b=8] = map %0 expr=exp($0) @recompute
+%2 f32 [a=4 b=8] = map %0 expr=exp($0) @recompute#1
 output y %1
 output z %2)",
                             R"(

@@ -23,7 +23,7 @@ inline Program program_of(const std::string& lines) {
 }
 
 // The text with values numbered in the order of their definition, without their names and without origins.
-inline std::string bare_text(Program program) {
+inline Program bare(Program program) {
   std::vector<ValueId> number(program.values.size(), -1);
   std::vector<Value> values;
   const auto define = [&](ValueId& id) {
@@ -39,13 +39,16 @@ inline std::string bare_text(Program program) {
     for (ValueId& id : instr.inputs) use(id);
     for (ValueId& id : instr.outputs) define(id);
     instr.origin = {};
+    if (Program* body = body_of(instr)) *body = bare(std::move(*body));
   }
   for (ProgramVariable& variable : program.variables)
     if (variable.update) use(*variable.update);
   for (ProgramOutput& output : program.outputs) use(output.value);
   program.values = std::move(values);
-  return to_text(program);
+  return program;
 }
+
+inline std::string bare_text(Program program) { return to_text(bare(std::move(program))); }
 
 // `got` is the program of these lines up to numbers, names and origins, and is verified.
 inline testing::AssertionResult is_program(const Program& got, const std::string& lines) {

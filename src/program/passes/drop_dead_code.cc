@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "program/passes/passes.h"
 #include "program/passes/rewrite.h"
 
@@ -5,9 +7,69 @@ namespace weft {
 
 namespace {
 
+// A loop whose body prints is needed for that alone.
+bool calls_host(const Instr& instr) {
+  const Program* body = body_of(instr);
+  return body && std::any_of(body->body.begin(), body->body.end(),
+                             [](const Instr& i) { return i.is<Host>() || calls_host(i); });
+}
+
+// The carried values that are needed: by the outside, by what ends the loop, or for the next of a needed one.
+std::vector<bool> needed_carried(const Instr& instr, const std::vector<bool>& needed) {
+  const Program& body = *body_of(instr);
+  std::vector<bool> carried;
+  for (ValueId id : instr.outputs) carried.push_back(needed[at(id)]);
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    std::vector<bool> inside(body.values.size());
+    for (std::size_t k = 0; k < body.outputs.size(); ++k)
+      if (k >= carried.size() || carried[k]) inside[at(body.outputs[k].value)] = true;
+    for (auto i = body.body.rbegin(); i != body.body.rend(); ++i)
+      if (i->is<Host>() || calls_host(*i) ||
+          std::any_of(i->outputs.begin(), i->outputs.end(), [&](ValueId id) { return inside[at(id)]; }))
+        for (ValueId id : i->inputs) inside[at(id)] = true;
+    for (std::size_t k = 0; k < carried.size(); ++k)
+      if (!carried[k] && inside[at(body.inputs[k + 1].value)]) changed = carried[k] = true;
+  }
+  return carried;
+}
+
+template <class T>
+void keep_marked(std::vector<T>& list, std::size_t first, const std::vector<bool>& keep) {
+  std::size_t i = 0;
+  std::erase_if(list, [&](const T&) {
+    const std::size_t position = i++;
+    return position >= first && position - first < keep.size() && !keep[position - first];
+  });
+}
+
+// Forgets carried values that nothing needs, then what the body no longer reads.
+void thin_loop(Instr& instr, const std::vector<bool>& needed, const PassOptions& options) {
+  const std::vector<bool> carried = needed_carried(instr, needed);
+  Program& body = *body_of(instr);
+  const std::size_t kept = static_cast<std::size_t>(std::count(carried.begin(), carried.end(), true));
+  keep_marked(instr.outputs, 0, carried);
+  keep_marked(instr.inputs, 0, carried);
+  keep_marked(body.outputs, 0, carried);
+  keep_marked(body.inputs, 1, carried);
+  body = drop_dead_code(std::move(body), options);
+  const Uses uses(body);
+  std::vector<bool> read;
+  for (std::size_t i = kept + 1; i < body.inputs.size(); ++i)
+    read.push_back(!uses.users[at(body.inputs[i].value)].empty() || uses.kept[at(body.inputs[i].value)]);
+  keep_marked(instr.inputs, kept, read);
+  keep_marked(body.inputs, kept + 1, read);
+  body = drop_dead_code(std::move(body), options);
+}
+
 // Keeps the members of a joined all_reduce that are needed. False if none is.
 bool keep_needed(Instr& instr, const std::vector<bool>& needed) {
-  if (instr.is<Host>()) return true;
+  if (instr.is<Host>() || calls_host(instr)) return true;
+  if (instr.is<Done>()) {
+    std::erase_if(instr.inputs, [&](ValueId id) { return !needed[at(id)]; });
+    return !instr.inputs.empty();
+  }
   if (!instr.is<AllReduce>()) {
     for (ValueId id : instr.outputs)
       if (needed[at(id)]) return true;
@@ -46,12 +108,17 @@ void number_anew(Program& p) {
 
 }  // namespace
 
-Program drop_dead_code(Program p, const PassOptions&) {
+Program drop_dead_code(Program p, const PassOptions& options) {
   std::vector<bool> needed = Uses(p).kept;
   std::vector<Instr> reversed;
   for (std::size_t i = p.body.size(); i-- > 0;) {
     Instr& instr = p.body[i];
     if (!keep_needed(instr, needed)) continue;
+    if (instr.is<Loop>()) thin_loop(instr, needed, options);
+    if (instr.is<Done>()) {
+      reversed.push_back(std::move(instr));
+      continue;
+    }
     for (ValueId id : instr.inputs) needed[at(id)] = true;
     reversed.push_back(std::move(instr));
   }

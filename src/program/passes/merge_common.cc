@@ -15,7 +15,7 @@ namespace {
 std::string key_of(const Program& p, const Instr& instr) {
   std::vector<ValueId> inputs = instr.inputs;
   if (instr.is<Contract>()) std::sort(inputs.begin(), inputs.end());
-  std::string key = str(instr.origin.phase == Phase::kRecompute, " ", work_text(p, instr), " ", join(inputs, ","));
+  std::string key = str(instr.origin.recompute, " ", work_text(p, instr), " ", join(inputs, ","));
   for (ValueId id : instr.outputs) {
     const Value& v = p.values[at(id)];
     key += str(" ", v.dtype, v.shape, text_of(v.sharding, v.shape, p.mesh));
@@ -32,8 +32,9 @@ Program merge_common(Program p, const PassOptions&) {
   std::vector<Instr> body;
   for (Instr& instr : p.body) {
     for (ValueId& id : instr.inputs) id = by[at(id)];
-    const auto [found, is_new] =
-        instr.is<Host>() ? std::pair(first.end(), true) : first.emplace(key_of(p, instr), body.size());
+    const auto [found, is_new] = instr.is<Host>() || instr.is<Loop>() || instr.is<Done>()
+                                     ? std::pair(first.end(), true)
+                                     : first.emplace(key_of(p, instr), body.size());
     if (is_new) {
       body.push_back(std::move(instr));
       continue;

@@ -23,7 +23,8 @@ Program fold(Program program, const PassOptions& options);
 Program merge_common(Program program, const PassOptions& options);
 
 // Moves each all_reduce down to where the fewest bytes enter it, through what its reduction may pass, and regroups
-// sums so that pending terms are reduced once. Needs: nothing. Keeps: the order of other instructions; ties stay put.
+// sums so that pending terms are reduced once; what a loop sums up is reduced after it.
+// Needs: nothing. Keeps: the order of other instructions; ties stay put.
 Program place_reductions(Program program, const PassOptions& options);
 
 // An all_reduce of which each processor then uses its own block becomes a reduce_scatter.
@@ -33,5 +34,10 @@ Program reduce_then_scatter(Program program, const PassOptions& options);
 // Joins all_reduces of one group, kind, dtype and phase into one, up to options.join_limit bytes, to pay the latency once.
 // Needs: nothing. Keeps: every member starts before its first use; the one starts where the last of its members did.
 Program join_collectives(Program program, const PassOptions& options);
+
+// Starts each collective as soon as its operands are there and finishes it right before the first use of what it gives,
+// with a `done` of its own if there is work in between. What gathers a variable starts where the last one is first used.
+// Needs: no dones. Keeps: the order of other work; views of what is in flight follow its done.
+Program schedule_collectives(Program program, const PassOptions& options);
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 #include "program/passes/passes.h"
 #include "program/passes/reduction_plan.h"
 #include "program/passes/regroup_sums.h"
+#include "program/passes/sink_from_loops.h"
 
 namespace weft {
 
@@ -27,6 +28,19 @@ class Landing {
         lands_(program.body.size(), nullptr),
         origins_(program.body.size()) {
     std::iota(by_.begin(), by_.end(), 0);
+  }
+
+  // Lands a reduction right on this value if there is a way for it to and if `times` as many bytes may enter it above.
+  bool land_on(ValueId id, std::int64_t times) {
+    const int i = plans_.definitions()[at(id)];
+    if (i < 0 || p_.body[at(i)].outputs.size() != 1) return false;
+    for (const ReductionPlan& plan : plans_.of(id))
+      if (!plan.is_all_reduce() && plan.can_land && plan.land.half_bytes <= times * plan.below.half_bytes) {
+        land(at(i), plan);
+        rewrite();
+        return true;
+      }
+    return false;
   }
 
   // From the last instruction up: the lowest place that pays is better than any above it.
@@ -131,6 +145,8 @@ bool join_nested(Program& p) {
 
 }  // namespace
 
+bool land_reduction_on(Program& program, ValueId id, std::int64_t times) { return Landing(program).land_on(id, times); }
+
 Program place_reductions(Program p, const PassOptions&) {
   // Each round lowers the bytes or the number of reductions, so this ends by itself: a regrouped sum pays to land on.
   bool changed = true;
@@ -138,6 +154,7 @@ Program place_reductions(Program p, const PassOptions&) {
     changed = join_nested(p);
     if (regroup_sums(p)) changed = true;
     if (Landing(p).run()) changed = true;
+    if (sink_from_loops(p)) changed = true;
   }
   return p;
 }

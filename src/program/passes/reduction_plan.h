@@ -41,6 +41,10 @@ struct ReductionPlan {
   MoveCost best() const { return pays() ? land : below; }
 };
 
+// Makes the reductions that a value stands on one, done right on it, where `times` their bytes is no less than its own
+// bytes. False if that cannot be.
+bool land_reduction_on(Program& program, ValueId id, std::int64_t times);
+
 class ReductionPlans {
  public:
   explicit ReductionPlans(const Program& program);

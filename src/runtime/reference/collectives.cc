@@ -49,91 +49,85 @@ std::vector<ElementCopy> unpacking(const std::vector<TensorView>& blocks, const 
   return copies;
 }
 
-void run(std::vector<ElementCopy>& copies) {
-  for (ElementCopy& copy : copies) copy.run();
-}
-
 // One collective on packed buffers.
-struct Talk {
+struct Call {
   comm::Group& group;
   comm::Collective what;
   comm::Buffer in, out;
   comm::Args args;
   std::string label;
+  comm::Ticket ticket = {};
 
-  void run(const StepState& state) {
+  void start() {
     args.label = label;
-    group.wait(group.start(what, in, out, args), state.deadline);
+    ticket = group.start(what, in, out, args);
   }
+  void wait(const StepState& state) { group.wait(ticket, state.deadline); }
 };
+
+// Copies, calls, copies.
+Talk talk(std::vector<ElementCopy> pack, std::vector<Call> calls, std::vector<ElementCopy> unpack) {
+  auto shared = std::make_shared<std::vector<Call>>(std::move(calls));
+  return {[pack = std::move(pack), shared](const StepState&) mutable {
+            for (ElementCopy& copy : pack) copy.run();
+            for (Call& call : *shared) call.start();
+          },
+          [unpack = std::move(unpack), shared](const StepState& state) mutable {
+            for (Call& call : *shared) call.wait(state);
+            for (ElementCopy& copy : unpack) copy.run();
+          }};
+}
 
 }  // namespace
 
-Kernel all_reduce(const KernelArgs& args) {
+Talk all_reduce(const KernelArgs& args) {
   const auto& work = *args.instr.as<AllReduce>();
   comm::Group& group = args.group(work.axes);
   std::vector<ElementCopy> copies;
-  std::vector<Talk> talks;
+  std::vector<Call> calls;
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
     const comm::Buffer out = buffer(args.outputs[i]);
     copies.emplace_back(args.inputs[i], args.outputs[i]);
-    talks.push_back({group, comm::Collective::kAllReduce, out, out, {.reduce = work.how}, args.label});
+    calls.push_back({group, comm::Collective::kAllReduce, out, out, {.reduce = work.how}, args.label});
   }
-  return [copies, talks](const StepState& state) mutable {
-    for (std::size_t i = 0; i < talks.size(); ++i) {
-      copies[i].run();
-      talks[i].run(state);
-    }
-  };
+  return talk(std::move(copies), std::move(calls), {});
 }
 
-Kernel reduce_scatter(const KernelArgs& args) {
+Talk reduce_scatter(const KernelArgs& args) {
   const auto& work = *args.instr.as<ReduceScatter>();
   const TensorView& out = args.outputs[0];
   comm::Group& group = args.group(work.axes);
   const std::vector<TensorView> packed = blocks(args, out.shape, out.dtype, group.size());
   const comm::Args how{.reduce = work.how};
-  return [pack = packing(args.inputs[0], work.dim, packed),
-          talk = Talk{group, comm::Collective::kReduceScatter, buffer(packed), buffer(out), how, args.label}](
-             const StepState& state) mutable {
-    run(pack);
-    talk.run(state);
-  };
+  return talk(packing(args.inputs[0], work.dim, packed),
+              {{group, comm::Collective::kReduceScatter, buffer(packed), buffer(out), how, args.label}}, {});
 }
 
-Kernel all_gather(const KernelArgs& args) {
+Talk all_gather(const KernelArgs& args) {
   const auto& work = *args.instr.as<AllGather>();
   const TensorView& out = args.outputs[0];
   comm::Group& group = args.group(work.axes);
   const Shape one = block(out, work.dim, group.size(), 0).shape;
   const std::vector<TensorView> packed = blocks(args, one, out.dtype, group.size());
   const TensorView& mine = packed[static_cast<std::size_t>(group.rank())];
-  return [pack = ElementCopy(args.inputs[0], mine),
-          talk = Talk{group, comm::Collective::kAllGather, buffer(mine), buffer(packed), {}, args.label},
-          unpack = unpacking(packed, out, work.dim)](const StepState& state) mutable {
-    pack.run();
-    talk.run(state);
-    run(unpack);
-  };
+  return talk({ElementCopy(args.inputs[0], mine)},
+              {{group, comm::Collective::kAllGather, buffer(mine), buffer(packed), {}, args.label}},
+              unpacking(packed, out, work.dim));
 }
 
-Kernel all_to_all(const KernelArgs& args) {
+Talk all_to_all(const KernelArgs& args) {
   const auto& work = *args.instr.as<AllToAll>();
   const TensorView& in = args.inputs[0];
   comm::Group& group = args.group(work.axes);
   const Shape one = block(in, work.split, group.size(), 0).shape;
   const std::vector<TensorView> sent = blocks(args, one, in.dtype, group.size());
   const std::vector<TensorView> received = blocks(args, one, in.dtype, group.size());
-  return [pack = packing(in, work.split, sent),
-          talk = Talk{group, comm::Collective::kAllToAll, buffer(sent), buffer(received), {}, args.label},
-          unpack = unpacking(received, args.outputs[0], work.gather)](const StepState& state) mutable {
-    run(pack);
-    talk.run(state);
-    run(unpack);
-  };
+  return talk(packing(in, work.split, sent),
+              {{group, comm::Collective::kAllToAll, buffer(sent), buffer(received), {}, args.label}},
+              unpacking(received, args.outputs[0], work.gather));
 }
 
-Kernel permute(const KernelArgs& args) {
+Talk permute(const KernelArgs& args) {
   const auto& work = *args.instr.as<Permute>();
   comm::Group& group = args.group(work.axes);
   comm::Args peers;
@@ -141,11 +135,8 @@ Kernel permute(const KernelArgs& args) {
   for (std::size_t r = 0; r < work.to.size(); ++r)
     if (work.to[r] == group.rank()) peers.source = static_cast<int>(r);
   const comm::Buffer out = buffer(args.outputs[0]);
-  return [copy = ElementCopy(args.inputs[0], args.outputs[0]),
-          talk = Talk{group, comm::Collective::kPermute, out, out, peers, args.label}](const StepState& state) mutable {
-    copy.run();
-    talk.run(state);
-  };
+  return talk({ElementCopy(args.inputs[0], args.outputs[0])},
+              {{group, comm::Collective::kPermute, out, out, peers, args.label}}, {});
 }
 
 }  // namespace weft::reference

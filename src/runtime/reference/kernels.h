@@ -24,10 +24,10 @@ Kernel random(const KernelArgs& args);
 Kernel axis_index(const KernelArgs& args);
 Kernel constant(const KernelArgs& args);
 Kernel host(const KernelArgs& args);
-Kernel all_reduce(const KernelArgs& args);
-Kernel reduce_scatter(const KernelArgs& args);
-Kernel all_gather(const KernelArgs& args);
-Kernel all_to_all(const KernelArgs& args);
-Kernel permute(const KernelArgs& args);
+Talk all_reduce(const KernelArgs& args);
+Talk reduce_scatter(const KernelArgs& args);
+Talk all_gather(const KernelArgs& args);
+Talk all_to_all(const KernelArgs& args);
+Talk permute(const KernelArgs& args);
 
 }  // namespace weft::reference

@@ -27,15 +27,17 @@ double below(double x) {
 
 class RandomKernel {
  public:
-  RandomKernel(const TensorView& out, const Random& work)
+  RandomKernel(const TensorView& out, const Random& work, const std::int64_t* iteration)
       : out_(out),
         work_(work),
+        iteration_(iteration),
         whole_strides_(strides_of_whole(out)),
         begin_(std::inner_product(out.begin.begin(), out.begin.end(), whole_strides_.begin(), std::int64_t{0})),
         rows_(out.shape, {whole_strides_, out.strides}) {}
 
   void run(const StepState& state) {
     const std::uint64_t key = seeded(work_.key, state.seed);
+    const auto iteration = static_cast<std::uint32_t>(iteration_ ? *iteration_ : 0);
     const std::int64_t length = row_length(out_.shape);
     visit_dtype(out_.dtype, [&]<class T>() {
       T* target = static_cast<T*>(out_.data);
@@ -45,7 +47,7 @@ class RandomKernel {
       rows_.each([&](const std::int64_t* offsets, const std::int64_t*) {
         for (std::int64_t i = 0; i < length; ++i) {
           const std::int64_t element = begin_ + offsets[0] + i * row_stride(whole_strides_);
-          const std::uint32_t word = philox_word(key, static_cast<std::uint64_t>(element), state.step);
+          const std::uint32_t word = philox_word(key, static_cast<std::uint64_t>(element), state.step, iteration);
           const double number = deviate(word, work_.distribution, work_.a, work_.b);
           target[offsets[1] + i * row_stride(out_.strides)] = from_double<T>(open ? std::min(number, most) : number);
         }
@@ -64,6 +66,7 @@ class RandomKernel {
 
   TensorView out_;
   Random work_;
+  const std::int64_t* iteration_;
   std::vector<std::int64_t> whole_strides_;
   std::int64_t begin_;
   Rows rows_;
@@ -72,7 +75,8 @@ class RandomKernel {
 }  // namespace
 
 Kernel random(const KernelArgs& args) {
-  return [kernel = RandomKernel(args.outputs[0], *args.instr.as<Random>())](const StepState& state) mutable {
+  const auto* iteration = args.inputs.empty() ? nullptr : static_cast<const std::int64_t*>(args.inputs[0].data);
+  return [kernel = RandomKernel(args.outputs[0], *args.instr.as<Random>(), iteration)](const StepState& state) mutable {
     kernel.run(state);
   };
 }

@@ -1,0 +1,68 @@
+#include "language/region.h"
+
+#include <algorithm>
+#include <set>
+
+namespace weft {
+
+namespace {
+
+const Node& node_at(const GraphData& graph, int n) { return graph.nodes[static_cast<std::size_t>(n)]; }
+
+std::set<int> standing_on(const GraphData& graph, const Region& region, const std::vector<TensorId>& results) {
+  std::vector<int> open;
+  for (TensorId id : results) open.push_back(id.node);
+  std::set<int> needed;
+  while (!open.empty()) {
+    const int n = open.back();
+    open.pop_back();
+    if (!is_in(graph, region, n) || !needed.insert(n).second) continue;
+    for (TensorId input : node_at(graph, n).inputs) open.push_back(input.node);
+  }
+  return needed;
+}
+
+}  // namespace
+
+bool is_in(const GraphData& graph, const Region& region, int node) {
+  return node >= region.first && node < region.last && node_at(graph, node).loop == region.loop &&
+         !node_at(graph, node).op->is_state;
+}
+
+std::vector<TensorId> captures_of(const GraphData& graph, const Region& region) {
+  std::vector<TensorId> captures;
+  std::set<TensorId> seen;
+  for (int n = region.first; n < region.last; ++n)
+    if (is_in(graph, region, n))
+      for (TensorId input : node_at(graph, n).inputs)
+        if (!is_in(graph, region, input.node) && seen.insert(input).second) captures.push_back(input);
+  return captures;
+}
+
+Tensors made_again(const std::shared_ptr<GraphData>& graph, const Region& region, const std::map<TensorId, Tensor>& by,
+                   const std::vector<TensorId>& results) {
+  std::map<int, int> again;
+  const auto replaced = [&](TensorId id) -> TensorId {
+    if (const auto found = by.find(id); found != by.end()) return found->second.id();
+    const auto found = again.find(id.node);
+    return found == again.end() ? id : TensorId{found->second, id.output};
+  };
+  std::vector<TensorId> wanted;  // that are not given
+  for (TensorId id : results)
+    if (!by.contains(id)) wanted.push_back(id);
+  const int number = ++graph->recomputes;
+  for (int n : standing_on(*graph, region, wanted)) {
+    Node copy = node_at(*graph, n);
+    for (TensorId& input : copy.inputs) input = replaced(input);
+    copy.phase = graph->phase == Phase::kUpdate ? Phase::kUpdate : Phase::kRecompute;
+    copy.loop = graph->loop;
+    copy.recompute = number;
+    again[n] = static_cast<int>(graph->nodes.size());
+    graph->nodes.push_back(std::move(copy));
+  }
+  Tensors tensors;
+  for (TensorId id : results) tensors.emplace_back(graph, replaced(id));
+  return tensors;
+}
+
+}  // namespace weft

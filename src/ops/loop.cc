@@ -1,0 +1,361 @@
+// loop: a body that runs again and again. The body is a set of nodes of the same graph; the loop is one op whose
+// operands are the first carried values and what the body reads from outside.
+#include <algorithm>
+
+#include "base/str.h"
+#include "language/region.h"
+#include "ops/rules.h"
+
+namespace weft {
+
+namespace {
+
+const OpDef& kLoopInput = define_op({
+    .name = "loop_input",
+    .doc = "What the body of a loop is given at each trip: the iteration, or a carried value.",
+    .shape = [](const OpCall& call) { return std::vector<TensorType>{call.attr<TensorType>("type")}; },
+    .sharding = sharding_rule::pointwise(),
+    .gradient = [](const Grad&) -> Tensors { return {}; },
+    .lower = [](Lowering&) -> std::vector<ValueId> { throw InternalError("a loop's body is lowered outside of it"); },
+    .flops = flops_rule::none(),
+    .samples = {},
+});
+
+// What a loop op remembers of its body.
+struct LoopBody {
+  Region region;
+  std::int64_t trips = 0;
+  bool stops = false;
+  std::size_t carried = 0, sums = 0, kept = 0;
+  TensorId index;                  // i64 scalar
+  std::vector<TensorId> given;     // the carried values at the start of a trip
+  std::vector<TensorId> results;   // next carried values, addends of the sums, what is kept, what ends the loop
+  std::vector<TensorId> captures;  // from outside
+  std::vector<TensorType> types;   // of the results
+  std::string history;             // the dim along which carried values are kept
+  double flops = 0;                // of one trip
+
+  // Outputs: carried, sums, kept, and the carried values at the start of every trip, which the gradient needs.
+  std::size_t starts() const { return stops ? 0 : carried; }
+  std::size_t first_kept() const { return carried + sums; }
+  std::size_t first_start() const { return carried + sums + kept; }
+};
+
+const LoopBody& body_of(const OpCall& call) { return *call.attr<std::shared_ptr<LoopBody>>("body"); }
+
+Shape with_history(const LoopBody& body, const Shape& shape) { return Shape{{body.history, body.trips}}.plus(shape); }
+
+std::vector<TensorType> loop_types(const OpCall& call) {
+  const LoopBody& body = body_of(call);
+  std::vector<TensorType> types(call.inputs.begin(), call.inputs.begin() + static_cast<std::ptrdiff_t>(body.carried));
+  const auto keep = [&](const TensorType& type) { types.push_back({with_history(body, type.shape), type.dtype}); };
+  for (std::size_t i = 0; i < body.sums; ++i) types.push_back(body.types[body.carried + i]);
+  for (std::size_t i = 0; i < body.kept; ++i) keep(body.types[body.first_kept() + i]);
+  for (std::size_t i = 0; i < body.starts(); ++i) keep(call.inputs[i]);
+  return types;
+}
+
+// The body's own view: appends the last instructions of a trip and names its outputs.
+void finish_trip(Lowering& l, const LoopBody& body, const std::vector<ValueId>& inputs,
+                 const std::vector<ValueId>& results) {
+  Builder& b = l.builder;
+  const auto laid = [&](ValueId x, std::size_t output) {
+    return b.dense(l.resharder.reshard(x, l.wanted[output]), b.value(inputs[1 + output]).shape);
+  };
+  std::vector<ValueId> next;
+  for (std::size_t k = 0; k < body.carried; ++k) next.push_back(laid(results[k], k));
+  for (std::size_t k = body.carried; k < body.first_kept(); ++k)
+    next.push_back(b.map("add", {inputs[1 + k], laid(results[k], k)}, b.type(inputs[1 + k])));
+  const auto keep = [&](std::size_t output, ValueId x) {
+    const ValueId all = inputs[1 + output];
+    Sharding sharding = l.wanted[output];
+    sharding.dims.erase(sharding.dims.begin());
+    const ValueId laid = l.resharder.reshard(x, sharding);
+    const ValueId piece = b.reshape(laid, Shape{{body.history, 1}}.plus(b.value(laid).shape), l.wanted[output]);
+    next.push_back(b.emit_one(Put{body.history}, {all, piece, inputs[0]}, b.type(all)));
+  };
+  for (std::size_t k = 0; k < body.kept; ++k) keep(body.first_kept() + k, results[body.first_kept() + k]);
+  for (std::size_t k = 0; k < body.starts(); ++k) keep(body.first_start() + k, inputs[1 + k]);
+  for (std::size_t k = 0; k < next.size(); ++k) b.output(str("next", k), next[k]);
+  if (body.stops) b.output("stop", l.resharder.reshard(results.back(), {}));
+}
+
+std::vector<ValueId> lower_loop(Lowering& l) {
+  const LoopBody& body = body_of(l.call);
+  Builder& b = l.builder;
+  BodyRequest request{.inputs = {{body.index, {DType::kI64, {}, {}}}}, .results = body.results, .finish = {}};
+  std::vector<ValueId> operands;
+  std::vector<ValueType> types;
+  for (std::size_t k = 0; k < l.call.outputs.size(); ++k) {
+    const TensorType& whole = l.call.outputs[k];
+    types.push_back({whole.dtype, local_shape(whole.shape, l.wanted[k], b.mesh()), l.wanted[k]});
+    operands.push_back(k < body.carried ? b.dense(l.resharder.reshard(l.inputs[k], l.wanted[k]), types[k].shape)
+                                        : b.fill(0, types[k]));
+    request.inputs.push_back({k < body.carried ? body.given[k] : TensorId{}, types[k]});
+  }
+  for (std::size_t i = 0; i < body.captures.size(); ++i) {
+    const ValueId x = b.dense(l.inputs[body.carried + i], b.value(l.inputs[body.carried + i]).shape);
+    operands.push_back(x);
+    request.inputs.push_back({body.captures[i], b.type(x)});
+  }
+  request.finish = [&](const std::vector<ValueId>& inputs, const std::vector<ValueId>& results) {
+    finish_trip(l, body, inputs, results);
+  };
+  Loop loop{body.trips, body.stops, Body(l.resharder.body(request))};
+  return b.emit(std::move(loop), std::move(operands), std::move(types));
+}
+
+bool has_derivative(const TensorType& type) { return is_float(type.dtype); }
+bool is_narrow(DType dtype) { return dtype == DType::kBF16 || dtype == DType::kF16; }
+
+// One trip of the backward loop: the body made again from the carried values of the trip, and its derivatives.
+struct BackwardTrip {
+  const LoopBody& body;
+  const Grad& g;
+  std::vector<std::size_t> reached;  // captures that have a derivative, found by the first call
+
+  // What was kept of trip i.
+  Tensor of_trip(const Tensor& all, const Tensor& i) const {
+    const Dim trips = all.shape().dim(body.history);
+    return reshape(dynamic_slice(all, i, trips, 1, g.site()), all.shape().minus({trips}), g.site());
+  }
+
+  LoopStep operator()(const Tensor& j, const Tensors& d_next) {
+    const std::shared_ptr<GraphData>& graph = g.x().graph();
+    const Site site = g.site();
+    const Tensor i =
+        subtract(constant(Graph(graph), static_cast<double>(body.trips - 1), {}, DType::kI64, site), j, site);
+    std::map<TensorId, Tensor> by = {{body.index, i}};
+    Tensors given, xs;
+    for (std::size_t k = 0; k < body.carried; ++k) {
+      given.push_back(of_trip(g.y(body.first_start() + k), i));
+      by[body.given[k]] = given.back();
+      if (has_derivative(body.types[k])) xs.push_back(given.back());
+    }
+    const std::size_t carried_xs = xs.size();
+    for (std::size_t c = 0; c < body.captures.size(); ++c) {
+      const Tensor& x = g.x(body.carried + c);
+      by[body.captures[c]] = x;
+      if (is_float(x.dtype())) xs.push_back(x);
+    }
+    const int first = static_cast<int>(graph->nodes.size());
+    const Tensors results = made_again(graph, body.region, by, body.results);
+    Tensors ys, dys;
+    for (std::size_t k = 0, d = 0; k < body.first_start(); ++k) {
+      if (!has_derivative(body.types[k])) continue;
+      ys.push_back(results[k]);
+      dys.push_back(k < body.carried ? d_next[d++] : k < body.first_kept() ? g.dy(k) : of_trip(g.dy(k), i));
+    }
+    const Tensors dxs = gradients_from(first, ys, xs, dys, site);
+    LoopStep step;
+    for (std::size_t k = 0; k < carried_xs; ++k)
+      step.carried.push_back(dxs[k] ? transpose(dxs[k], xs[k].shape(), site) : zeros_like(xs[k], site));
+    for (std::size_t c = carried_xs; c < xs.size(); ++c) {
+      if (!dxs[c]) continue;
+      step.sums.push_back(is_narrow(dxs[c].dtype()) ? cast(dxs[c], DType::kF32, site) : dxs[c]);
+      reached.push_back(c - carried_xs);
+    }
+    return step;
+  }
+};
+
+Tensors loop_gradient(const Grad& g) {
+  const LoopBody& body = *g.attr<std::shared_ptr<LoopBody>>("body");
+  if (body.stops)
+    throw UserError({.what = "the gradient goes through a loop that may stop early, and such a loop has none",
+                     .where = str("loop at ", to_string(g.site())),
+                     .fix = "give it a fixed number of trips, or put stop_gradient() behind it"});
+  Tensors first;
+  std::vector<std::size_t> carried, float_captures;
+  for (std::size_t k = 0; k < body.carried; ++k)
+    if (has_derivative(body.types[k])) {
+      first.push_back(g.dy(k));
+      carried.push_back(k);
+    }
+  for (std::size_t c = 0; c < body.captures.size(); ++c)
+    if (is_float(g.x(body.carried + c).dtype())) float_captures.push_back(c);
+  BackwardTrip trip{body, g, {}};
+  const LoopResult result = loop(
+      Graph(g.x().graph()), body.trips, first, [&](const Tensor& j, const Tensors& d_next) { return trip(j, d_next); },
+      g.site());
+  Tensors dxs(g.xs().size());
+  for (std::size_t i = 0; i < carried.size(); ++i) dxs[carried[i]] = result.carried[i];
+  for (std::size_t i = 0; i < trip.reached.size(); ++i) {
+    const std::size_t x = body.carried + float_captures[trip.reached[i]];
+    dxs[x] = cast(result.sums[i], g.x(x).dtype(), g.site());
+  }
+  return dxs;
+}
+
+const OpDef& kLoop = define_op({
+    .name = "loop",
+    .doc = "Runs a body a number of times: carried values, and sums over the trips.",
+    .shape = loop_types,
+    .sharding = sharding_rule::relayout(),
+    .gradient = loop_gradient,
+    .lower = lower_loop,
+    .flops =
+        [](const OpCall& call) {
+          const LoopBody& body = body_of(call);
+          return body.flops * static_cast<double>(body.trips);
+        },
+    .samples = {{{{{{"a", 6}, {"b", 4}}, uniform(-1, 1), DType::kF32}, {{{"b", 4}, {"c", 4}}, uniform(-1, 1)}},
+                 [](Graph& g, const Tensors& x) {
+                   // h goes round through the weights; its sum is taken along.
+                   const LoopResult r = loop(g, 3, {x[0]}, [&](const Tensor&, const Tensors& carried) {
+                     const Tensor h = tanh(rename(einsum({carried[0], x[1]}), {"c", 4}, "b"));
+                     return LoopStep{{h}, {einsum({carried[0], h}, {{"b", 4}})}, {h * 2.0}, {}};
+                   });
+                   return Tensors{r.carried[0], r.sums[0], rename(r.kept[0], r.kept[0].shape()[0], "trips")};
+                 }},
+                {{{{{"a", 6}, {"b", 4}}, uniform(-1, 1), DType::kF32}},
+                 [](Graph& g, const Tensors& x) {
+                   // The iteration, and a loop inside a loop.
+                   const LoopResult r = loop(g, 2, {x[0]}, [&](const Tensor& i, const Tensors& outer) {
+                     const LoopResult in = loop(g, 3, {outer[0]}, [&](const Tensor& j, const Tensors& inner) {
+                       const Tensor scale = cast(add(multiply(i, 3.0), j), DType::kF32) * 0.1 + 0.5;
+                       return LoopStep{{sin(inner[0] * scale)}, {}, {}, {}};
+                     });
+                     return LoopStep{in.carried, {}, {}, {}};
+                   });
+                   return r.carried;
+                 }},
+                {{},
+                 [](Graph& g, const Tensors&) {
+                   // Other random numbers in every trip.
+                   return loop(g, 2, {},
+                               [&](const Tensor&, const Tensors&) {
+                                 const Tensor noise = random_uniform(g, {{"a", 6}, {"b", 4}});
+                                 return LoopStep{{}, {noise}, {}, {}};
+                               })
+                       .sums;
+                 }}},
+});
+
+void check_step(const LoopStep& step, const Tensors& first, Site site) {
+  if (step.carried.size() != first.size())
+    throw UserError({.what = str("the body of a loop that carries ", first.size(), " values gave ", step.carried.size(),
+                                 " next ones"),
+                     .where = str("loop at ", to_string(site)),
+                     .fix = "give the next of every carried value, in their order"});
+  for (std::size_t k = 0; k < first.size(); ++k)
+    if (!step.carried[k] || !same_dims(step.carried[k].shape(), first[k].shape()) ||
+        step.carried[k].dtype() != first[k].dtype())
+      throw UserError({.what = str("carried value ", k, " of a loop starts as ", first[k].dtype(), " ",
+                                   first[k].shape(), " and goes on as ",
+                                   step.carried[k] ? str(step.carried[k].dtype(), " ", step.carried[k].shape())
+                                                   : str("an empty tensor")),
+                       .where = str("loop at ", to_string(site)),
+                       .fix = "keep its dims and dtype from trip to trip"});
+  if (step.stop && (step.stop.dtype() != DType::kBool || !step.stop.shape().empty()))
+    throw UserError({.what = str("a loop is to stop by ", step.stop.dtype(), " ", step.stop.shape()),
+                     .where = str("loop at ", to_string(site)),
+                     .fix = "give a bool scalar, for instance reduce_all(…)"});
+}
+
+// Ops made while it lives are in the body of a new loop.
+class LoopScope {
+ public:
+  explicit LoopScope(GraphData& graph) : graph_(graph), before_(graph.loop) {
+    number_ = static_cast<int>(graph.loops.size());
+    graph.loops.push_back({graph.loop, {}});
+    graph.loop = number_;
+  }
+  ~LoopScope() { graph_.loop = before_; }
+  LoopScope(const LoopScope&) = delete;
+  LoopScope& operator=(const LoopScope&) = delete;
+  int number() const { return number_; }
+  int around() const { return before_; }
+
+ private:
+  GraphData& graph_;
+  const int before_;
+  int number_;
+};
+
+double flops_in(const GraphData& graph, const Region& region) {
+  double sum = 0;
+  for (int n = region.first; n < region.last; ++n) {
+    if (!is_in(graph, region, n)) continue;
+    const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+    OpCall call{.op = node.op, .inputs = {}, .outputs = node.outputs, .attrs = &node.attrs, .site = node.site};
+    for (TensorId input : node.inputs) call.inputs.push_back(graph.type(input));
+    if (node.recompute == 0) sum += node.op->flops(call);
+  }
+  return sum;
+}
+
+// The captures of a body: without what the loop itself gives it.
+std::vector<TensorId> captures_of(const GraphData& graph, const LoopBody& body) {
+  std::vector<TensorId> captures = captures_of(graph, body.region);
+  for (TensorId id : body.results)  // a result may be an outside tensor itself
+    if (!is_in(graph, body.region, id.node) && std::find(captures.begin(), captures.end(), id) == captures.end())
+      captures.push_back(id);
+  return captures;
+}
+
+}  // namespace
+
+LoopResult loop(const Graph& g, std::int64_t trips, const Tensors& first,
+                const std::function<LoopStep(const Tensor& i, const Tensors& carried)>& make, Site site) {
+  GraphData& graph = *g.data();
+  if (trips < 1)
+    throw UserError({.what = str("a loop of ", trips, " trips"),
+                     .where = str("loop at ", to_string(site)),
+                     .fix = "give at least one trip"});
+  for (const Tensor& x : first)
+    if (!x || x.graph() != g.data())
+      throw UserError({.what = x ? str("a loop carries '", x.name(), "', which is of another graph")
+                                 : str("a loop carries an empty tensor"),
+                       .where = str("loop at ", to_string(site)),
+                       .fix = "give first values of the loop's graph"});
+  auto body = std::make_shared<LoopBody>();
+  LoopStep step;
+  {
+    const LoopScope scope(graph);
+    body->region = {static_cast<int>(graph.nodes.size()), 0, scope.number()};
+    const auto given = [&](const TensorType& type) { return apply_all(g, kLoopInput, {}, {{"type", type}}, site)[0]; };
+    const Tensor index = given({{}, DType::kI64});
+    body->index = index.id();
+    Tensors carried;
+    for (const Tensor& x : first) {
+      carried.push_back(given({x.shape(), x.dtype()}));
+      body->given.push_back(carried.back().id());
+    }
+    LoopData& here = graph.loops[static_cast<std::size_t>(scope.number())];
+    here.iteration = index.id();
+    if (scope.around() >= 0) {
+      const Tensor outer(g.data(), graph.loops[static_cast<std::size_t>(scope.around())].iteration);
+      here.iteration = add(multiply(outer, static_cast<double>(trips), site), index, site).id();
+    }
+    step = make(index, carried);
+    check_step(step, first, site);
+    for (std::size_t k = 0; k < first.size(); ++k) step.carried[k] = transpose(step.carried[k], first[k].shape(), site);
+    body->region.last = static_cast<int>(graph.nodes.size());
+  }
+  body->trips = trips;
+  body->stops = static_cast<bool>(step.stop);
+  body->carried = first.size();
+  body->sums = step.sums.size();
+  body->kept = step.kept.size();
+  body->history = str("trips", body->region.loop);
+  body->flops = flops_in(graph, body->region);
+  Tensors results = step.carried;
+  results.insert(results.end(), step.sums.begin(), step.sums.end());
+  results.insert(results.end(), step.kept.begin(), step.kept.end());
+  if (step.stop) results.push_back(step.stop);
+  for (const Tensor& x : results) {
+    body->results.push_back(x.id());
+    body->types.push_back({x.shape(), x.dtype()});
+  }
+  Tensors operands = first;
+  body->captures = captures_of(graph, *body);
+  for (TensorId id : body->captures) operands.emplace_back(g.data(), id);
+  const Tensors outputs = apply_all(g, kLoop, operands, {{"body", body}}, site);
+  const auto sums = outputs.begin() + static_cast<std::ptrdiff_t>(body->carried);
+  const auto kept = outputs.begin() + static_cast<std::ptrdiff_t>(body->first_kept());
+  const auto starts = outputs.begin() + static_cast<std::ptrdiff_t>(body->first_start());
+  return {Tensors(outputs.begin(), sums), Tensors(sums, kept), Tensors(kept, starts)};
+}
+
+}  // namespace weft

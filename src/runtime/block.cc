@@ -1,0 +1,193 @@
+#include "runtime/block.h"
+
+#include <set>
+
+#include "base/str.h"
+#include "program/builder.h"
+#include "runtime/strided.h"
+#include "weft/error.h"
+
+namespace weft {
+
+namespace {
+
+std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
+
+std::string coordinates(const Mesh& mesh, int processor) {
+  std::vector<std::string> words;
+  const std::vector<int> place = mesh.coordinates(processor);
+  for (std::size_t i = 0; i < place.size(); ++i) words.push_back(str(mesh.axes()[i].name, "=", place[i]));
+  return str("processor ", processor, " (", join(words, " "), ") of mesh ", mesh);
+}
+
+void find_missing(const Program& program, const Backend& backend, std::set<std::string>& missing) {
+  for (const Instr& instr : program.body) {
+    if (const Program* body = body_of(instr)) find_missing(*body, backend, missing);
+    else if (is_collective(instr) && !backend.collectives.contains(name_of(instr))) missing.insert(name_of(instr));
+    else if (!is_collective(instr) && !is_view(instr) && !instr.is<Done>() && !backend.makers.contains(name_of(instr)))
+      missing.insert(name_of(instr));
+  }
+}
+
+}  // namespace
+
+void check_backend(const Program& program, const Backend& backend) {
+  std::set<std::string> missing;
+  find_missing(program, backend, missing);
+  if (!missing.empty())
+    throw UserError({.what = str("the runtime '", backend.name, "' has no kernel for: ", join(missing, ", ")),
+                     .where = str("program for mesh ", program.mesh),
+                     .fix = "use runtime::reference(), which has them all"});
+}
+
+comm::Group& Binder::group(const Mesh& mesh, const Axes& axes) {
+  std::unique_ptr<comm::Group>& group = groups_[axes];
+  if (!group) group = wire_.join(processor_, mesh.group(processor_, axes));
+  return *group;
+}
+
+void* Binder::workspace(std::size_t bytes) {
+  workspaces_.push_back(wire_.allocate(processor_, bytes));
+  return workspaces_.back().data();
+}
+
+Block::Block(const Program& program, const MemoryPlan& plan, std::byte* arena, const std::map<ValueId, void*>& held,
+             Binder& binder)
+    : program_(program), binder_(binder) {
+  place_values(plan, arena, held);
+  place_views();
+  bind(plan, arena);
+}
+
+void Block::place_values(const MemoryPlan& plan, std::byte* arena, const std::map<ValueId, void*>& held) {
+  const std::vector<std::vector<std::int64_t>> strides = strides_of(program_);
+  for (std::size_t i = 0; i < program_.values.size(); ++i) {
+    const Value& value = program_.values[i];
+    TensorView view{nullptr,
+                    value.dtype,
+                    value.shape,
+                    strides[i],
+                    shard_begin(value.shape, value.sharding, program_.mesh, binder_.processor()),
+                    {}};
+    for (const Dim& dim : global_shape(value.shape, value.sharding, program_.mesh)) view.whole.push_back(dim.size);
+    const auto external = held.find(static_cast<ValueId>(i));
+    const int storage = plan.storage_of[i];
+    if (external != held.end()) view.data = external->second;
+    else if (storage != MemoryPlan::kHeld) view.data = arena + plan.storages[at(storage)].offset;
+    views_.push_back(std::move(view));
+  }
+  for (const auto& [next, last] : plan.over) views_[at(next)].data = views_[at(last)].data;
+}
+
+void Block::place_views() {
+  for (const Instr& instr : program_.body) {
+    if (!is_view(instr)) continue;
+    const TensorView& from = views_[at(instr.inputs[0])];
+    std::int64_t offset = 0;
+    if (const auto* view = instr.as<View>()) offset = view->offset;
+    if (const auto* shard = instr.as<Shard>()) {
+      const std::size_t dim = from.shape.position(shard->dim);
+      offset = program_.mesh.coordinate(binder_.processor(), shard->axes) *
+               views_[at(instr.outputs[0])].shape[dim].size * from.strides[dim];
+    }
+    views_[at(instr.outputs[0])].data =
+        static_cast<std::byte*>(from.data) + offset * static_cast<std::int64_t>(size_of(from.dtype));
+  }
+}
+
+void Block::bind(const MemoryPlan& plan, std::byte* arena) {
+  std::set<ValueId> finished;  // by a done of their own
+  for (const Instr& instr : program_.body)
+    if (instr.is<Done>()) finished.insert(instr.inputs[0]);
+  for (int i = 0; i < static_cast<int>(program_.body.size()); ++i) {
+    const Instr& instr = program_.body[at(i)];
+    if (is_view(instr)) continue;
+    if (is_collective(instr)) {
+      Talk talk = binder_.backend().collectives.at(name_of(instr))(args_of(instr));
+      kernels_.emplace_back(&instr, std::move(talk.start));
+      if (finished.contains(instr.outputs[0])) unfinished_[instr.outputs[0]] = std::move(talk.done);
+      else kernels_.emplace_back(&instr, std::move(talk.done));
+    } else if (instr.is<Done>()) {
+      kernels_.emplace_back(&instr, std::move(unfinished_.at(instr.inputs[0])));
+    } else if (instr.is<Loop>()) {
+      const MemoryPlan::Inner& inner = plan.loops.at(i);
+      kernels_.emplace_back(&instr, bound_loop(instr, inner.plan[0], arena + inner.offset));
+    } else {
+      kernels_.emplace_back(&instr, binder_.backend().makers.at(name_of(instr))(args_of(instr)));
+    }
+  }
+}
+
+KernelArgs Block::args_of(const Instr& instr) const {
+  KernelArgs args{.program = program_,
+                  .instr = instr,
+                  .inputs = {},
+                  .outputs = {},
+                  .processor = binder_.processor(),
+                  .label = {},
+                  .group = {},
+                  .workspace = {}};
+  for (ValueId id : instr.inputs) args.inputs.push_back(views_[at(id)]);
+  for (ValueId id : instr.outputs) args.outputs.push_back(views_[at(id)]);
+  if (is_collective(instr))
+    args.label = str("of '", program_.values[at(instr.outputs[0])].name, "', ", join(instr.origin.causes, ", "));
+  args.group = [this](const Axes& axes) -> comm::Group& { return binder_.group(program_.mesh, axes); };
+  args.workspace = [this](std::size_t bytes) { return binder_.workspace(bytes); };
+  return args;
+}
+
+// The carried values lie where the loop's outputs do; what the body writes elsewhere is copied there after each trip.
+Kernel Block::bound_loop(const Instr& instr, const MemoryPlan& plan, std::byte* arena) {
+  const Loop& loop = *instr.as<Loop>();
+  const Program& body = *loop.body;
+  const std::size_t carried = instr.outputs.size();
+  std::map<ValueId, void*> held;
+  std::vector<ElementCopy> first, next;
+  for (std::size_t i = 0; i < instr.inputs.size(); ++i)
+    held[body.inputs[i + 1].value] = views_[at(i < carried ? instr.outputs[i] : instr.inputs[i])].data;
+  for (std::size_t k = 0; k < carried; ++k)
+    if (view(instr.inputs[k]).data != view(instr.outputs[k]).data)
+      first.emplace_back(view(instr.inputs[k]), view(instr.outputs[k]));
+  auto block = std::make_shared<Block>(body, plan, arena, held, binder_);
+  for (std::size_t k = 0; k < carried; ++k)
+    if (block->view(body.outputs[k].value).data != view(instr.outputs[k]).data)
+      next.emplace_back(block->view(body.outputs[k].value), view(instr.outputs[k]));
+  auto* iteration = static_cast<std::int64_t*>(block->view(body.inputs[0].value).data);
+  const auto* stop = loop.stops ? static_cast<const bool*>(block->view(body.outputs.back().value).data) : nullptr;
+  return [=, trips = loop.trips](const StepState& state) mutable {
+    for (ElementCopy& move : first) move.run();
+    for (std::int64_t i = 0; i < trips; ++i) {
+      *iteration = i;
+      block->run(state);
+      const bool stops = stop && *stop;
+      for (ElementCopy& move : next) move.run();
+      if (stops) break;
+    }
+  };
+}
+
+void Block::fail(const Instr& instr, const std::string& reason) const {
+  const std::string where = coordinates(program_.mesh, binder_.processor());
+  binder_.wire().abort(str(where, ": ", reason));
+  throw RunError({.what = str(name_of(instr), " failed: ", reason),
+                  .where = str(where, ", ", join(instr.origin.causes, ", ")),
+                  .fix = "mend the cause above; the session cannot go on and a new one is needed"});
+}
+
+void Block::run(const StepState& state) const {
+  for (const auto& [instr, kernel] : kernels_) {
+    try {
+      kernel(state);
+    } catch (const Error& error) {
+      // The wire has told everyone, and names who failed; so has a body.
+      if (is_collective(*instr) || instr->is<Done>() || instr->is<Loop>()) throw;
+      fail(*instr, error.text().what);
+    } catch (const std::exception& error) {
+      fail(*instr, error.what());
+    } catch (...) {
+      fail(*instr, "something was thrown that is no std::exception");
+    }
+  }
+}
+
+}  // namespace weft

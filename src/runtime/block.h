@@ -1,0 +1,66 @@
+// Block: the instructions of a program, or of a loop's body, bound to storage: a place for every value and a kernel for
+// every instruction. Threads: made and run by the processor's own thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "comm/wire.h"
+#include "program/memory_plan.h"
+#include "runtime/backend.h"
+
+namespace weft {
+
+// What the blocks of one processor share: its wire, groups and workspaces.
+class Binder {
+ public:
+  Binder(int processor, comm::Wire& wire, const Backend& backend)
+      : processor_(processor), wire_(wire), backend_(backend) {}
+
+  int processor() const { return processor_; }
+  comm::Wire& wire() const { return wire_; }
+  const Backend& backend() const { return backend_; }
+  comm::Group& group(const Mesh& mesh, const Axes& axes);
+  void* workspace(std::size_t bytes);  // lives as long as the binder, reachable by peers
+
+ private:
+  const int processor_;
+  comm::Wire& wire_;
+  const Backend& backend_;
+  std::vector<comm::Arena> workspaces_;
+  std::map<Axes, std::unique_ptr<comm::Group>> groups_;
+};
+
+class Block {
+ public:
+  // Values lie at `arena` as the plan says; `held` says where those lie that the plan leaves out.
+  Block(const Program& program, const MemoryPlan& plan, std::byte* arena, const std::map<ValueId, void*>& held,
+        Binder& binder);
+
+  const TensorView& view(ValueId id) const { return views_[static_cast<std::size_t>(id)]; }
+
+  // A failure aborts the wire, so that no peer waits, and is thrown as a RunError with this processor's coordinates and
+  // the instruction's line.
+  void run(const StepState& state) const;
+
+ private:
+  void place_values(const MemoryPlan& plan, std::byte* arena, const std::map<ValueId, void*>& held);
+  void place_views();
+  void bind(const MemoryPlan& plan, std::byte* arena);
+  Kernel bound_loop(const Instr& instr, const MemoryPlan& plan, std::byte* arena);
+  KernelArgs args_of(const Instr& instr) const;
+  [[noreturn]] void fail(const Instr& instr, const std::string& reason) const;
+
+  const Program& program_;
+  Binder& binder_;
+  std::vector<TensorView> views_;
+  std::vector<std::pair<const Instr*, Kernel>> kernels_;
+  std::map<ValueId, Kernel> unfinished_;  // by the first output of a collective: what its done will run
+};
+
+// UserError listing all instructions that the backend lacks.
+void check_backend(const Program& program, const Backend& backend);
+
+}  // namespace weft

@@ -1,0 +1,323 @@
+// Loops, microbatches, recomputation and reversible blocks through a session: equal results, fewer collectives, less
+// memory.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "api/compile.h"
+#include "base/str.h"
+#include "program/cost.h"
+#include "program/memory_plan.h"
+#include "program/text.h"
+#include "support/expect_error.h"
+#include "weft/weft.h"
+
+namespace weft {
+namespace {
+
+const Dim kBatch{"batch", 8}, kIn{"in", 4}, kHidden{"hidden", 16};
+
+std::vector<double> numbers(const Array& array) {
+  const Array f64 = array.cast(DType::kF64);
+  const auto* data = reinterpret_cast<const double*>(f64.bytes());
+  return {data, data + f64.elements()};
+}
+
+// Fetches on a mesh, in f64.
+std::vector<Array> run(const Graph& g, const Tensors& fetch, const Feeds& feeds, const std::string& mesh,
+                       const std::string& layout) {
+  Session session(Mesh::parse(mesh));
+  Executable step = session.compile(g, Layout::parse(layout), {.fetch = fetch, .compute_as = DType::kF64});
+  const Values values = step.run(feeds);
+  std::vector<Array> arrays;
+  for (const Tensor& x : fetch) arrays.push_back(values[x]);
+  return arrays;
+}
+
+void expect_near(const Array& a, const Array& b, double tolerance) {
+  const std::vector<double> x = numbers(a), y = numbers(b);
+  ASSERT_EQ(x.size(), y.size());
+  for (std::size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(x[i], y[i], tolerance) << i;
+}
+
+Array filled(const Shape& shape) {
+  Array array(shape, DType::kF32);
+  auto* data = reinterpret_cast<float*>(array.bytes());
+  for (std::int64_t i = 0; i < array.elements(); ++i) data[i] = static_cast<float>((i * 37 % 23) - 11) / 16.0f;
+  return array;
+}
+
+// A two-layer loss of a batch; variables are made by the first call.
+struct Model {
+  Graph g;
+  Tensor x = g.input("x", {kBatch, kIn});
+  Tensor w1 = g.variable("w1", {kIn, kHidden}, init::normal(0.5));
+  Tensor w2 = g.variable("w2", {kHidden}, init::normal(0.5));
+  Tensor loss(const Tensor& part) const { return mean(square(einsum({tanh(einsum({part, w1})), w2}))); }
+};
+
+TEST(Loop, AStopEndsItEverywhere) {
+  Graph g;
+  const Tensor x = g.input("x", {kBatch});
+  const LoopResult r = loop(g, 100, {x, constant(g, 0.0)}, [&](const Tensor&, const Tensors& c) {
+    const Tensor next = c[0] * 2.0;
+    return LoopStep{{next, c[1] + 1.0}, {}, {}, greater(reduce_max(abs(next)), 100.0)};
+  });
+  for (const char* mesh : {"", "data:4"}) {
+    const Feeds feeds = {{x, filled({kBatch})}};
+    const std::vector<Array> got = run(g, {r.carried[1]}, feeds, mesh, *mesh ? "batch:data" : "");
+    EXPECT_EQ(got[0].item(), 8.0) << mesh;  // 11/16 * 2^8 > 100
+  }
+}
+
+TEST(Loop, ErrorsSayWhatToDo) {
+  Graph g;
+  const Tensor x = g.input("x", {kBatch});
+  const auto same = [](const Tensor&, const Tensors& c) { return LoopStep{c, {}, {}, {}}; };
+  EXPECT_USER_ERROR(loop(g, 0, {x}, same), "a loop of 0 trips", "give at least one trip");
+  EXPECT_USER_ERROR(loop(g, 2, {Tensor()}, same), "a loop carries an empty tensor", "give first values");
+  EXPECT_USER_ERROR(loop(g, 2, {Graph().input("y", {})}, same), "of another graph", "give first values");
+  EXPECT_USER_ERROR(loop(g, 2, {x}, [](const Tensor&, const Tensors&) { return LoopStep{}; }),
+                    "carries 1 values gave 0 next ones", "in their order");
+  EXPECT_USER_ERROR(loop(g, 2, {x},
+                         [](const Tensor&, const Tensors& c) {
+                           return LoopStep{{mean(c[0])}, {}, {}, {}};
+                         }),
+                    "carried value 0 of a loop starts as f32 [batch=8] and goes on as f32 []", "keep its dims");
+  EXPECT_USER_ERROR(loop(g, 2, {x},
+                         [](const Tensor&, const Tensors& c) {
+                           return LoopStep{c, {}, {}, mean(c[0])};
+                         }),
+                    "a loop is to stop by f32 []", "give a bool scalar");
+  Tensor leaked;
+  loop(g, 2, {x}, [&](const Tensor&, const Tensors& c) {
+    leaked = c[0] * 2.0;
+    return LoopStep{{leaked}, {}, {}, {}};
+  });
+  EXPECT_USER_ERROR(leaked + 1.0, "which is inside the body of a loop", "return it from the body");
+  Session session(Mesh::parse(""));
+  EXPECT_USER_ERROR(session.compile(g, Layout::parse(""), {.fetch = {leaked}}), "is inside the body of a loop",
+                    "return it from the body");
+  const Tensor w = g.variable("w", {});
+  EXPECT_USER_ERROR(loop(g, 2, {x},
+                         [&](const Tensor&, const Tensors& c) {
+                           assign(w, mean(c[0]));
+                           return LoopStep{c, {}, {}, {}};
+                         }),
+                    "variable 'w' is assigned inside the body of a loop", "assign what loop() gives");
+  EXPECT_USER_ERROR(loop(g, 2, {x},
+                         [&](const Tensor&, const Tensors& c) {
+                           scalar_metric("m", mean(c[0]));
+                           return LoopStep{c, {}, {}, {}};
+                         }),
+                    "metric 'm' is inside the body of a loop", "report what loop() gives");
+  const LoopResult stopping = loop(g, 2, {x}, [](const Tensor&, const Tensors& c) {
+    return LoopStep{c, {}, {}, greater(mean(c[0]), 0.0)};
+  });
+  EXPECT_USER_ERROR(gradients({mean(stopping.carried[0])}, {x}), "a loop that may stop early", "fixed number of trips");
+}
+
+TEST(Microbatch, GivesTheLossAndGradientsOfTheWholeBatch) {
+  Model m;
+  const Tensor whole = m.loss(m.x);
+  const Tensor parts = microbatch_loss({m.x}, kBatch, 4, [&](const Tensors& part) { return m.loss(part[0]); });
+  const Tensors xs = {m.w1, m.w2, m.x};
+  Tensors fetch = {whole, parts};
+  for (const Tensor& loss : {whole, parts})
+    for (const Tensor& dx : gradients({loss}, xs)) fetch.push_back(dx);
+  const Feeds feeds = {{m.x, filled({kBatch, kIn})}};
+  for (const auto& [mesh, layout] :
+       {std::pair("", ""), std::pair("data:2", "batch:data"), std::pair("data:2 model:2", "batch:data hidden:model")}) {
+    const std::vector<Array> got = run(m.g, fetch, feeds, mesh, layout);
+    expect_near(got[0], got[1], 1e-12);
+    for (std::size_t i = 0; i < xs.size(); ++i) expect_near(got[2 + i], got[5 + i], 1e-12);
+  }
+}
+
+TEST(Microbatch, ResultsWithTheBatchDimComeBackWhole) {
+  Model m;
+  const Tensors r = microbatch({m.x}, kBatch, 4, [&](const Tensors& part) {
+    return Tensors{reduce_sum(part[0]), part[0] * 3.0};
+  });
+  EXPECT_EQ(r[1].shape(), m.x.shape());
+  for (const auto& [mesh, layout] : {std::pair("", ""), std::pair("data:2", "batch:data")}) {
+    const std::vector<Array> got =
+        run(m.g, {r[0], reduce_sum(m.x), r[1], m.x * 3.0}, {{m.x, filled({kBatch, kIn})}}, mesh, layout);
+    expect_near(got[0], got[1], 1e-12);
+    expect_near(got[2], got[3], 1e-12);
+  }
+}
+
+TEST(Microbatch, ErrorsSayWhatToDo) {
+  Model m;
+  const auto loss = [&](const Tensors& part) { return m.loss(part[0]); };
+  EXPECT_USER_ERROR(microbatch_loss({m.x}, kBatch, 3, loss), "a batch of 8 cannot be worked off in 3 equal parts");
+  EXPECT_USER_ERROR(microbatch_loss({}, kBatch, 2, loss), "microbatch() was given no input");
+  EXPECT_USER_ERROR(microbatch_loss({m.w1}, kBatch, 2, loss), "input 'w1' [in=4 hidden=16] has no dim batch=8");
+  EXPECT_USER_ERROR(microbatch_loss({Tensor()}, kBatch, 2, loss), "an input of microbatch() is empty");
+  EXPECT_USER_ERROR(microbatch_loss({m.x}, kBatch, 2, [](const Tensors& part) { return part[0]; }),
+                    "the loss of a part is f32 [batch=4 in=4]", "for instance mean");
+  EXPECT_USER_ERROR(microbatch_loss({m.x}, kBatch, 2, [](const Tensors&) { return Tensor(); }),
+                    "the loss of a part is an empty tensor", "for instance mean");
+}
+
+Program compiled(const Graph& g, const Tensors& fetch, const std::string& mesh, const std::string& layout) {
+  return compile_program(g, Mesh::parse(mesh), Layout::parse(layout), {.fetch = fetch}).program;
+}
+
+TEST(Microbatch, GradientsAreReducedOnceAfterTheLoop) {
+  Model m;
+  const Tensor loss = microbatch_loss({m.x}, kBatch, 4, [&](const Tensors& part) { return m.loss(part[0]); });
+  Tensors fetch = {loss};
+  for (const Tensor& dx : gradients({loss}, {m.w1, m.w2})) fetch.push_back(dx);
+  const Program p = compiled(m.g, fetch, "data:2", "batch:data");
+  visit_bodies(p, [&](const Program& body, std::int64_t times) {
+    for (const Instr& instr : body.body) EXPECT_FALSE(times > 1 && is_collective(instr)) << to_text(body, instr);
+  });
+  std::int64_t bytes = 0;
+  int count = 0;
+  for (const CollectiveCost& c : summarize(p).collectives) {
+    bytes += c.bytes;
+    count += c.count;
+  }
+  EXPECT_EQ(bytes, 4 * (1 + 4 * 16 + 16));
+  EXPECT_LE(count, 2);
+}
+
+std::int64_t peak(const Graph& g, const Tensors& fetch) { return plan_memory(compiled(g, fetch, "", "")).arena_bytes; }
+
+TEST(Microbatch, MemoryFalls) {
+  const Dim batch{"batch", 64}, wide{"wide", 256};
+  const auto arena = [&](std::int64_t parts) {
+    Graph g;
+    const Tensor x = g.input("x", {batch, kIn});
+    const Tensor w1 = g.variable("w1", {kIn, wide}), w2 = g.variable("w2", {wide});
+    const Tensor loss = microbatch_loss({x}, batch, parts, [&](const Tensors& part) {
+      return mean(square(einsum({tanh(einsum({part[0], w1})), w2})));
+    });
+    return peak(g, gradients({loss}, {w1, w2}));
+  };
+  EXPECT_LT(arena(8), arena(1) / 3);
+}
+
+// A chain of layers, each of which keeps three big values for the backward pass unless it is recomputed.
+Tensors deep_gradients(Graph& g, int layers, bool again) {
+  const Dim batch{"batch", 32};
+  Tensor h = g.input("x", {batch, kHidden});
+  const Tensor w = g.variable("w", {kHidden, {"out", 16}}, init::normal(0.3));
+  for (int i = 0; i < layers; ++i) {
+    const auto layer = [&, h] {
+      return Tensors{h + dropout(sin(exp(tanh(rename(einsum({h, w}), {"out", 16}, "hidden")))), 0.5)};
+    };
+    h = again ? recompute(g, layer)[0] : layer()[0];
+  }
+  const Tensor loss = mean(square(h));
+  return {loss, gradients({loss}, {w})[0]};
+}
+
+TEST(Recompute, MemoryFallsAndWorkAppearsTwice) {
+  Graph kept, again;
+  const Tensors a = deep_gradients(kept, 8, false), b = deep_gradients(again, 8, true);
+  EXPECT_LT(peak(again, b), peak(kept, a) * 6 / 10);
+  const auto contracts = [](const Program& p) {
+    int count = 0;
+    for (const Instr& instr : p.body) count += instr.is<Contract>();
+    return count;
+  };
+  EXPECT_EQ(contracts(compiled(again, b, "", "")), contracts(compiled(kept, a, "", "")) + 8);
+}
+
+TEST(Recompute, NumbersAndDrawsAreTheSame) {
+  Graph kept, again;
+  const Tensors a = deep_gradients(kept, 3, false), b = deep_gradients(again, 3, true);
+  const Array x = filled({{"batch", 32}, kHidden});
+  for (const auto& [mesh, layout] : {std::pair("", ""), std::pair("data:2 model:2", "batch:data hidden:model")}) {
+    const std::vector<Array> one = run(kept, a, {{kept.inputs()[0], x}}, mesh, layout);
+    const std::vector<Array> two = run(again, b, {{again.inputs()[0], x}}, mesh, layout);
+    expect_near(one[0], two[0], 1e-12);
+    expect_near(one[1], two[1], 1e-12);
+  }
+}
+
+TEST(Recompute, CommonWorkIsNotMergedWithTheFirstTime) {
+  Graph g;
+  const Tensors a = deep_gradients(g, 2, true);
+  std::set<int> regions;
+  for (const Instr& instr : compiled(g, a, "", "").body) regions.insert(instr.origin.recompute);
+  EXPECT_EQ(regions, (std::set<int>{0, 1, 2}));
+}
+
+TEST(Recompute, OfNothingIsAnError) {
+  Graph g;
+  EXPECT_USER_ERROR(recompute(g, [] { return Tensors{}; }), "returned no tensor", "return what the rest");
+}
+
+Tensors reversible_gradients(Graph& g, int layers, bool reverse) {
+  const Shape shape{{"batch", 32}, kHidden};
+  const Tensor x1 = g.input("x1", shape), x2 = g.input("x2", shape);
+  std::vector<std::function<Tensor(const Tensor&)>> stack;
+  Tensors ws;
+  for (int i = 0; i < layers; ++i) {
+    ws.push_back(g.variable(str("w", i), {kHidden, {"out", 16}}, init::normal(0.3)));
+    stack.emplace_back([w = ws.back()](const Tensor& h) {
+      return sin(exp(tanh(rename(einsum({h, w}), {"out", 16}, "hidden"))));
+    });
+  }
+  Tensor a = x1, b = x2;
+  if (reverse) {
+    const Tensors y = reversible(x1, x2, stack);
+    a = y[0];
+    b = y[1];
+  } else {
+    for (const auto& layer : stack) {
+      const Tensor next = a + layer(b);
+      a = b;
+      b = next;
+    }
+  }
+  const Tensor loss = mean(square(a)) + mean(square(b * 2.0));
+  Tensors all = {loss};
+  for (const Tensor& dx : gradients({loss}, {x1, x2})) all.push_back(dx);
+  for (const Tensor& dx : gradients({loss}, ws)) all.push_back(dx);
+  return all;
+}
+
+TEST(Reversible, HasTheGradientsOfTheStackAndKeepsNothing) {
+  Graph kept, reversed;
+  const Tensors a = reversible_gradients(kept, 6, false), b = reversible_gradients(reversed, 6, true);
+  const Array x1 = filled({{"batch", 32}, kHidden}), x2 = filled({kHidden, {"batch", 32}});
+  const std::vector<Array> one = run(kept, a, {{kept.inputs()[0], x1}, {kept.inputs()[1], x2}}, "", "");
+  const std::vector<Array> two = run(reversed, b, {{reversed.inputs()[0], x1}, {reversed.inputs()[1], x2}},
+                                     "data:2 model:2", "batch:data hidden:model");
+  for (std::size_t i = 0; i < a.size(); ++i) expect_near(one[i], two[i], 1e-10);
+  EXPECT_LT(peak(reversed, b), peak(kept, a) * 7 / 10);
+}
+
+TEST(Reversible, ErrorsSayWhatToDo) {
+  Graph g;
+  const Tensor x = g.input("x", {kBatch}), y = g.input("y", {kIn});
+  EXPECT_USER_ERROR(reversible(x, y, {}), "reversible() of f32 [batch=8] and f32 [in=4]", "the same dims");
+  EXPECT_USER_ERROR(reversible(x, Tensor(), {}), "and nothing", "give two tensors");
+  EXPECT_USER_ERROR(reversible(x, x, {[](const Tensor& h) { return mean(h); }}),
+                    "a layer of reversible() gave f32 [] for f32 [batch=8]", "like the layer's input");
+}
+
+TEST(Dones, CollectivesOfTheBackwardPassOverlapWithIt) {
+  Graph g;
+  const Dim wide{"hidden", 2048}, out{"out", 2048};  // 16 MiB of weights each: too big to be joined
+  Tensor h = g.input("x", {kBatch, wide});
+  Tensors ws;
+  for (int i = 0; i < 3; ++i) {
+    ws.push_back(g.variable(str("w", i), {wide, out}, init::normal(0.3)));
+    h = tanh(rename(einsum({h, ws.back()}), out, "hidden"));
+  }
+  const Tensor loss = mean(square(h));
+  const Updates updates = optim::sgd(loss, ws, 0.1);
+  const Program p = compile_program(g, Mesh::parse("data:2"), Layout::parse("batch:data"), {.update = updates}).program;
+  int dones = 0;
+  for (const Instr& instr : p.body) dones += instr.is<Done>();
+  EXPECT_EQ(dones, 2);  // nothing is left to do behind the last one
+}
+
+}  // namespace
+}  // namespace weft
