@@ -22,8 +22,8 @@ Outcome trained(const std::string& model, const std::string& optimizer, const st
   const test::TestModel m = build_model(model);
   const test::TestOptimizer optim = build_optimizer(optimizer, m);
   Session session(Mesh::parse(mesh), wire::threads(), runtime::reference(), {.seed = 7, .store = store});
-  Executable step = session.compile(m.g, Layout::parse(layout),
-                                    {.fetch = {m.loss}, .update = optim.updates, .compute_as = as});
+  Executable step =
+      session.compile(m.g, Layout::parse(layout), {.fetch = {m.loss}, .update = optim.updates, .compute_as = as});
   Outcome outcome;
   for (int t = 1; t <= kSteps; ++t) {
     Feeds feeds = m.feeds;
@@ -87,7 +87,8 @@ TEST_P(FullStore, LevelsGiveTheNumbersOfOneProcessor) {
   const Outcome want = trained(model, optimizer, "", "", {}, DType::kF64);
   for (const Place& place : places_of(model))
     for (int level = 0; level <= 3; ++level) {
-      SCOPED_TRACE(str("mesh ", place.mesh, ", layout \"", place.layout, "\", store \"", place.store, "\", level ", level));
+      SCOPED_TRACE(
+          str("mesh ", place.mesh, ", layout \"", place.layout, "\", store \"", place.store, "\", level ", level));
       const Store store = level == 0 ? Store() : Store::parse(place.store, level);
       expect_equal(trained(model, optimizer, place.mesh, place.layout, store, DType::kF64), want, 1e-9);
     }
@@ -99,7 +100,8 @@ TEST_P(FullStore, FloatStaysNearDouble) {
   for (int level = 1; level <= 3; ++level) {
     SCOPED_TRACE(str("level ", level));
     const Outcome got = trained(model, optimizer, "data:2", "batch:data", Store::parse("*:data", level), {});
-    for (std::size_t i = 0; i < want.losses.size(); ++i) EXPECT_NEAR(got.losses[i], want.losses[i], 1e-4) << "step " << i;
+    for (std::size_t i = 0; i < want.losses.size(); ++i)
+      EXPECT_NEAR(got.losses[i], want.losses[i], 1e-4) << "step " << i;
   }
 }
 
