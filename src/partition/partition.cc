@@ -210,7 +210,8 @@ class Partitioner : private Resharder {
     for (std::size_t i = 0; i < results.size(); ++i) {
       const TensorId id{n, static_cast<int>(i)};
       values_[id] = reshard(results[i], want[i]);
-      if (const Sharding* shards = plan_.want(id)) for_update_[id] = reshard(results[i], *shards);
+      if (const Sharding* shards = plan_.want(id))
+        for_update_[id] = reshard(plan_.is_used_elsewhere(id) ? values_[id] : results[i], *shards);
     }
   }
 

@@ -92,6 +92,8 @@ StorePlan::StorePlan(const Request& r) {
   for (auto n = r.needed.rbegin(); n != r.needed.rend(); ++n) {
     add_assign(r, *n);
     flow(r, *n);
+    const Node& node = r.graph.nodes[static_cast<std::size_t>(*n)];
+    if (!is_update(node)) elsewhere_.insert(node.inputs.begin(), node.inputs.end());
   }
 }
 

@@ -45,6 +45,8 @@ class StorePlan {
   const DimAxes* axes(int node) const;
   // How the update wants a tensor whose op has axes of its own, such as a gradient; null if it does not care.
   const Sharding* want(TensorId id) const;
+  // Whether ops outside the update use the tensor too: then it lies by the layout as well.
+  bool is_used_elsewhere(TensorId id) const { return elsewhere_.contains(id); }
   // Whether the tensor is a variable, perhaps behind casts, that is held in smaller shards than ops use.
   bool is_held_split(const GraphData& graph, TensorId id) const;
 
@@ -58,6 +60,7 @@ class StorePlan {
   std::map<TensorId, Sharding> wants_;
   std::map<int, DimAxes> updates_;  // variable node -> the axes it is updated in, where they are not the layout's
   std::set<int> held_;              // variable nodes
+  std::set<TensorId> elsewhere_;    // what ops outside the update use
 };
 
 // Whether a node works on what the update wants: ops of the update, and assignments wherever they were written.

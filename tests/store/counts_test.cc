@@ -193,6 +193,21 @@ TEST(StoreCounts, WhatDoesNotDivideIsStoredWholeAndListed) {
   EXPECT_THAT(three.json(), HasSubstr("\"store\": {\n    \"layout\": \"*:data\",\n    \"level\": 3\n  }"));
 }
 
+// A gradient that the model itself looks at is reduced once; the update takes its shards of that.
+TEST(StoreCounts, AGradientThatIsUsedElsewhereIsReducedOnce) {
+  Chain chain;
+  const Tensor w = chain.m.g.variables()[0], d = gradients({chain.m.loss}, {w})[0];
+  const Tensor size = reduce_max(abs(d));  // no op of the update
+  const Updates updates{assign_sub(w, d * 0.1)};
+  for (int level : {1, 2, 3}) {
+    const auto bytes = bytes_of(compile_program(chain.m.g, Mesh::parse("data:2"), Layout::parse("batch:data"),
+                                                {.fetch = {size}, .update = updates}, Store::parse("*:data", level))
+                                    .program);
+    EXPECT_EQ(bytes.at("backward all_reduce data"), 4 * Chain::kFirst);
+    EXPECT_FALSE(bytes.contains("backward reduce_scatter data"));
+  }
+}
+
 // A want flows through pointwise ops to the gradient, and a norm over all gradients is right on shards.
 TEST(StoreCounts, NormsOfAllGradientsArePartialSums) {
   Chain chain;
