@@ -18,6 +18,7 @@ struct ExplainOptions {
   std::optional<std::string> mesh, layout;
   std::vector<std::string> set, show, dump;
   std::optional<std::string> machine;
+  StoreWords store;
   bool json = false;
 };
 
@@ -78,7 +79,7 @@ void run_explain(const ExplainOptions& o) {
   Dump dump(o.dump);
   if (!o.dump.empty())
     model.options.dump = [&](std::string_view pass, const std::string& text) { dump.take(pass, text); };
-  const Explanation e = explain(model.graph, model.mesh, model.layout, model.options, machine);
+  const Explanation e = explain(model.graph, model.mesh, model.layout, model.options, machine, store_of(o.store));
   const std::string text = o.json ? e.json() + "\n" : e.text(o.show);
   dump.print(o.json);
   std::cout << text;
@@ -105,6 +106,7 @@ void add_explain(CLI::App& app, Action& action) {
       "--layout", o->layout,
       "Which dim is split over which axis, as in \"batch:data hidden:model\"; default: the model's with its "
       "own mesh, none with --mesh");
+  add_store_options(*sub, o->store);
   sub->add_option("--set", o->set, "dim=size[,dim=size…]: other sizes; may be repeated")->allow_extra_args(false);
   sub->add_flag("--json", o->json, "One JSON object, see docs/explain.md")->disable_flag_override();
   sub->add_option("--machine", o->machine,

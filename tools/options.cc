@@ -66,6 +66,23 @@ UserError command_line_error(const CLI::App& app, const CLI::ParseError& error) 
   return UserError({.what = error.what(), .where = "command line", .fix = "see " + path_of(where) + " --help"});
 }
 
+void add_store_options(CLI::App& sub, StoreWords& words) {
+  sub.add_option(
+      "--store", words.text,
+      "How variables are stored beyond the layout, as in \"*:data\": '*' is the first dim of each whose shard "
+      "divides; see docs/storage.md");
+  sub.add_option("--store-level", words.level, "1: optimizer state (default); 2: and gradients; 3: and parameters");
+}
+
+Store store_of(const StoreWords& words) {
+  if (words.text) return Store::parse(*words.text, words.level.value_or(1));
+  if (words.level)
+    throw UserError({.what = "--store-level " + std::to_string(*words.level) + " says nothing without --store",
+                     .where = "command line",
+                     .fix = "add --store \"*:AXIS\", with the axis that is to split the variables, or leave it out"});
+  return {};
+}
+
 std::vector<std::string> split_list(const std::string& text) {
   std::vector<std::string> words;
   for (std::size_t begin = 0; begin <= text.size();) {

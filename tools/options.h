@@ -4,10 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "weft/error.h"
+#include "weft/mesh.h"
 
 namespace weft::tools {
 
@@ -25,6 +27,15 @@ std::vector<std::size_t> parse_bytes(const std::string& text, const std::string&
 // "2,8". UserError, naming the option, for anything else.
 std::vector<int> parse_counts(const std::string& text, const std::string& option);
 std::vector<std::string> split_list(const std::string& text);
+
+// --store and --store-level of a subcommand that takes a mesh.
+struct StoreWords {
+  std::optional<std::string> text;
+  std::optional<int> level;
+};
+void add_store_options(CLI::App& sub, StoreWords& words);
+// UserError for a level without a storage layout, and as Store::parse.
+Store store_of(const StoreWords& words);
 
 // A mistake on the command line itself as the error that the user sees.
 UserError command_line_error(const CLI::App& app, const CLI::ParseError& error);

@@ -38,7 +38,7 @@ struct Explanation {
     std::vector<std::string> cause;  // "file:line op"
   };
   struct Warning {
-    std::string kind;                // "replicated work", "replicated tensors"
+    std::string kind;                // "replicated work", "replicated tensors", "stored whole"
     std::vector<std::string> axes;   // along which processors do, or hold, the same
     std::vector<std::string> cause;  // "file:line op", or the names of tensors
     double share = 0;                // of the step's flops; the variables' bytes among them over all variables'
@@ -61,6 +61,7 @@ struct Explanation {
 
   Mesh mesh;
   std::string layout;
+  Store store;
   Machine machine;
   std::int64_t parameters = 0;  // elements of trainable variables, whole
   std::int64_t parameters_per_processor = 0;
@@ -88,7 +89,7 @@ struct Explanation {
 
 // UserError, with the fix, if the layout cannot work.
 Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
-                    const Machine& machine);
+                    const Machine& machine, const Store& store = {});
 
 // A grid of the mesh that says which indices each processor holds. Long axes are cut short.
 std::string picture(const Explanation::Placed& tensor, const Mesh& mesh);

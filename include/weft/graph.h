@@ -48,6 +48,7 @@ struct VariableOptions {
   std::optional<DType> slice = {};
   std::optional<DType> activation = {};
   bool trainable = true;
+  std::string slot_of = {};  // the variable whose optimizer state this is: what a storage layout splits first
 };
 
 class Graph {

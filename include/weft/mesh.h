@@ -67,4 +67,23 @@ class Layout {
   std::string text_;
 };
 
+// How variables are stored from step to step, beyond what the layout says: the layout's grammar, and the rule `*:axis`,
+// in which `*` is, for each variable, the first dim whose shard still divides. The axes are minor to the layout's own.
+// Level 1 splits the optimizer's state so, 2 gradients too, 3 also the parameters. See docs/storage.md.
+class Store {
+ public:
+  Store() = default;  // level 0: variables lie as the layout says
+  // UserError for a text that is no storage layout or a level out of 1 to 3; names are checked when compiling.
+  static Store parse(std::string_view text, int level = 1);
+
+  const std::vector<LayoutRule>& rules() const { return rules_; }
+  const std::string& text() const { return text_; }
+  int level() const { return level_; }
+
+ private:
+  std::vector<LayoutRule> rules_;
+  std::string text_;
+  int level_ = 0;
+};
+
 }  // namespace weft

@@ -48,6 +48,7 @@ struct CompileOptions {
 struct SessionOptions {
   std::uint64_t seed = 0;         // of variables and random ops
   double deadline_seconds = 600;  // how long a processor waits for the others before it reports who is missing
+  Store store = {};               // how the variables are stored; of all executables of the session
   std::function<void(const std::string& line)> print = {};  // takes what print() says; default: standard output
 };
 

@@ -40,7 +40,8 @@ std::vector<TensorId> ids_of(const Tensors& tensors, const Graph& graph, const c
 
 }  // namespace
 
-Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options) {
+Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
+                         const Store& store) {
   Compiled result;
   const auto begin = std::chrono::steady_clock::now();
   Program program = partition({.graph = graph.data().get(),
@@ -49,6 +50,7 @@ Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& lay
                                .metrics = options.metrics,
                                .mesh = mesh,
                                .layout = layout,
+                               .store = store,
                                .compute_as = options.compute_as});
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   result.times.push_back({"partition", seconds.count()});

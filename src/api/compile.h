@@ -14,6 +14,7 @@ struct Compiled {
 };
 
 // UserError, with the fix, if the layout cannot work or a tensor is not of this graph.
-Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options);
+Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
+                         const Store& store = {});
 
 }  // namespace weft

@@ -134,27 +134,29 @@ std::vector<Explanation::Collective> collectives_of(const ProgramCost& cost) {
 }
 
 Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
-                    const Machine& machine) {
+                    const Machine& machine, const Store& store) {
   if (!(machine.flops_per_second > 0 && machine.bytes_per_second > 0))
     throw UserError({.what = str("a machine of ", machine.flops_per_second, " flops and ", machine.bytes_per_second,
                                  " bytes per second"),
                      .where = "explain",
                      .fix = "give rates above zero, or what measure_machine() says"});
-  const Compiled compiled = compile_program(graph, mesh, layout, options);
+  const Compiled compiled = compile_program(graph, mesh, layout, options, store);
   const Program& p = compiled.program;
   Explanation e;
   e.mesh = mesh;
   e.layout = layout.text();
+  e.store = store;
   e.machine = machine;
   count_memory(p, e);
   count_work(p, e);
   e.model_flops = model_flops(*graph.data(), options);
   CompileOptions quiet = options;
   quiet.dump = {};
-  const Program alone = compile_program(graph, one_processor(mesh), layout, quiet).program;
+  const Program alone = compile_program(graph, one_processor(mesh), layout, quiet, store).program;
   const double one = work_seconds(alone, machine);
   e.work_ratio = one > 0 ? work_seconds(p, machine) * mesh.size() / one : 1;
   e.warnings = warnings_of(p, e);
+  for (Explanation::Warning& warning : stored_whole(p, *graph.data(), e)) e.warnings.push_back(std::move(warning));
   e.tensors = placed_tensors(p);
   e.program = to_text(p);
   for (const PassTime& time : compiled.times) {

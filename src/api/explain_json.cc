@@ -35,12 +35,20 @@ Json warning_of(const Explanation::Warning& w) {
   return {{"kind", w.kind}, {"axes", w.axes}, {"cause", w.cause}, {"share", w.share}, {"text", w.text}};
 }
 
+Json variable_of(const Explanation::Placed& t, const Mesh& mesh) {
+  Json split = Json::object();
+  for (std::size_t i = 0; i < t.whole.rank(); ++i)
+    for (int axis : t.split[i]) split[t.whole[i].name].push_back(mesh.axes()[static_cast<std::size_t>(axis)].name);
+  return {{"name", t.name}, {"dtype", name_of(t.dtype)}, {"bytes", t.bytes}, {"split", split}};
+}
+
 }  // namespace
 
 std::string Explanation::json() const {
   Json all;
   all["mesh"] = mesh.text();
   all["layout"] = layout;
+  all["store"] = {{"layout", store.text()}, {"level", store.level()}};
   all["processors"] = mesh.size();
   all["parameters"] = {{"total", parameters}, {"per_processor", parameters_per_processor}};
   all["flops"] = flops_of(*this);
@@ -49,6 +57,9 @@ std::string Explanation::json() const {
   all["work_ratio"] = work_ratio;
   all["machine"] = {{"flops_per_second", machine.flops_per_second}, {"bytes_per_second", machine.bytes_per_second}};
   all["variable_bytes"] = variable_bytes;
+  all["variables"] = Json::array();
+  for (const Placed& t : tensors)
+    if (t.use == "variable") all["variables"].push_back(variable_of(t, mesh));
   all["arena_bytes"] = arena_bytes;
   all["live_bytes"] = live_bytes;
   all["warnings"] = Json::array();

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "language/graph_data.h"
 #include "program/cost.h"
 #include "program/ir.h"
 #include "weft/explain.h"
@@ -13,6 +14,12 @@ namespace weft {
 
 // Needs the counts of `e`: shares are taken of them.
 std::vector<Explanation::Warning> warnings_of(const Program& program, const Explanation& e);
+
+// The variables that the storage layout of `e` should split and cannot; none if it splits all of them.
+std::vector<Explanation::Warning> stored_whole(const Program& program, const GraphData& graph, const Explanation& e);
+
+// Every variable and how it is stored; "" without a storage layout.
+std::string stored_text(const Explanation& e);
 
 std::vector<Explanation::Collective> collectives_of(const ProgramCost& cost);
 

@@ -85,12 +85,13 @@ std::string warning_lines(const Explanation& e) {
 std::string Explanation::text(const std::vector<std::string>& show) const {
   const std::string grids = pictures(*this, show);
   const int n = mesh.size();
-  return str("mesh ", mesh.axes().empty() ? "of one processor" : mesh.text(), ", layout \"", layout, "\": ", n,
+  return str("mesh ", mesh.axes().empty() ? "of one processor" : mesh.text(), ", layout \"", layout, "\"",
+             store.level() == 0 ? "" : str(", store \"", store.text(), "\" level ", store.level()), ": ", n,
              n == 1 ? " processor, " : " processors, ", instructions, " instructions, compiled in ",
              count_text(compile_seconds * 1e3), " ms\n\nThe program of every processor\n", program,
              "\nOn each processor, in one step\n", counts(*this), "\nCollectives, on each processor, in one step\n",
-             collectives_text(collectives, true), "\nHow shards lie on the mesh\n", grids, "\nWarnings\n",
-             warning_lines(*this));
+             collectives_text(collectives, true), stored_text(*this), "\nHow shards lie on the mesh\n", grids,
+             "\nWarnings\n", warning_lines(*this));
 }
 
 }  // namespace weft

@@ -14,10 +14,12 @@ std::string Executable::report() const {
     const Value& v = p.values[static_cast<std::size_t>(variable.value)];
     bytes += v.shape.elements() * static_cast<std::int64_t>(size_of(v.dtype));
   }
-  return str("mesh ", p.mesh.axes().empty() ? "of one processor" : p.mesh.text(), ", layout \"", p.layout, "\", ",
-             p.body.size(), " instructions; on each processor, in one step:\n  flops      ", count_text(cost.flops),
-             "\n  variables  ", bytes_text(bytes), "\n  arena      ", bytes_text(plan_memory(p).arena_bytes), "\n",
-             collectives_text(collectives_of(cost), false));
+  const Store& store = state_->session->options.store;
+  const std::string stored = store.level() == 0 ? "" : str(", store \"", store.text(), "\" level ", store.level());
+  return str("mesh ", p.mesh.axes().empty() ? "of one processor" : p.mesh.text(), ", layout \"", p.layout, "\"", stored,
+             ", ", p.body.size(), " instructions; on each processor, in one step:\n  flops      ",
+             count_text(cost.flops), "\n  variables  ", bytes_text(bytes), "\n  arena      ",
+             bytes_text(plan_memory(p).arena_bytes), "\n", collectives_text(collectives_of(cost), false));
 }
 
 }  // namespace weft

@@ -96,7 +96,7 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
   auto state = std::make_shared<ExecutableState>();
   state->session = state_;
   state->graph = graph.data();
-  state->program = compile_program(graph, session.mesh, layout, options).program;
+  state->program = compile_program(graph, session.mesh, layout, options, session.options.store).program;
   state->fetch = options.fetch;
   const Program& program = state->program;
   for (const ProgramVariable& variable : program.variables) hold(session, *state->graph, program, variable);

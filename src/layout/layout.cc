@@ -18,12 +18,12 @@ std::vector<std::string> axes_of(const Source& source, const Word& right) {
     const std::size_t end = std::min(right.text.find('+', begin), right.text.size());
     const Word axis{right.text.substr(begin, end - begin), right.column + begin};
     if (axis.text.empty())
-      throw UserError({.what = str("the layout lacks an axis beside '+' in '", right.text, "'"),
+      throw UserError({.what = str("the ", source.kind, " lacks an axis beside '+' in '", right.text, "'"),
                        .where = source.at(axis.column),
                        .fix = "write axis+axis, major to minor, as in \"batch:pod+data\""});
     check_name(source, axis, "axis", "");
     if (std::find(axes.begin(), axes.end(), axis.text) != axes.end())
-      throw UserError({.what = str("the layout names axis '", axis.text, "' twice in one rule"),
+      throw UserError({.what = str("the ", source.kind, " names axis '", axis.text, "' twice in one rule"),
                        .where = source.at(axis.column),
                        .fix = "name each axis of a rule once"});
     axes.push_back(axis.text);
@@ -32,21 +32,35 @@ std::vector<std::string> axes_of(const Source& source, const Word& right) {
   return axes;
 }
 
-void check_dim(const Source& source, const std::vector<LayoutRule>& before, const Word& dim) {
-  check_name(source, dim, "dim", "./#");
+void check_dim(const Source& source, const std::vector<LayoutRule>& before, const Word& dim, bool star) {
+  if (!star || dim.text != "*") check_name(source, dim, "dim", "./#");
   for (const LayoutRule& rule : before)
     if (rule.dim == dim.text)
-      throw UserError({.what = str("the layout lays dim '", dim.text, "' twice"),
+      throw UserError({.what = str("the ", source.kind, " lays dim '", dim.text, "' twice"),
                        .where = source.at(dim.column),
                        .fix = "keep one of the rules; to split a dim over two axes write dim:axis+axis"});
 }
 
+// `*` stands alone before its axes.
+void check_star(const Source& source, const std::vector<Word>& dims, const std::vector<std::string>& axes) {
+  for (const Word& dim : dims) {
+    if (dim.text != "*") continue;
+    if (dims.size() > 1)
+      throw UserError(
+          {.what = str("the ", source.kind, " has '*' and dims by name in one rule"),
+           .where = source.at(dim.column),
+           .fix = "give '*' a rule of its own, as in \"*:data\"; rules that name dims come before it anyway"});
+    if (axes.empty())
+      throw UserError({.what = str("the ", source.kind, " gives '*' no axis"),
+                       .where = source.at(dim.column),
+                       .fix = "write *:axis, as in \"*:data\", or leave the rule out"});
+  }
+}
+
 }  // namespace
 
-Layout Layout::parse(std::string_view text) {
-  const Source source{.kind = "layout", .text = text, .example = "batch:data heads,d_ff:model"};
-  Layout layout;
-  layout.text_ = text;
+std::vector<LayoutRule> rules_of(const Source& source, bool star) {
+  std::vector<LayoutRule> rules;
   std::vector<Word> waiting;  // dims before a comma, which join the next rule
   for (Word& word : words_of(source)) {
     if (word.comma && word.text.find(':') == std::string::npos) {
@@ -58,14 +72,39 @@ Layout Layout::parse(std::string_view text) {
     const Pair rule = pair_of(source, word, "dim", "axis");
     const std::vector<std::string> axes = axes_of(source, rule.right);
     waiting.push_back(rule.left);
+    if (star) check_star(source, waiting, axes);
     for (const Word& dim : waiting) {
-      check_dim(source, layout.rules_, dim);
-      layout.rules_.push_back({dim.text, axes, optional});
+      check_dim(source, rules, dim, star);
+      rules.push_back({dim.text, axes, optional});
     }
     waiting.clear();
   }
   internal_check(waiting.empty(), "a comma at the end of a layout");
+  return rules;
+}
+
+Layout Layout::parse(std::string_view text) {
+  Layout layout;
+  layout.rules_ = rules_of({.kind = "layout", .text = text, .example = "batch:data heads,d_ff:model"}, false);
+  layout.text_ = text;
   return layout;
+}
+
+Store Store::parse(std::string_view text, int level) {
+  const Source source{.kind = "storage layout", .text = text, .example = "*:data"};
+  if (level < 1 || level > 3)
+    throw UserError({.what = str("there is no storage level ", level),
+                     .where = str("storage layout \"", text, "\""),
+                     .fix = "give 1 (optimizer state), 2 (and gradients) or 3 (and parameters)"});
+  Store store;
+  store.rules_ = rules_of(source, true);
+  if (store.rules_.empty())
+    throw UserError({.what = str("the storage layout has no rule, but level ", level),
+                     .where = str("storage layout \"", text, "\""),
+                     .fix = "write which axis is to split variables, as in \"*:data\", or give no storage layout"});
+  store.text_ = text;
+  store.level_ = level;
+  return store;
 }
 
 }  // namespace weft

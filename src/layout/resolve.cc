@@ -27,8 +27,15 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-Place place_of(const Layout& layout, const Mesh& mesh) {
-  return str("layout \"", layout.text(), "\", mesh ", mesh.axes().empty() ? "of one processor" : mesh.text());
+// A layout or storage layout.
+struct RuleText {
+  std::string_view kind;
+  const std::string& text;
+  const std::vector<LayoutRule>& rules;
+};
+
+Place place_of(const RuleText& text, const Mesh& mesh) {
+  return str(text.kind, " \"", text.text, "\", mesh ", mesh.axes().empty() ? "of one processor" : mesh.text());
 }
 
 Place place_of(const Subject& subject, const Mesh& mesh) {
@@ -72,15 +79,13 @@ void check_divides(const Dim& dim, const Axes& axes, const Shape& shape, const M
                    .fix = str("give ", dim.name, " a size of ", nearest_multiples(dim.size, parts), other_axes)});
 }
 
-}  // namespace
-
-DimAxes resolve(const Layout& layout, const Mesh& mesh, const std::vector<std::string>& known_dims) {
+DimAxes resolve(const RuleText& text, const Mesh& mesh, const std::vector<std::string>& known_dims) {
   DimAxes result;
-  for (const LayoutRule& rule : layout.rules()) {
-    if (!contains(known_dims, rule.dim)) {
+  for (const LayoutRule& rule : text.rules) {
+    if (rule.dim != kEveryDim && !contains(known_dims, rule.dim)) {
       if (rule.optional) continue;
-      throw UserError({.what = str("the layout names dim '", rule.dim, "', which no tensor has"),
-                       .where = place_of(layout, mesh),
+      throw UserError({.what = str("the ", text.kind, " names dim '", rule.dim, "', which no tensor has"),
+                       .where = place_of(text, mesh),
                        .fix = advice("dims", rule.dim, known_dims)});
     }
     Axes axes;
@@ -88,13 +93,23 @@ DimAxes resolve(const Layout& layout, const Mesh& mesh, const std::vector<std::s
       const int axis = mesh.find(name);
       if (axis >= 0) axes.push_back(axis);
       if (axis < 0 && !rule.optional)
-        throw UserError({.what = str("the layout names axis '", name, "', which the mesh does not have"),
-                         .where = place_of(layout, mesh),
+        throw UserError({.what = str("the ", text.kind, " names axis '", name, "', which the mesh does not have"),
+                         .where = place_of(text, mesh),
                          .fix = advice("axes", name, names_of(mesh))});
     }
     if (!axes.empty() || rule.axes.empty()) result[rule.dim] = axes;
   }
   return result;
+}
+
+}  // namespace
+
+DimAxes resolve(const Layout& layout, const Mesh& mesh, const std::vector<std::string>& known_dims) {
+  return resolve({"layout", layout.text(), layout.rules()}, mesh, known_dims);
+}
+
+DimAxes resolve(const Store& store, const Mesh& mesh, const std::vector<std::string>& known_dims) {
+  return resolve({"storage layout", store.text(), store.rules()}, mesh, known_dims);
 }
 
 void check_one_dim_per_axis(const DimAxes& axes, const Shape& dims, const Mesh& mesh, const Subject& subject) {

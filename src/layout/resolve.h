@@ -18,6 +18,10 @@ using DimAxes = std::map<std::string, Axes>;
 // is absent, and loses the axes that are absent; with none left it is dropped. Rules for axes of size 1 are kept.
 DimAxes resolve(const Layout& layout, const Mesh& mesh, const std::vector<std::string>& known_dims);
 
+// The same of a storage layout; the axes of `*` stand under kEveryDim.
+inline const std::string kEveryDim = "*";
+DimAxes resolve(const Store& store, const Mesh& mesh, const std::vector<std::string>& known_dims);
+
 // What speaks in the errors below: "tensor 'scores'" or "einsum", its place, and the layout's text where there is one.
 struct Subject {
   std::string name;

@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "weft/error.h"
+#include "weft/mesh.h"
 
 namespace weft {
 
-// A text given by the user: kind is "mesh" or "layout", example is a right one for the advice.
+// A text given by the user: kind is "mesh", "layout" or "storage layout", example is a right one for the advice.
 struct Source {
   std::string_view kind;
   std::string_view text;
@@ -32,6 +33,10 @@ struct Pair {
   Word left, right;
 };
 Pair pair_of(const Source& source, const Word& word, std::string_view left, std::string_view right);
+
+// The rules of a layout's text, or, with `star`, of a storage layout's, in which a dim may be "*". UserError, with the
+// column, for any other text.
+std::vector<LayoutRule> rules_of(const Source& source, bool star);
 
 // UserError unless the name consists of letters, digits, '_' and `more`. `what` is "dim" or "axis".
 void check_name(const Source& source, const Word& name, std::string_view what, std::string_view more);

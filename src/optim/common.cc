@@ -23,7 +23,8 @@ std::string text(double number) {
 
 Tensor slot(const Tensor& variable, const std::string& suffix, const Shape& shape, Site site) {
   Graph g(variable.graph());
-  return g.variable("/" + variable_name(variable) + "." + suffix, shape, init::zeros(), {.trainable = false}, site);
+  const std::string name = variable_name(variable);
+  return g.variable("/" + name + "." + suffix, shape, init::zeros(), {.trainable = false, .slot_of = name}, site);
 }
 
 Tensor blended(const Tensor& old, const Tensor& now, double beta, Site site) {

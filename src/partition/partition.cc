@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "ops/rules.h"
 #include "partition/reshard.h"
+#include "partition/store.h"
 
 namespace weft {
 
@@ -50,11 +51,16 @@ class Partitioner : private Resharder {
 
   Program run() {
     check_updates();
-    for (int n : needed_nodes(request_)) lower(n);
+    const std::set<int> needed = needed_nodes(request_);
+    if (request_.store.level() > 0) {
+      const DimAxes rules = resolve(request_.store, request_.mesh, dim_names(graph_));
+      plan_ = StorePlan({graph_, needed, request_.mesh, request_.layout, global_, request_.store, rules});
+    }
+    for (int n : needed) lower(n);
     for (TensorId id : request_.fetch) {
       const Node& node = graph_.node(id);
       builder_.begin(node.name, origin(node));
-      builder_.output(node.name, builder_.dense(values_.at(id), builder_.value(values_.at(id)).shape));
+      builder_.output(node.name, builder_.dense(for_update(id), builder_.value(for_update(id)).shape));
     }
     return std::move(builder_).finish();
   }
@@ -97,12 +103,13 @@ class Partitioner : private Resharder {
 
   // The axes of the op's dims. What the operands have is followed if they agree and nothing clashes; otherwise all go
   // to the global layout, which must be legal for this op.
-  DimAxes axes_for(const Node& node, const OpCall& call, const ShardingRule& rule) const {
+  DimAxes axes_for(const Node& node, const OpCall& call, const ShardingRule& rule,
+                   const std::vector<ValueId>& operands) const {
     Shape dims;
     for (const TensorType& type : call.inputs) dims = dims.plus(type.shape);
     if (!rule.relays)
       for (const TensorType& type : call.outputs) dims = dims.plus(type.shape);
-    if (std::optional<DimAxes> followed = follow_operands(node, dims)) return *followed;
+    if (std::optional<DimAxes> followed = follow(operands, dims)) return *followed;
     check_one_dim_per_axis(global_, dims, request_.mesh, subject(node, str(node.op->name, " '", node.name, "'")));
     DimAxes axes;
     for (const Dim& dim : dims) axes[dim.name] = global_axes(dim.name);
@@ -114,10 +121,10 @@ class Partitioner : private Resharder {
     return found == global_.end() ? Axes{} : found->second;
   }
 
-  std::optional<DimAxes> follow_operands(const Node& node, const Shape& dims) const {
+  std::optional<DimAxes> follow(const std::vector<ValueId>& operands, const Shape& dims) const {
     DimAxes axes;
-    for (TensorId id : node.inputs) {
-      const Value& value = builder_.value(values_.at(id));
+    for (ValueId x : operands) {
+      const Value& value = builder_.value(x);
       for (std::size_t i = 0; i < value.shape.rank(); ++i) {
         const auto [at, added] = axes.try_emplace(value.shape[i].name, value.sharding.dims[i]);
         if (!added && at->second != value.sharding.dims[i]) return std::nullopt;
@@ -203,34 +210,61 @@ class Partitioner : private Resharder {
     return reshard(x, want);
   }
 
+  // As the update sees it: the shards it wants, where it wants others than the layout's.
+  ValueId for_update(TensorId id) const {
+    const auto found = for_update_.find(id);
+    return found == for_update_.end() ? values_.at(id) : found->second;
+  }
+
+  // A variable that is held in smaller shards than the layout's is gathered before its first use in the forward pass,
+  // and anew in the backward pass: it need not be kept in between. A cast to its activation dtype comes before.
+  ValueId operand(const Node& node, TensorId id) {
+    if (is_update(node)) return for_update(id);
+    if (!plan_.is_held_split(graph_, id) || node.op->name == "cast") return values_.at(id);
+    const auto [copy, is_new] = gathered_.try_emplace({id, node.phase != Phase::kForward}, 0);
+    if (!is_new) return copy->second;
+    const Node& variable = graph_.node(id);
+    builder_.begin(variable.name, origin(node));
+    const Subject who = subject(variable, str("tensor '", variable.name, "'"));
+    return copy->second = reshard(values_.at(id), sharding_of(global_, graph_.type(id).shape, request_.mesh, who));
+  }
+
   void lower(int n) {
     const Node& node = graph_.nodes[static_cast<std::size_t>(n)];
     OpCall call{.op = node.op, .inputs = {}, .outputs = {}, .attrs = &node.attrs, .site = node.site};
     for (TensorId id : node.inputs) call.inputs.push_back(promoted(graph_.type(id)));
     for (const TensorType& type : node.outputs) call.outputs.push_back(promoted(type));
     const ShardingRule rule = node.op->sharding(call);
-    const DimAxes axes = axes_for(node, call, rule);
-    const std::vector<Sharding> want = wanted(node, call, rule, axes);
+    std::vector<ValueId> operands, inputs;
+    for (TensorId id : node.inputs) operands.push_back(operand(node, id));
+    const DimAxes* planned = plan_.axes(n);
+    const DimAxes axes = planned ? *planned : axes_for(node, call, rule, operands);
+    std::vector<Sharding> want = wanted(node, call, rule, axes);
+    if (node.op->name == "assign") want[0] = builder_.value(values_.at(node.inputs[0])).sharding;
     builder_.begin(node.name, origin(node));
-    std::vector<ValueId> inputs;
-    for (TensorId id : node.inputs) {
-      const ValueId x = values_.at(id);
-      inputs.push_back(rule.relays ? x : laid_out(x, axes));
-    }
+    for (ValueId x : operands) inputs.push_back(rule.relays ? x : laid_out(x, axes));
     Lowering lowering(builder_, call, rule, std::move(inputs), axes, want, hash_key(node.full_name, node.ordinal),
                       *this);
     const Node* around = std::exchange(around_, &node);
     const std::vector<ValueId> results = node.op->lower(lowering);
     around_ = around;
     internal_check(results.size() == node.outputs.size(), "a lowering gave another number of results than its op");
-    for (std::size_t i = 0; i < results.size(); ++i) values_[{n, static_cast<int>(i)}] = reshard(results[i], want[i]);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const TensorId id{n, static_cast<int>(i)};
+      values_[id] = reshard(results[i], want[i]);
+      if (const Sharding* shards = plan_.want(id))
+        for_update_[id] = reshard(plan_.is_used_elsewhere(id) ? values_[id] : results[i], *shards);
+    }
   }
 
   const PartitionRequest& request_;
   const GraphData& graph_;
   Builder builder_;
   DimAxes global_;
+  StorePlan plan_;
   std::map<TensorId, ValueId> values_;
+  std::map<TensorId, ValueId> for_update_;                 // where the update wants other shards
+  std::map<std::pair<TensorId, bool>, ValueId> gathered_;  // variables held in small shards; in the forward pass or not
   const Node* around_ = nullptr;  // the op being lowered: a loop, if it asks for its body
 };
 

@@ -18,6 +18,7 @@ struct PartitionRequest {
   bool metrics = false;          // report the graph's scalar metrics
   Mesh mesh;
   Layout layout;
+  Store store = {};
   std::optional<DType> compute_as;  // f64: every float becomes f64, with the same random draws
 };
 

@@ -64,6 +64,20 @@ TEST(CommandErrors, SizesAndCounts) {
                           "write whole numbers with commas between, like 2,8")));
 }
 
+TEST(CommandErrors, StorageLayouts) {
+  EXPECT_EQ(weft("explain mlp --store-level 2"),
+            refused(lines("--store-level 2 says nothing without --store", "command line",
+                          "add --store \"*:AXIS\", with the axis that is to split the variables, or leave it out")));
+  EXPECT_EQ(weft("explain mlp --store '*:data' --store-level 4"),
+            refused(lines("there is no storage level 4", "storage layout \"*:data\"",
+                          "give 1 (optimizer state), 2 (and gradients) or 3 (and parameters)")));
+  EXPECT_EQ(weft("explain mlp --store '*:dtaa'"),
+            refused(lines("the storage layout names axis 'dtaa', which the mesh does not have",
+                          "storage layout \"*:dtaa\", mesh data:2 model:2",
+                          "did you mean 'data'? the axes are: data, model; end the rule with '?' if it may name what is "
+                          "absent")));
+}
+
 TEST(CommandErrors, UnknownPass) {
   const Refusal dump = weft("explain two_layer --dump flod");
   EXPECT_EQ(dump.code, 2);

@@ -82,6 +82,35 @@ TEST_F(PartitionErrors, TwoDimsOfAnOpOnOneAxis) {
                           "lay one of them on another axis (free: none), or rename one dim with rename()"));
 }
 
+TEST_F(PartitionErrors, StorageLayoutThatCannotWork) {
+  const auto [w, line] = std::pair(g.variable("w", {batch, width}), here());
+  const auto store = [&](const std::string& rules) {
+    Session session(Mesh::parse("data:2 model:4"), wire::threads(), runtime::reference(),
+                    {.store = Store::parse(rules, 3)});
+    session.compile(g, Layout::parse("width:model"), {.fetch = {w}});
+  };
+  const std::string place = ", layout \"width:model\", mesh data:2 model:4";
+  EXPECT_USER_ERROR(store("batch,width:data"),
+                    lines("stored variable 'w' [batch=6 width=8] would be split twice over axis 'data': dims batch and "
+                          "width are both laid on it",
+                          "variable at " + line + ", storage layout \"batch,width:data\"" + place,
+                          "lay one of them on another axis (free: model), or rename one dim with rename()"));
+  const auto [v, at] = std::pair(g.variable("v", {{"kind", 3}}), here());
+  EXPECT_USER_ERROR(
+      Session(Mesh::parse("data:2"), wire::threads(), runtime::reference(), {.store = Store::parse("kind:data", 3)})
+          .compile(g, {}, {.fetch = {v}}),
+      lines("stored variable 'v' [kind=3] cannot be split evenly: dim kind of size 3 over axis 'data' of 2 processors",
+            "variable at " + at + ", storage layout \"kind:data\", mesh data:2",
+            "give kind a size of 2 or 4, or lay it over 3 processors"));
+  EXPECT_USER_ERROR(store("widht:data"),
+                    lines("the storage layout names dim 'widht', which no tensor has",
+                          "storage layout \"widht:data\", mesh data:2 model:4",
+                          "did you mean 'width'? the dims are: batch, heads, kind, width; end the rule with '?' if it "
+                          "may name what is absent"));
+  EXPECT_USER_ERROR(store("*:dta"), "the storage layout names axis 'dta', which the mesh does not have",
+                    "did you mean 'data'? the axes are: data, model");
+}
+
 TEST_F(PartitionErrors, WithLayoutOfAnUnknownAxis) {
   const auto [y, line] = std::pair(with_layout(x, "batch:modle"), here());
   EXPECT_USER_ERROR(compile("data:2 model:2", "", {.fetch = {y}}),

@@ -41,7 +41,7 @@ TEST(Explain, JsonHasTheKeysOfTheDocs) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
   EXPECT_THAT(keys, testing::UnorderedElementsAre("mesh", "layout", "processors", "parameters", "flops", "collectives",
-                                                  "work_ratio", "machine", "variable_bytes", "arena_bytes", "live_bytes", "warnings", "instructions",
+                                                  "work_ratio", "machine", "variable_bytes", "variables", "store", "arena_bytes", "live_bytes", "warnings", "instructions",
                                                   "compile_s", "passes"));
   EXPECT_EQ(json["mesh"], "rows:2 cols:2");
   EXPECT_EQ(json["layout"], "batch:rows hidden:cols");

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/str.h"
 #include "support/expect_error.h"
 #include "weft/error.h"
 #include "weft/mesh.h"
@@ -50,6 +51,48 @@ TEST(Layout, MinusIsUnsplitAndQuestionMarkIsOptional) {
 
 TEST(Layout, DotsAndSlashesBelongToNames) {
   EXPECT_EQ(rules_of("layer.0/d_ff:model"), (Rules{{"layer.0/d_ff", {"model"}}}));
+}
+
+TEST(Store, HasRulesAndALevel) {
+  EXPECT_EQ(Store().level(), 0);
+  EXPECT_EQ(Store::parse("*:data").level(), 1);
+  const Store store = Store::parse("*:pod+data d_model,vocab:model? d_kv:-", 3);
+  EXPECT_EQ(store.level(), 3);
+  EXPECT_EQ(store.text(), "*:pod+data d_model,vocab:model? d_kv:-");
+  EXPECT_EQ(store.rules(), (Rules{{"*", {"pod", "data"}},
+                                  {"d_model", {"model"}, true},
+                                  {"vocab", {"model"}, true},
+                                  {"d_kv", {}}}));
+}
+
+TEST(StoreErrors, PointAtTheWord) {
+  EXPECT_USER_ERROR(Store::parse("d_model,*:data"),
+                    "error: the storage layout has '*' and dims by name in one rule\n"
+                    "where: storage layout \"d_model,*:data\", column 9\n"
+                    "fix:   give '*' a rule of its own, as in \"*:data\"; rules that name dims come before it anyway");
+  EXPECT_USER_ERROR(Store::parse("d_model:data *:-"),
+                    "error: the storage layout gives '*' no axis\n"
+                    "where: storage layout \"d_model:data *:-\", column 14\n"
+                    "fix:   write *:axis, as in \"*:data\", or leave the rule out");
+  EXPECT_USER_ERROR(Store::parse("*:pod *:data"),
+                    "error: the storage layout lays dim '*' twice\nwhere: storage layout \"*:pod *:data\", column 7\n");
+  EXPECT_USER_ERROR(Store::parse("*:data+data"), "error: the storage layout names axis 'data' twice in one rule\n");
+  EXPECT_USER_ERROR(Store::parse("*"),
+                    "error: the storage layout has a word without ':': '*'\n"
+                    "where: storage layout \"*\", column 1\n"
+                    "fix:   write dim:axis, as in \"*:data\"");
+  EXPECT_USER_ERROR(Store::parse("**:data"), "the name of dim '**' has the character '*'");
+  EXPECT_USER_ERROR(Layout::parse("*:data"), "the name of dim '*' has the character '*'");
+}
+
+TEST(StoreErrors, LevelsAndEmptyTexts) {
+  for (int level : {-1, 0, 4})
+    EXPECT_USER_ERROR(Store::parse("*:data", level),
+                      str("error: there is no storage level ", level, "\nwhere: storage layout \"*:data\"\n",
+                          "fix:   give 1 (optimizer state), 2 (and gradients) or 3 (and parameters)"));
+  EXPECT_USER_ERROR(Store::parse(" ", 2),
+                    "error: the storage layout has no rule, but level 2\nwhere: storage layout \" \"\n"
+                    "fix:   write which axis is to split variables, as in \"*:data\", or give no storage layout");
 }
 
 TEST(LayoutErrors, PointAtTheWord) {

@@ -96,7 +96,7 @@ inline Verdict check_layout(const Recipe& recipe, const Reference& one, Passes p
   const bool certain = !has_own_layouts(recipe);
   const bool legal = certain && should_work(one.built, mesh, recipe.layout);
   try {
-    Compiled compiled = compile(one.built, mesh, recipe.layout);
+    Compiled compiled = compile(one.built, mesh, recipe.layout, store_of(recipe));
     if (certain && !legal) return {.failure = Failure{"accepted", "a layout that cannot work was taken"}};
     const Results got = run(compiled, one.built);
     if (const auto differs = difference(got, one.want)) return {.failure = Failure{"difference", *differs}};

@@ -121,6 +121,16 @@ std::vector<Array> run(const std::string& mesh, const std::string& layout) {
 
 )";
 
+// With the storage layout in the session's options, if there is one: its rules may name absent axes.
+inline std::string emitted_run(const Recipe& recipe) {
+  std::string text = kEmittedRun;
+  const std::string options = "{.seed = 7}";
+  if (!recipe.store.empty())
+    text.replace(text.find(options), options.size(),
+                 str("{.seed = 7, .store = Store::parse(\"", recipe.store, "\", ", recipe.store_level, ")}"));
+  return text;
+}
+
 inline std::string ends_code(const Recipe& recipe) {
   std::string text = str("  built.fetch = ", code_of(recipe.outputs), ";\n");
   if (recipe.loss.step >= 0) {
@@ -154,7 +164,7 @@ inline std::string emit(const Recipe& recipe, const std::string& kind, const std
   text += kEmittedTop;
   for (std::size_t i = 0; i < recipe.steps.size(); ++i)
     text += str("  const Tensor v", i, " = ", code_of(recipe.steps[i]), ";\n");
-  text += ends_code(recipe) + kEmittedRun;
+  text += ends_code(recipe) + emitted_run(recipe);
   const std::string on = str("\"", recipe.mesh, "\", \"", recipe.layout, "\"");
   text += str("TEST(FailingGraph, Seed", recipe.seed, ") {\n");
   if (kind == "accepted") return str(text, "  EXPECT_THROW(run(", on, "), UserError);\n}\n\n}  // namespace\n");

@@ -24,7 +24,7 @@ std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
 }
 
 struct Count {
-  int graphs = 0, layouts = 0, unsplit = 0, refusals = 0, failures = 0;
+  int graphs = 0, layouts = 0, unsplit = 0, refusals = 0, stored = 0, failures = 0;
   std::map<std::string, int> calls;
   std::map<std::string, int> collectives = {
       {"all_reduce", 0}, {"reduce_scatter", 0}, {"all_gather", 0}, {"all_to_all", 0}, {"permute", 0}};
@@ -52,9 +52,9 @@ void report(const Recipe& recipe, const Failure& failure, Passes passes) {
   const std::filesystem::path path = std::filesystem::absolute(str("failing_graph_", recipe.seed, ".cc"));
   std::ofstream(path) << emit(small, last.kind, last.detail);
   ADD_FAILURE() << "graph " << recipe.seed << ", mesh " << recipe.mesh << ", layout \"" << recipe.layout
-                << "\": " << failure.kind << (repeats ? "" : " (not again)") << "\n"
+                << "\", store \"" << recipe.store << "\" level " << recipe.store_level << ": " << failure.kind << (repeats ? "" : " (not again)") << "\n"
                 << failure.detail << "\ncut down from " << recipe.steps.size() << " to " << small.steps.size()
-                << " steps, on mesh " << small.mesh << " with layout \"" << small.layout << "\": " << last.detail
+                << " steps, on mesh " << small.mesh << " with layout \"" << small.layout << "\", store \"" << small.store << "\": " << last.detail
                 << "\nas C++: " << path.string();
 }
 
@@ -98,11 +98,14 @@ void check_graph(std::uint64_t seed, int meshes, Count& count) {
     ++count.failures;
     return report(recipe, *one.failure, passes);
   }
-  Rng rng(mixed(seed));
+  Rng rng(mixed(seed)), stores(mixed(seed + 1));
   for (int m = 0; m < meshes; ++m) {
     recipe.mesh = random_mesh(rng);
     for (const std::string& layout : layouts_for(rng, recipe, one.built, Mesh::parse(recipe.mesh))) {
       recipe.layout = layout;
+      recipe.store = random_store(stores, Mesh::parse(recipe.mesh));
+      recipe.store_level = stores.between(1, 3);
+      count.stored += !recipe.store.empty();
       const Verdict verdict = check_layout(recipe, one, passes);
       ++(verdict.refused ? count.refusals : layout.empty() ? count.unsplit : count.layouts);
       count.count_collectives(verdict.text);
@@ -131,7 +134,7 @@ void check_graphs(std::uint64_t graphs, int meshes) {
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   std::cout << count.graphs << " graphs, " << count.layouts << " layouts ran (and " << count.unsplit
-            << " that split nothing), " << count.refusals << " were refused, " << took.count() << " s\n";
+            << " that split nothing), " << count.stored << " with a storage layout, " << count.refusals << " were refused, " << took.count() << " s\n";
   for (const auto& [kind, many] : count.collectives) std::cout << "  " << many << " " << kind << "\n";
   if (graphs < 400) return;
   for (const auto& [kind, many] : count.collectives) EXPECT_GT(many, 0) << kind << " was never needed";

@@ -1,4 +1,4 @@
-// A recipe: a graph as a list of calls of the public functions, with a mesh and a layout to try it on. What the
+// A recipe: a graph as a list of calls of the public functions, with a mesh, a layout and a storage layout to try it on. What the
 // generator writes, the checker builds, the shrinker cuts down and the emitter prints as C++.
 #pragma once
 
@@ -42,6 +42,8 @@ struct Recipe {
   std::vector<Change> changes;  // assignments beside those
   Refs metrics;                 // scalars
   std::string mesh, layout;
+  std::string store;  // its rules may name absent axes; "" is none
+  int store_level = 1;
 };
 
 constexpr double kRate = 0.125;

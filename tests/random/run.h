@@ -22,8 +22,13 @@ struct Compiled {
   std::vector<std::pair<std::string, std::string>> dumps;  // pass, text
 };
 
-inline Compiled compile(const Built& built, const Mesh& mesh, const std::string& layout) {
-  Session session(mesh, wire::threads(), runtime::reference(), {.seed = 7, .print = [](const std::string&) {}});
+inline Store store_of(const Recipe& recipe) {
+  return recipe.store.empty() ? Store() : Store::parse(recipe.store, recipe.store_level);
+}
+
+inline Compiled compile(const Built& built, const Mesh& mesh, const std::string& layout, const Store& store = {}) {
+  Session session(mesh, wire::threads(), runtime::reference(),
+                  {.seed = 7, .store = store, .print = [](const std::string&) {}});
   std::vector<std::pair<std::string, std::string>> dumps;
   Executable step = session.compile(
       built.graph, Layout::parse(layout),

@@ -157,6 +157,9 @@ class Shrinker {
 
   bool thin_layout() {
     bool changed = false;
+    Recipe plain = best_;
+    plain.store.clear();
+    if (!best_.store.empty()) changed |= take(std::move(plain));
     const std::vector<LayoutRule> rules = Layout::parse(best_.layout).rules();
     for (std::size_t i = 0; i < rules.size(); ++i) changed |= with_rules(without_rule(i));
     for (const LayoutRule& rule : rules)

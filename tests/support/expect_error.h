@@ -16,18 +16,18 @@ namespace weft::test {
 std::string missing_pieces(const std::string& text, std::initializer_list<std::string> pieces);
 
 template <class Kind>
-testing::AssertionResult throws(const std::function<void()>& statement, const char* kind,
+::testing::AssertionResult throws(const std::function<void()>& statement, const char* kind,
                                 std::initializer_list<std::string> pieces) {
   try {
     statement();
   } catch (const Kind& error) {
     const std::string missing = missing_pieces(error.what(), pieces);
-    if (missing.empty()) return testing::AssertionSuccess();
-    return testing::AssertionFailure() << missing;
+    if (missing.empty()) return ::testing::AssertionSuccess();
+    return ::testing::AssertionFailure() << missing;
   } catch (const std::exception& error) {
-    return testing::AssertionFailure() << "expected " << kind << ", but this was thrown:\n" << error.what();
+    return ::testing::AssertionFailure() << "expected " << kind << ", but this was thrown:\n" << error.what();
   }
-  return testing::AssertionFailure() << "expected " << kind << ", but nothing was thrown";
+  return ::testing::AssertionFailure() << "expected " << kind << ", but nothing was thrown";
 }
 
 }  // namespace weft::test

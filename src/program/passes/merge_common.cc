@@ -10,9 +10,19 @@ namespace weft {
 
 namespace {
 
+// The variables, and what is made of one alone: casts of it, copies, views.
+std::vector<bool> copies_of_variables(const Program& p) {
+  std::vector<bool> is_copy(p.values.size());
+  for (const ProgramVariable& variable : p.variables) is_copy[at(variable.value)] = true;
+  for (const Instr& instr : p.body)
+    if (instr.inputs.size() == 1 && instr.outputs.size() == 1)
+      is_copy[at(instr.outputs[0])] = is_copy[at(instr.inputs[0])];
+  return is_copy;
+}
+
 // Two instructions with one key give the same values. What is recomputed has keys of its own, or the merge would undo
-// the recomputation.
-std::string key_of(const Program& p, const Instr& instr) {
+// the recomputation; so has a variable that is gathered after the forward pass, or it would be kept all the while.
+std::string key_of(const Program& p, const Instr& instr, const std::vector<bool>& is_copy) {
   std::vector<ValueId> inputs = instr.inputs;
   if (instr.is<Contract>()) std::sort(inputs.begin(), inputs.end());
   std::string key = str(instr.origin.recompute, " ", work_text(p, instr), " ", join(inputs, ","));
@@ -20,12 +30,14 @@ std::string key_of(const Program& p, const Instr& instr) {
     const Value& v = p.values[at(id)];
     key += str(" ", v.dtype, v.shape, text_of(v.sharding, v.shape, p.mesh));
   }
+  if (instr.is<AllGather>() && is_copy[at(instr.inputs[0])]) key += instr.origin.phase == Phase::kForward ? " f" : " b";
   return key;
 }
 
 }  // namespace
 
 Program merge_common(Program p, const PassOptions&) {
+  const std::vector<bool> is_copy = copies_of_variables(p);
   std::unordered_map<std::string, std::size_t> first;  // key -> position in the new body
   std::vector<ValueId> by(p.values.size());
   for (std::size_t i = 0; i < by.size(); ++i) by[i] = static_cast<ValueId>(i);
@@ -34,7 +46,7 @@ Program merge_common(Program p, const PassOptions&) {
     for (ValueId& id : instr.inputs) id = by[at(id)];
     const auto [found, is_new] = instr.is<Host>() || instr.is<Loop>() || instr.is<Done>()
                                      ? std::pair(first.end(), true)
-                                     : first.emplace(key_of(p, instr), body.size());
+                                     : first.emplace(key_of(p, instr, is_copy), body.size());
     if (is_new) {
       body.push_back(std::move(instr));
       continue;
