@@ -13,3 +13,4 @@
 #include "weft/optim.h"
 #include "weft/session.h"
 #include "weft/tensor.h"
+#include "weft/tensor_file.h"
