@@ -29,8 +29,8 @@ struct Extent {
 
 class Verifier {
  public:
-  Verifier(const Program& program, std::string_view after)
-      : p_(program), after_(after), defined_(program.values.size()), extents_(program.values.size()) {}
+  explicit Verifier(const Program& program)
+      : p_(program), defined_(program.values.size()), extents_(program.values.size()) {}
 
   void run() {
     for (const ProgramInput& input : p_.inputs)
@@ -42,17 +42,19 @@ class Verifier {
     for (const ProgramVariable& variable : p_.variables)
       if (variable.update) within([&] { return str("variable ", variable.name); }, [&] { update(variable); });
     for (const ProgramOutput& output : p_.outputs)
-      within([&] { return str("output ", output.name); }, [&] { whole(output.value, "an output"); });
+      within([&] { return str("output ", output.name); }, [&] { this->output(output.value); });
   }
 
  private:
-  // Runs a check; the line is made only where it fails.
+  // Runs a check; the line is made only where it fails. What a rule asks of shapes may be refused by these themselves.
   template <class Line, class Check>
   void within(Line line, Check check) {
     try {
       check();
     } catch (const BrokenRule& broken) {
-      throw InternalError(str("after pass '", after_, "': ", broken.rule, "\n  in: ", line()));
+      throw Breach{broken.rule, line()};
+    } catch (const Error& error) {
+      throw Breach{error.text().what, line()};
     }
   }
 
@@ -104,6 +106,15 @@ class Verifier {
     demand(!p_.values[at(id)].sharding.is_partial(), str(what, " waits for no reduction"));
   }
 
+  // The host reads an output as it lies.
+  void output(ValueId id) const {
+    whole(id, "an output");
+    const Shape& shape = p_.values[at(id)].shape;
+    const std::vector<std::int64_t> dense = dense_strides(shape);
+    for (std::size_t i = 0; i < shape.rank(); ++i)
+      demand(shape[i].size == 1 || extents_[at(id)].strides[i] == dense[i], "an output is dense");
+  }
+
   void update(const ProgramVariable& variable) const {
     whole(*variable.update, "an update");
     const Value &have = p_.values[at(variable.value)], &want = p_.values[at(*variable.update)];
@@ -150,7 +161,8 @@ class Verifier {
     const Shape& shape = p_.values[at(instr.outputs[0])].shape;
     if (const auto* shard = instr.as<Shard>()) {
       const std::size_t position = shape.position(shard->dim);
-      y.last += (p_.mesh.size(shard->axes) - 1) * shape[position].size * x.strides[position];
+      const std::int64_t reach = (p_.mesh.size(shard->axes) - 1) * shape[position].size * x.strides[position];
+      (reach < 0 ? y.first : y.last) += reach;
       return;
     }
     const View& view = *instr.as<View>();
@@ -166,13 +178,33 @@ class Verifier {
   }
 
   const Program& p_;
-  std::string_view after_;
   std::vector<bool> defined_;
   std::vector<Extent> extents_;
 };
 
 }  // namespace
 
-void verify(const Program& program, std::string_view after) { Verifier(program, after).run(); }
+std::optional<Breach> find_breach(const Program& program) {
+  try {
+    Verifier(program).run();
+  } catch (Breach& breach) {
+    return std::move(breach);
+  }
+  return std::nullopt;
+}
+
+void verify(const Program& program, std::string_view after) {
+  if (const std::optional<Breach> breach = find_breach(program))
+    throw InternalError(str("after pass '", after, "': ", breach->rule, "\n  in: ", breach->line));
+}
+
+Program parse_verified(std::string_view text) {
+  Program program = parse_program(text);
+  if (const std::optional<Breach> breach = find_breach(program))
+    throw UserError({.what = str("the program breaks a rule: ", breach->rule),
+                     .where = str("program text: ", breach->line.substr(0, 200)),
+                     .fix = "compare the line with what weft explain --program writes"});
+  return program;
+}
 
 }  // namespace weft
