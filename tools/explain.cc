@@ -1,5 +1,6 @@
 // weft explain: what a built-in model costs on each processor under a mesh and a layout.
 #include <algorithm>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -17,7 +18,7 @@ struct ExplainOptions {
   std::string model;
   std::optional<std::string> mesh, layout;
   std::vector<std::string> set, show, dump;
-  std::optional<std::string> machine;
+  std::optional<std::string> machine, program;
   StoreWords store;
   bool json = false;
 };
@@ -68,6 +69,16 @@ class Dump {
   std::string texts_;
 };
 
+void write_program(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file)
+    throw RunError({.what = "cannot write the program to '" + path + "'",
+                    .where = "--program " + path,
+                    .fix = "see that the folder exists and that you may write there"});
+}
+
 void run_explain(const ExplainOptions& o) {
   models::Model model = models::build(o.model, sizes_of(o.set));
   if (o.mesh) {
@@ -82,6 +93,7 @@ void run_explain(const ExplainOptions& o) {
   const Explanation e = explain(model.graph, model.mesh, model.layout, model.options, machine, store_of(o.store));
   const std::string text = o.json ? e.json() + "\n" : e.text(o.show);
   dump.print(o.json);
+  if (o.program) write_program(*o.program, e.program);
   std::cout << text;
 }
 
@@ -114,6 +126,7 @@ void add_explain(CLI::App& app, Action& action) {
   sub->add_option("--show", o->show, "Draw how this tensor lies on the mesh; may be repeated")->allow_extra_args(false);
   sub->add_option("--dump", o->dump, "Also print the program after this pass, or after all; may be repeated")
       ->allow_extra_args(false);
+  sub->add_option("--program", o->program, "Also write the program's text to this file, for weft run");
   sub->footer(model_list);
   sub->callback([o, &action] { action = [o] { run_explain(*o); }; });
 }

@@ -24,6 +24,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   weft::tools::Action action;
   weft::tools::add_explain(app, action);
+  weft::tools::add_run(app, action);
   weft::tools::add_bench(app, action);
   weft::tools::add_doctor(app, action);
   try {

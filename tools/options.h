@@ -16,6 +16,7 @@ namespace weft::tools {
 // Adds a subcommand to the app; its action sets what is to be run once all of the line has been read.
 using Action = std::function<void()>;
 void add_explain(CLI::App& app, Action& action);
+void add_run(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 

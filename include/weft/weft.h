@@ -11,5 +11,7 @@
 #include "weft/nn.h"
 #include "weft/ops.h"
 #include "weft/optim.h"
+#include "weft/run.h"
 #include "weft/session.h"
 #include "weft/tensor.h"
+#include "weft/tensor_file.h"

@@ -1,12 +1,29 @@
 #include "api/crew.h"
 
+#include <system_error>
+
+#include "base/str.h"
+#include "weft/error.h"
+
 namespace weft {
 
 Crew::Crew(int processors) {
-  for (int p = 0; p < processors; ++p) threads_.emplace_back([this, p] { serve(p); });
+  threads_.reserve(static_cast<std::size_t>(processors));
+  try {
+    for (int p = 0; p < processors; ++p) threads_.emplace_back([this, p] { serve(p); });
+  } catch (const std::system_error& error) {
+    const std::size_t made = threads_.size();
+    stop();
+    throw RunError({.what = str("the system gave ", made, " threads, but ", processors,
+                                " processors need one each: ", error.what()),
+                    .where = "starting the processors",
+                    .fix = "use a smaller mesh, or raise the limit of processes (ulimit -u)"});
+  }
 }
 
-Crew::~Crew() {
+Crew::~Crew() { stop(); }
+
+void Crew::stop() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;

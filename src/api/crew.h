@@ -12,7 +12,7 @@ namespace weft {
 
 class Crew {
  public:
-  explicit Crew(int processors);
+  explicit Crew(int processors);  // RunError if the system gives no more threads
   ~Crew();
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
@@ -22,6 +22,7 @@ class Crew {
 
  private:
   void serve(int processor);
+  void stop();
 
   std::mutex mutex_;
   std::condition_variable wake_, done_;

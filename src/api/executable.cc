@@ -2,6 +2,7 @@
 #include <iostream>
 #include <mutex>
 
+#include "api/printed.h"
 #include "api/shards.h"
 #include "api/state.h"
 #include "base/str.h"
@@ -51,14 +52,6 @@ std::vector<Array> fitted_feeds(const ExecutableState& state, const Feeds& feeds
     arrays.push_back(fitted(state.program, input, *found->second));
   }
   return arrays;
-}
-
-std::string printed(const std::string& label, const Array& array) {
-  std::vector<std::string> numbers;
-  constexpr std::int64_t kMost = 64;
-  for (std::int64_t i = 0; i < std::min(array.elements(), kMost); ++i) numbers.push_back(str(array.at(i)));
-  if (array.elements() > kMost) numbers.push_back(str("… ", array.elements() - kMost, " more"));
-  return str(label, " ", array.dtype(), " ", array.shape(), ": ", join(numbers, " "));
 }
 
 }  // namespace

@@ -31,9 +31,8 @@ struct Extent {
 
 class Verifier {
  public:
-  Verifier(const Program& program, std::string_view after)
+  explicit Verifier(const Program& program)
       : p_(program),
-        after_(after),
         defined_(program.values.size()),
         in_flight_(program.values.size()),
         extents_(program.values.size()) {}
@@ -49,7 +48,7 @@ class Verifier {
     for (const ProgramVariable& variable : p_.variables)
       if (variable.update) within([&] { return str("variable ", variable.name); }, [&] { update(variable); });
     for (const ProgramOutput& output : p_.outputs)
-      within([&] { return str("output ", output.name); }, [&] { whole(output.value, "an output"); });
+      within([&] { return str("output ", output.name); }, [&] { this->output(output.value); });
     within([] { return "the loops"; },
            [&] { demand(loops_stop_together(p_), "what ends a loop is the same on every processor"); });
   }
@@ -66,8 +65,7 @@ class Verifier {
       within([&] { return str("output ", output.name); },
              [&] {
                used(output.value);
-               demand(extents_[at(output.value)].strides == dense_strides(p_.values[at(output.value)].shape),
-                      "what a body gives is dense");
+               demand(is_dense(output.value), "what a body gives is dense");
              });
   }
 
@@ -99,7 +97,7 @@ class Verifier {
     for (std::size_t i = 0; i < instr.inputs.size(); ++i) {
       const Value& v = p_.values[at(instr.inputs[i])];
       demand(has_type(body, body.inputs[i + 1].value, v), str("operand ", i, " has the type of the body's input"));
-      demand(extents_[at(instr.inputs[i])].strides == dense_strides(v.shape), str("operand ", i, " is dense"));
+      demand(is_dense(instr.inputs[i]), str("operand ", i, " is dense"));
     }
     for (std::size_t k = 0; k < carried; ++k) {
       const Value& v = p_.values[at(instr.inputs[k])];
@@ -110,7 +108,7 @@ class Verifier {
     if (loop.stops)
       demand(has_type(body, body.outputs.back().value, {"", DType::kBool, {}, {}}),
              "what ends a loop is a bool scalar");
-    Verifier(body, after_).run_body();
+    Verifier(body).run_body();
   }
 
   static bool has_type(const Program& p, ValueId id, const Value& v) {
@@ -119,13 +117,15 @@ class Verifier {
     return have.dtype == v.dtype && have.shape == v.shape && have.sharding == v.sharding;
   }
 
-  // Runs a check; the line is made only where it fails.
+  // Runs a check; the line is made only where it fails. What a rule asks of shapes may be refused by these themselves.
   template <class Line, class Check>
   void within(Line line, Check check) {
     try {
       check();
     } catch (const BrokenRule& broken) {
-      throw InternalError(str("after pass '", after_, "': ", broken.rule, "\n  in: ", line()));
+      throw Breach{broken.rule, line()};
+    } catch (const Error& error) {
+      throw Breach{error.text().what, line()};
     }
   }
 
@@ -183,6 +183,20 @@ class Verifier {
     demand(!p_.values[at(id)].sharding.is_partial(), str(what, " waits for no reduction"));
   }
 
+  // The host reads an output as it lies.
+  void output(ValueId id) const {
+    whole(id, "an output");
+    demand(is_dense(id), "an output is dense");
+  }
+
+  bool is_dense(ValueId id) const {
+    const Shape& shape = p_.values[at(id)].shape;
+    const std::vector<std::int64_t> dense = dense_strides(shape);
+    for (std::size_t i = 0; i < shape.rank(); ++i)
+      if (shape[i].size != 1 && extents_[at(id)].strides[i] != dense[i]) return false;
+    return true;
+  }
+
   void update(const ProgramVariable& variable) const {
     whole(*variable.update, "an update");
     const Value &have = p_.values[at(variable.value)], &want = p_.values[at(*variable.update)];
@@ -229,7 +243,8 @@ class Verifier {
     const Shape& shape = p_.values[at(instr.outputs[0])].shape;
     if (const auto* shard = instr.as<Shard>()) {
       const std::size_t position = shape.position(shard->dim);
-      y.last += (p_.mesh.size(shard->axes) - 1) * shape[position].size * x.strides[position];
+      const std::int64_t reach = (p_.mesh.size(shard->axes) - 1) * shape[position].size * x.strides[position];
+      (reach < 0 ? y.first : y.last) += reach;
       return;
     }
     const View& view = *instr.as<View>();
@@ -245,7 +260,6 @@ class Verifier {
   }
 
   const Program& p_;
-  std::string_view after_;
   std::vector<bool> defined_;
   std::set<ValueId> has_done_;           // what a done names
   std::vector<const Instr*> in_flight_;  // per value: the collective that gives it and is not done yet
@@ -254,6 +268,27 @@ class Verifier {
 
 }  // namespace
 
-void verify(const Program& program, std::string_view after) { Verifier(program, after).run(); }
+std::optional<Breach> find_breach(const Program& program) {
+  try {
+    Verifier(program).run();
+  } catch (Breach& breach) {
+    return std::move(breach);
+  }
+  return std::nullopt;
+}
+
+void verify(const Program& program, std::string_view after) {
+  if (const std::optional<Breach> breach = find_breach(program))
+    throw InternalError(str("after pass '", after, "': ", breach->rule, "\n  in: ", breach->line));
+}
+
+Program parse_verified(std::string_view text) {
+  Program program = parse_program(text);
+  if (const std::optional<Breach> breach = find_breach(program))
+    throw UserError({.what = str("the program breaks a rule: ", breach->rule),
+                     .where = str("program text: ", breach->line.substr(0, 200)),
+                     .fix = "compare the line with what weft explain --program writes"});
+  return program;
+}
 
 }  // namespace weft

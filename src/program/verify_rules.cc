@@ -93,6 +93,8 @@ void node_of(const Checked& c, const std::vector<MapNode>& nodes, std::size_t at
 void rule(const Checked& c, const Contract&) {
   counts(c, 2, 1);
   const Shape &x = c.in(0).shape, &y = c.in(1).shape, &out = c.out().shape;
+  for (std::size_t i = 0; i < 2; ++i)
+    c.demand(is_float(c.in(i).dtype) == is_float(c.out().dtype), "multiplies floats to floats, integers to integers");
   sizes_agree(c, x, y);
   sizes_agree(c, out, x);
   sizes_agree(c, out, y);
@@ -116,6 +118,7 @@ void rule(const Checked& c, const Map& work) {
 
 void rule(const Checked& c, const ReduceDims&) {
   counts(c, 1, 1);
+  one_dtype(c);
   for (const Dim& dim : c.out().shape)
     c.demand(c.in(0).shape.has(dim), str("output dim '", dim.name, "' is in the operand, of the same size"));
 }
@@ -178,6 +181,7 @@ void rule(const Checked& c, const ScatterAdd& work) {
   counts(c, 2, 1);
   const Shape &indices = c.in(0).shape, &updates = c.in(1).shape, &out = c.out().shape;
   c.demand(is_integer(c.in(0).dtype), "indices are integers");
+  c.demand(c.in(1).dtype == c.out().dtype, "keeps the dtype");
   c.demand(out.has(work.dim), "the output has the dim");
   sizes_agree(c, indices, updates);
   const Shape rest = out.minus({out.dim(work.dim)});

@@ -40,7 +40,7 @@ Refusal refused(const std::string& text) { return {2, str(text, "\n")}; }
 TEST(CommandErrors, UnknownWords) {
   EXPECT_EQ(weft("explian"),
             refused(lines("'weft' has no command 'explian'", "command line",
-                          "did you mean 'explain'? there are: explain, bench, doctor; see weft --help")));
+                          "did you mean 'explain'? there are: explain, run, bench, doctor; see weft --help")));
   EXPECT_EQ(weft("bench"), refused(lines("'weft bench' needs a command", "command line",
                                          "give one of: collectives; see weft bench --help")));
   const Refusal option = weft("explain two_layer --mehs p:2");
@@ -85,6 +85,13 @@ TEST(CommandErrors, UnknownPass) {
                 "error: the compiler has no pass 'flod'\nwhere: --dump flod\nfix:   did you mean 'fold'? there are: "),
             std::string::npos)
       << dump.text;
+}
+
+TEST(CommandErrors, RunsWithoutTheirProgramOrInputs) {
+  EXPECT_EQ(weft("run"), refused(lines("PROGRAM is required", "command line", "see weft run --help")));
+  EXPECT_EQ(weft("run no_such.weft"),
+            refused(lines("cannot read the program 'no_such.weft'", "no_such.weft",
+                          "give the path of a text that weft explain --program has written")));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "program/builder.h"
 #include "program/program_text.h"
+#include "program/text.h"
 #include "support/expect_error.h"
 
 namespace weft {
@@ -46,7 +47,9 @@ TEST(Verify, Contract) {
   expect_broken({{"%20 f32 [a=4] = contract %0, %1", "dim 'c', absent from the output, is in both operands"},
                  {"%20 f32 [a=4 c=16 z=2] = contract %0, %1", "output dim 'z' is in an operand"},
                  {"%20 f32 [a=2 c=16] = contract %0, %1", "dim 'a' has one local size"},
-                 {"%20 f32 [a=4 c=16] = contract %0", "takes 2 operands"}});
+                 {"%20 f32 [a=4 c=16] = contract %0", "takes 2 operands"},
+                 {"%20 i32 [a=4 c=16] = contract %0, %1", "multiplies floats to floats, integers to integers"},
+                 {"%20 f32 [a=4 b=8] = contract %0, %2", "multiplies floats to floats"}});
 }
 
 TEST(Verify, Map) {
@@ -100,6 +103,8 @@ TEST(Verify, IndexedWork) {
                  {"%20 f32 [a=4 c=16 b=8] = gather %1, %2 dim=b", "gives the operand's other dims"},
                  {"%20 f32 [n=32 z=8] = scatter_add %2, %0 dim=n", "output dim 'z' is in an operand"},
                  {"%20 f32 [n=32 b=4] = scatter_add %2, %0 dim=n", "dim 'b' has one local size"},
+                 {"%20 f64 [n=32 b=8] = scatter_add %2, %0 dim=n", "keeps the dtype"},
+                 {"%20 f64 [a=4] = reduce %0 how=sum", "operands and output have one dtype"},
                  {"%20 f32 [a=4] = scan %0 dim=b how=max exclusive=true reverse=true", "keeps dtype and dims"},
                  {"%20 f32 [a=4 k=9], %21 i32 [a=4 k=9] = top_k %0 dim=b k=k", "k is at most"},
                  {"%20 f32 [a=4 k=2], %21 i64 [a=4 k=2] = top_k %0 dim=b k=k", "indices in i32"},
@@ -131,7 +136,27 @@ TEST(Verify, ViewsStayInside) {
        {"%20 f32 [a=2 b=8] {a:data} = shard %0 dim=a axes=data\n%21 f32 [b=17] = view %20 offset=0 strides=[1]",
         "a view stays inside"},
        {"%20 f32 [b=8] = view %0 offset=24 strides=[1]\n%21 f32 [b=9] = view %20 offset=0 strides=[1]",
+        "a view stays inside"},
+       // Backwards: the second processor's shard begins lower than the first's.
+       {"%20 f32 [b=32] = view %0 offset=31 strides=[-1]\n%21 f32 [b=16] {b:data} = shard %20 dim=b axes=data\n"
+        "%22 f32 [b=17] = view %21 offset=0 strides=[-1]",
         "a view stays inside"}});
+}
+
+TEST(Verify, OutputsAreDense) {
+  expect_whole({"%20 f32 [a=4 b=8] = view %0 offset=0 strides=[8 1]\noutput y %20",
+                "%20 f32 [z=1 b=8] = view %0 offset=8 strides=[77 1]\noutput y %20"});
+  expect_broken({{"%20 f32 [b=8 a=4] = view %0 offset=0 strides=[1 8]\noutput y %20", "an output is dense"},
+                 {"%20 f32 [z=99] = view %0 offset=3 strides=[0]\noutput y %20", "an output is dense"}});
+}
+
+TEST(Verify, SpeaksOfTextFromOutsideAsTheUsers) {
+  const std::string head = "weft program 1\nmesh data:2\ninput x %0 f32 [a=4]\n";
+  EXPECT_EQ(to_text(parse_verified(head + "end\n")), to_text(parse_program(head + "end\n")));
+  EXPECT_USER_ERROR(
+      parse_verified(head + "%1 f32 [a=5] = copy %0\nend\n"), "the program breaks a rule: a copy keeps the dims",
+      "where: program text: %1 f32 [a=5] {} = copy %0", "compare the line with what weft explain --program writes");
+  EXPECT_USER_ERROR(parse_verified(head), "the text breaks off");
 }
 
 TEST(Verify, Collectives) {

@@ -57,6 +57,8 @@ class MapKernel {
     for (const char* own : {"input", "literal", "index", "cast", "select"})
       if (node.op == own) return;
     if (!function) throw InternalError(str("no pointwise function '", node.op, "'"));
+    if (node.args.size() != static_cast<std::size_t>(function->arity))
+      throw InternalError(str("the pointwise function '", node.op, "' takes ", function->arity, " values"));
     const DType dtype = nodes_[static_cast<std::size_t>(node.args.at(0))].dtype;
     const bool known = is_float(dtype) ? function->f1 || function->f2 : function->i1 || function->i2;
     if (!known) throw InternalError(str("no pointwise function '", node.op, "' of ", dtype));

@@ -1,0 +1,13 @@
+// What print() shows of an array.
+#pragma once
+
+#include <string>
+
+#include "weft/array.h"
+
+namespace weft {
+
+// The label, dtype and shape, and the first numbers.
+std::string printed(const std::string& label, const Array& array);
+
+}  // namespace weft

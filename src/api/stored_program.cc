@@ -1,0 +1,293 @@
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "api/crew.h"
+#include "api/printed.h"
+#include "api/shards.h"
+#include "api/state.h"
+#include "base/str.h"
+#include "program/memory_plan.h"
+#include "program/verify.h"
+#include "weft/error.h"
+#include "weft/run.h"
+
+namespace weft {
+
+struct StoredProgram::State {
+  Program program;
+  std::vector<Slot> inputs, variables, outputs;
+  std::int64_t bytes = 0;
+
+  const Value& value(ValueId id) const { return program.values[static_cast<std::size_t>(id)]; }
+  Slot slot(const std::string& name, ValueId id) const {
+    return {name, value(id).dtype, global_shape(value(id).shape, value(id).sharding, program.mesh)};
+  }
+};
+
+namespace {
+
+// One thread each: beyond this no machine of ours gives threads.
+constexpr int kMostProcessors = 1024;
+// Beyond this the sum of all values could overflow, and no machine holds it anyway.
+constexpr __int128 kMostBytes = __int128{1} << 60;
+
+__int128 bytes_of(const Shape& shape, DType dtype) {
+  __int128 bytes = static_cast<__int128>(size_of(dtype));
+  for (const Dim& dim : shape) bytes *= dim.size;  // a local shape has at most 2^44 elements, a mesh 2^16 processors
+  return bytes;
+}
+
+UserError too_big(const std::string& what) {
+  return UserError({.what = str("the program needs ", what),
+                    .where = "program text",
+                    .fix = "make the program from smaller sizes, or run it on a machine with more memory"});
+}
+
+// What inputs, outputs and variables have on the host, and all processors together.
+std::int64_t bytes_of_run(const Program& program) {
+  __int128 values = 0, host = 0, held = 0;
+  for (const Value& v : program.values) values += bytes_of(v.shape, v.dtype);
+  if (values > kMostBytes) throw too_big("more than 2^60 bytes on each processor");
+  const auto whole = [&](ValueId id) {
+    const Value& v = program.values[static_cast<std::size_t>(id)];
+    return bytes_of(global_shape(v.shape, v.sharding, program.mesh), v.dtype);
+  };
+  for (const ProgramInput& input : program.inputs) host += whole(input.value);
+  for (const ProgramOutput& output : program.outputs) host += whole(output.value);
+  for (const ProgramVariable& variable : program.variables) {
+    const Value& v = program.values[static_cast<std::size_t>(variable.value)];
+    host += whole(variable.value);
+    held += bytes_of(v.shape, v.dtype);
+  }
+  const __int128 all = host + program.mesh.size() * (held + plan_memory(program).arena_bytes);
+  if (all > kMostBytes) throw too_big("more than 2^60 bytes on all processors");
+  return static_cast<std::int64_t>(all);
+}
+
+std::int64_t machine_bytes() {
+  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::int64_t>(sysconf(_SC_PAGESIZE));
+}
+
+// Only reductions make a whole of what is pending, and the host has none.
+void check_whole(const Value& value, const std::string& what) {
+  if (value.sharding.is_partial())
+    throw UserError({.what = str(what, " is partial: a ", value.sharding.pending, " is pending"),
+                     .where = "program text",
+                     .fix = "inputs and variables of a program that runs by itself wait for nothing"});
+}
+
+Array random_value(const StoredProgram::Slot& slot, std::uint64_t seed) {
+  if (slot.dtype == DType::kBool)
+    return initial_value(slot.name, init::uniform(0, 2), slot.shape, DType::kU8, seed).cast(DType::kBool);
+  const Init init = is_float(slot.dtype) ? init::uniform(-1, 1) : init::uniform(0, 10);
+  return initial_value(slot.name, init, slot.shape, slot.dtype, seed);
+}
+
+using Slots = std::vector<StoredProgram::Slot>;
+
+void check_values(const Slots& inputs, const Slots& variables, const std::map<std::string, Array>& values) {
+  std::map<std::string, const StoredProgram::Slot*> slots;
+  for (const Slots* all : {&inputs, &variables})
+    for (const StoredProgram::Slot& slot : *all) slots.emplace(slot.name, &slot);
+  for (const auto& [name, array] : values) {
+    const auto found = slots.find(name);
+    if (found == slots.end()) {
+      std::vector<std::string> known;
+      for (const auto& [other, slot] : slots) known.push_back(other);
+      const std::string near = nearest_word(name, known);
+      throw UserError({.what = str("the program has no input or variable '", name, "'"),
+                       .where = "StoredProgram::run",
+                       .fix = near.empty() ? str("it has: ", known.empty() ? "none" : join(known, ", "))
+                                           : str("did you mean '", near, "'?")});
+    }
+    const StoredProgram::Slot& slot = *found->second;
+    if (!same_dims(slot.shape, array.shape()) || is_float(slot.dtype) != is_float(array.dtype()))
+      throw UserError({.what = str("'", name, "' is ", slot.dtype, " ", slot.shape, " in the program, but ",
+                                   array.dtype(), " ", array.shape(), " was given"),
+                       .where = "StoredProgram::run",
+                       .fix = "give an array with those dims and that kind of dtype"});
+  }
+}
+
+void check_all_given(const Slots& inputs, const std::map<std::string, Array>& values) {
+  std::vector<std::string> missing;
+  for (const StoredProgram::Slot& input : inputs)
+    if (!values.contains(input.name)) missing.push_back(str(input.name, " ", input.dtype, " ", input.shape));
+  if (!missing.empty())
+    throw UserError({.what = str("inputs are missing: ", join(missing, ", ")),
+                     .where = "StoredProgram::run",
+                     .fix = "give a value for each (weft run --inputs), or let all be random (--random-inputs SEED)"});
+}
+
+// One run: the processors, the memory of the variables and the bound program of each.
+class Run {
+ public:
+  Run(const Program& program, const StoredRunOptions& options)
+      : program_(program),
+        options_(options),
+        wire_(comm::make_threads_wire(program.mesh.size())),
+        shards_(program.variables.size()),
+        bound_(processors()),
+        crew_(program.mesh.size()) {
+    for (std::vector<comm::Arena>& shards : shards_) shards.resize(processors());
+  }
+
+  void allocate() {
+    crew_.run([&](int p) {
+      for (std::size_t v = 0; v < program_.variables.size(); ++v) {
+        const Value& value = value_of(program_.variables[v].value);
+        shards_[v][at(p)] = wire_->allocate(p, static_cast<std::size_t>(value.shape.elements()) * size_of(value.dtype));
+      }
+    });
+  }
+
+  void set_variable(std::size_t v, const Array& whole) {
+    const Value& value = value_of(program_.variables[v].value);
+    crew_.run([&](int p) { copy_to_shard(whole, value, program_.mesh, p, shards_[v][at(p)].data()); });
+  }
+
+  // What kernels refuse is the text's fault: the compiler never writes it.
+  void bind() try {
+    crew_.run([&](int p) {
+      std::map<ValueId, void*> held;
+      for (std::size_t v = 0; v < program_.variables.size(); ++v)
+        held[program_.variables[v].value] = shards_[v][at(p)].data();
+      bound_[at(p)] = std::make_unique<BoundProgram>(program_, p, *wire_, reference_backend(), held);
+    });
+  } catch (const InternalError& error) {
+    throw UserError({.what = str("the program cannot be bound to kernels: ", error.text().what),
+                     .where = "program text",
+                     .fix = "compare the text with what weft explain --program writes"});
+  }
+
+  std::map<std::string, double> step(std::uint32_t number, const std::vector<Array>& inputs) {
+    std::map<std::string, double> metrics;
+    RunContext context{.seed = options_.seed, .step = number};
+    context.deadline = std::chrono::duration<double>(options_.deadline_seconds);
+    context.host = [&](const HostEvent& event) {
+      if (event.what == "metric" && event.value.elements() == 1) metrics[event.text] = event.value.item();
+      else if (options_.print) options_.print(printed(event.text, event.value));
+      else std::cout << printed(event.text, event.value) << "\n";
+    };
+    crew_.run([&](int p) {
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const ValueId id = program_.inputs[i].value;
+        copy_to_shard(inputs[i], value_of(id), program_.mesh, p, bound_[at(p)]->data(id));
+      }
+      bound_[at(p)]->run(context);
+    });
+    return metrics;
+  }
+
+  Array output(ValueId id) const {
+    return gathered(value_of(id), [&](int p) { return bound_[at(p)]->output(id); });
+  }
+  Array variable(std::size_t v) const {
+    return gathered(value_of(program_.variables[v].value), [&](int p) { return shards_[v][at(p)].data(); });
+  }
+
+ private:
+  static std::size_t at(int p) { return static_cast<std::size_t>(p); }
+  std::size_t processors() const { return at(program_.mesh.size()); }
+  const Value& value_of(ValueId id) const { return program_.values[static_cast<std::size_t>(id)]; }
+
+  template <class Shard>
+  Array gathered(const Value& value, Shard shard) const {
+    Array whole(global_shape(value.shape, value.sharding, program_.mesh), value.dtype);
+    for (int p = 0; p < program_.mesh.size(); ++p)
+      if (speaks_for_shard(value, program_.mesh, p)) copy_from_shard(shard(p), value, program_.mesh, p, whole);
+    return whole;
+  }
+
+  const Program& program_;
+  const StoredRunOptions& options_;
+  std::unique_ptr<comm::Wire> wire_;
+  std::vector<std::vector<comm::Arena>> shards_;  // per variable and processor
+  std::vector<std::unique_ptr<BoundProgram>> bound_;
+  Crew crew_;  // last: its threads use the rest
+};
+
+}  // namespace
+
+StoredProgram StoredProgram::parse(std::string_view text) {
+  auto state = std::make_shared<State>();
+  state->program = parse_verified(text);
+  const Program& program = state->program;
+  for (const ProgramInput& input : program.inputs) {
+    check_whole(state->value(input.value), str("input '", input.name, "'"));
+    state->inputs.push_back(state->slot(input.name, input.value));
+  }
+  for (const ProgramVariable& variable : program.variables) {
+    check_whole(state->value(variable.value), str("variable '", variable.name, "'"));
+    state->variables.push_back(state->slot(variable.name, variable.value));
+  }
+  for (const ProgramOutput& output : program.outputs) state->outputs.push_back(state->slot(output.name, output.value));
+  state->bytes = bytes_of_run(program);
+  return StoredProgram(std::move(state));
+}
+
+StoredProgram StoredProgram::load(const std::string& path) {
+  const bool is_folder = std::filesystem::is_directory(path);
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(is_folder ? nullptr : file.rdbuf()), {}};
+  if (is_folder || !file)
+    throw UserError({.what = str("cannot read the program '", path, "'"),
+                     .where = path,
+                     .fix = "give the path of a text that weft explain --program has written"});
+  try {
+    return parse(text);
+  } catch (const UserError& error) {
+    throw UserError(
+        {.what = error.text().what, .where = str(path, ": ", error.text().where.text), .fix = error.text().fix});
+  }
+}
+
+const Mesh& StoredProgram::mesh() const { return state_->program.mesh; }
+int StoredProgram::instructions() const { return static_cast<int>(state_->program.body.size()); }
+const std::vector<StoredProgram::Slot>& StoredProgram::inputs() const { return state_->inputs; }
+const std::vector<StoredProgram::Slot>& StoredProgram::variables() const { return state_->variables; }
+const std::vector<StoredProgram::Slot>& StoredProgram::outputs() const { return state_->outputs; }
+std::int64_t StoredProgram::bytes() const { return state_->bytes; }
+
+StoredRunResults StoredProgram::run(const std::map<std::string, Array>& values, const StoredRunOptions& options) const {
+  const Program& program = state_->program;
+  check_values(inputs(), variables(), values);
+  if (!options.random_inputs) check_all_given(inputs(), values);
+  if (options.steps < 1)
+    throw UserError({.what = str("a run of ", options.steps, " steps was asked for"),
+                     .where = "StoredProgram::run",
+                     .fix = "run at least one step"});
+  if (program.mesh.size() > kMostProcessors)
+    throw UserError({.what = str("the program is for ", program.mesh.size(), " processors, each a thread here"),
+                     .where = str("mesh ", program.mesh),
+                     .fix = str("make the program for at most ", kMostProcessors, " processors")});
+  const std::int64_t most = options.most_bytes > 0 ? options.most_bytes : machine_bytes();
+  if (bytes() > most) throw too_big(str(bytes(), " bytes, but ", most, " are all there is"));
+
+  const auto value_for = [&](const Slot& slot, std::optional<std::uint64_t> seed) {
+    const auto given = values.find(slot.name);
+    if (given != values.end()) return given->second.transposed(slot.shape).cast(slot.dtype);
+    return random_value(slot, *seed);
+  };
+  Run run(program, options);
+  run.allocate();
+  for (std::size_t v = 0; v < variables().size(); ++v)
+    if (options.random_variables || values.contains(variables()[v].name))
+      run.set_variable(v, value_for(variables()[v], options.random_variables));
+  std::vector<Array> arrays;
+  for (const Slot& input : inputs()) arrays.push_back(value_for(input, options.random_inputs));
+  run.bind();
+  StoredRunResults results;
+  for (int step = 0; step < options.steps; ++step)
+    results.metrics.push_back(run.step(static_cast<std::uint32_t>(step), arrays));
+  for (std::size_t i = 0; i < outputs().size(); ++i)
+    results.outputs.emplace_back(outputs()[i].name, run.output(program.outputs[i].value));
+  for (std::size_t v = 0; v < variables().size(); ++v) results.variables.emplace(variables()[v].name, run.variable(v));
+  return results;
+}
+
+}  // namespace weft
