@@ -38,7 +38,7 @@ class Board {
   int size() const { return static_cast<int>(entries_.size()); }
 
  private:
-  static constexpr std::size_t kLabelWords = 6;
+  static constexpr std::size_t kLabelWords = 24;
 
   void write(int processor, Stage stage, Collective what, std::uint32_t group, std::size_t bytes,
              std::string_view label);

@@ -64,4 +64,7 @@ constexpr std::chrono::minutes kStartDeadline{10};
 // Processors as threads of this process, through shared memory.
 std::unique_ptr<Wire> make_threads_wire(int processors);
 
+// Processors as MPI ranks, one per process. UserError if this build has no MPI.
+std::unique_ptr<Wire> make_mpi_wire();
+
 }  // namespace weft::comm

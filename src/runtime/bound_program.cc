@@ -18,13 +18,6 @@ std::size_t bytes_of(const Value& value) {
   return static_cast<std::size_t>(value.shape.elements()) * size_of(value.dtype);
 }
 
-std::string coordinates(const Mesh& mesh, int processor) {
-  std::vector<std::string> words;
-  const std::vector<int> place = mesh.coordinates(processor);
-  for (std::size_t i = 0; i < place.size(); ++i) words.push_back(str(mesh.axes()[i].name, "=", place[i]));
-  return str("processor ", processor, " (", join(words, " "), ") of mesh ", mesh);
-}
-
 }  // namespace
 
 BoundProgram::BoundProgram(const Program& program, int processor, comm::Wire& wire, const Backend& backend,
@@ -130,28 +123,55 @@ void BoundProgram::bind_updates() {
       outputs_[output.value] = saved(output.value).data;
 }
 
+// "processor 3 (data=1 model=1) of mesh data:2 model:2, digits.cc:12 einsum".
+std::string BoundProgram::place_of(const Instr& instr) const {
+  return str("processor ", processor_, " (", coordinates_text(program_.mesh, processor_), ") of mesh ", program_.mesh,
+             ", ", join(instr.origin.causes, ", "));
+}
+
+// "all_reduce of 'loss'".
+std::string BoundProgram::name_and_tensor(const Instr& instr) const {
+  const std::vector<ValueId>& named = instr.outputs.empty() ? instr.inputs : instr.outputs;
+  return named.empty() ? name_of(instr) : str(name_of(instr), " of '", program_.values[at(named[0])].name, "'");
+}
+
+std::string BoundProgram::doing() const {
+  const Instr* instr = current_.load();
+  return instr ? str(name_and_tensor(*instr), ", ", join(instr->origin.causes, ", ")) : "";
+}
+
 void BoundProgram::fail(const Instr& instr, const std::string& reason) {
-  const std::string where = coordinates(program_.mesh, processor_);
-  wire_.abort(str(where, ": ", reason));
-  throw RunError({.what = str(name_of(instr), " failed: ", reason),
-                  .where = str(where, ", ", join(instr.origin.causes, ", ")),
-                  .fix = "mend the cause above; the session cannot go on and a new one is needed"});
+  const std::string what = str(name_and_tensor(instr), " failed: ", reason), where = place_of(instr);
+  wire_.abort(str(what, " (", where, ")"));
+  throw RunError(
+      {.what = what, .where = where, .fix = "mend the cause above; the session cannot go on and a new one is needed"});
+}
+
+void BoundProgram::run_kernel(const Instr& instr, const Kernel& kernel, const StepState& state) {
+  try {
+    kernel(state);
+  } catch (const RunError& error) {
+    const std::string causes = join(instr.origin.causes, ", ");
+    const bool is_of_the_wire = is_collective(instr) && error.text().where.text.find(causes) != std::string::npos;
+    if (!is_of_the_wire) fail(instr, error.text().what);
+    throw;  // the wire has told everyone
+  } catch (const Error& error) {
+    fail(instr, error.text().what);
+  } catch (const std::exception& error) {
+    fail(instr, error.what());
+  } catch (...) {
+    fail(instr, "something was thrown that is no std::exception");
+  }
 }
 
 void BoundProgram::run(const RunContext& context) {
-  const StepState state{context.seed, context.step, context.deadline, context.host ? &context.host : nullptr};
+  const bool hands_over = context.host && processor_ == context.host_processor;
+  const StepState state{context.seed, context.step, context.deadline, hands_over ? &context.host : nullptr};
   for (const auto& [instr, kernel] : kernels_) {
-    try {
-      kernel(state);
-    } catch (const Error& error) {
-      if (is_collective(*instr)) throw;  // the wire has told everyone, and names who failed
-      fail(*instr, error.text().what);
-    } catch (const std::exception& error) {
-      fail(*instr, error.what());
-    } catch (...) {
-      fail(*instr, "something was thrown that is no std::exception");
-    }
+    current_.store(instr, std::memory_order_relaxed);
+    run_kernel(*instr, kernel, state);
   }
+  current_.store(nullptr, std::memory_order_relaxed);
   for (const auto& save : save_) save();
   for (const auto& commit : commit_) commit();
 }

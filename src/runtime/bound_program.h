@@ -2,6 +2,7 @@
 // Threads: made and run by the processor's own thread.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,7 +17,8 @@ struct RunContext {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
   comm::Deadline deadline = {};
-  std::function<void(const HostEvent&)> host = {};  // called on processor 0 only
+  std::function<void(const HostEvent&)> host = {};  // called on one processor only
+  int host_processor = 0;
 };
 
 class BoundProgram {
@@ -35,6 +37,10 @@ class BoundProgram {
   // that no peer waits, and is thrown as a RunError with this processor's coordinates and the instruction's line.
   void run(const RunContext& context);
 
+  // Where the last run is or ended, "all_reduce of 'loss', digits.cc:12 mean"; "" if all of it has been run. From any
+  // thread.
+  std::string doing() const;
+
   std::size_t arena_bytes() const { return arena_.bytes(); }
 
  private:
@@ -42,7 +48,11 @@ class BoundProgram {
   void bind_kernels(const Backend& backend);
   void bind_updates();
   TensorView saved(ValueId id);
+  void run_kernel(const Instr& instr, const Kernel& kernel, const StepState& state);
+  std::string place_of(const Instr& instr) const;
   [[noreturn]] void fail(const Instr& instr, const std::string& reason);
+
+  std::string name_and_tensor(const Instr& instr) const;
 
   const Program& program_;
   int processor_;
@@ -54,6 +64,7 @@ class BoundProgram {
   std::vector<std::pair<const Instr*, Kernel>> kernels_;
   std::vector<std::function<void()>> save_, commit_;  // what reads variables is saved before any is written
   std::map<ValueId, void*> outputs_;                  // that are saved
+  std::atomic<const Instr*> current_ = nullptr;       // being run
 };
 
 }  // namespace weft

@@ -65,7 +65,7 @@ class ProgramRun {
         wire_(comm::make_threads_wire(processors_)),
         held_(static_cast<std::size_t>(processors_)),
         bound_(static_cast<std::size_t>(processors_)),
-        crew_(processors_) {
+        crew_(wire_->local()) {
     crew_.run([&](int p) {
       std::map<ValueId, void*> where;
       for (const ProgramVariable& variable : program_.variables) {
