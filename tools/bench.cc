@@ -38,7 +38,7 @@ void add_bench(CLI::App& app, Action& action) {
   const auto o = std::make_shared<BenchOptions>();
   sub->add_option("--kinds", o->kinds, "all_reduce, reduce_scatter, …, with commas between; default: all");
   sub->add_option("--processors", o->processors, "How many, with commas between")->capture_default_str();
-  sub->add_option("--wire", o->wire, "threads, or mpi under mpirun -n …")->capture_default_str();
+  add_wire_option(*sub, o->wire);
   sub->add_option("--bytes", o->bytes, "Sizes of a processor's buffer")->capture_default_str();
   sub->add_option("--repeats", o->repeats, "Measurements of each; the median counts")->capture_default_str();
   sub->add_flag("--json", o->json, "One array of objects")->disable_flag_override();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,6 +29,12 @@ Choice threads();  // processors are threads of this process
 // run, value and set_value in the same order with the same whole arrays. Whatever one call returns or throws it returns
 // or throws in every process; print() speaks in the process of processor 0 only.
 Choice mpi();
+
+// The number of this process among those that mpirun or srun started together; 0 if it was started alone.
+int process();
+// For the end of main: writes the error to standard error, once for all processes. The first that can speak does so at
+// once; the others wait until mpirun ends them, and speak after two seconds if it does not.
+void report(const std::exception& error);
 }  // namespace wire
 
 // Who computes.

@@ -10,6 +10,7 @@
 #include "api/state.h"
 #include "base/str.h"
 #include "support/expect_error.h"
+#include "support/processes.h"
 #include "weft/weft.h"
 
 namespace weft {
@@ -22,7 +23,8 @@ struct Fault {
   How how = How::kThrow;
   int processor = 3;
   double deadline_seconds = 60;
-  bool comes_back = true;  // one that stalls: as soon as another has given up
+  bool comes_back = true;  // one that stalls: as soon as another of its process has given up
+  double stalls_seconds = 600;
 };
 
 // What the kernels of a faulty backend share with the test.
@@ -41,7 +43,9 @@ Backend faulty(const Fault& fault, const std::shared_ptr<Control>& control) {
         if (fails && fault.how == How::kThrow) throw std::runtime_error("the fuse blew");
         if (fails && fault.how == How::kThrowOurs)
           throw RunError({.what = "the fuse blew", .where = "cellar", .fix = "change it"});
-        while (fails && !control->released) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(fault.stalls_seconds);
+        while (fails && !control->released && std::chrono::steady_clock::now() < end)
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
         try {
           good(state);
         } catch (...) {
@@ -78,7 +82,8 @@ class Faults : public ::testing::Test {
   }
 
   Session open(const Backend& backend, double deadline_seconds) {
-    return SessionState::open(mesh, comm::make_threads_wire(4), backend, {.deadline_seconds = deadline_seconds});
+    std::unique_ptr<comm::Wire> wire = testing::ranks() > 0 ? comm::make_mpi_wire() : comm::make_threads_wire(4);
+    return SessionState::open(mesh, std::move(wire), backend, {.deadline_seconds = deadline_seconds});
   }
 
   // The report of a run with this fault.
@@ -86,9 +91,8 @@ class Faults : public ::testing::Test {
     const auto control = std::make_shared<Control>();
     const Backend backend = faulty(fault, control);
     Session session = open(backend, fault.deadline_seconds);
-    Executable step = session.compile(g, layout, {.fetch = fetch});
-    try {
-      step.run();
+    try {  // a rank may still be compiling when it learns of the failure
+      session.compile(g, layout, {.fetch = fetch}).run();
     } catch (const RunError& error) {
       return error.what();
     }
@@ -156,6 +160,25 @@ TEST_F(Faults, WhoeverNeverComesBackIsLeftBehind) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_TRUE(control->ended);
   EXPECT_EQ(control.use_count(), others) << "the session was not freed";
+}
+
+// The same between ranks: every rank has the report, in its own words, and the next session works.
+class MpiSessionFaults : public Faults {
+ protected:
+  void SetUp() override {
+    if (testing::ranks() != 4) GTEST_SKIP() << "WEFT_TEST_WIRE=mpi and 4 ranks are needed";
+  }
+};
+
+TEST_F(MpiSessionFaults, WhoeverThrowsIsNamed) {
+  for (const char* kind : kKinds)
+    for (const How how : {How::kThrow, How::kThrowOurs})
+      for (const int processor : {0, 3}) check({.kind = kind, .how = how, .processor = processor});
+}
+
+TEST_F(MpiSessionFaults, WhoeverStallsIsNamed) {
+  for (const char* kind : kKinds)
+    check({.kind = kind, .how = How::kStall, .processor = 2, .deadline_seconds = 2, .stalls_seconds = 4});
 }
 
 class SoakFaults : public Faults {};

@@ -2,12 +2,11 @@
 // own session that meets the others on one wire.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
 #include <latch>
 #include <mutex>
 
 #include "base/str.h"
+#include "network.h"
 #include "support/expect_error.h"
 #include "support/processes.h"
 
@@ -25,57 +24,6 @@ void expect_no_errors(const std::vector<std::exception_ptr>& errors) {
       ADD_FAILURE() << thrown.what();
     }
   }
-}
-
-bool same_bits(const Array& a, const Array& b) {
-  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
-         std::memcmp(a.bytes(), b.bytes(), static_cast<std::size_t>(a.elements()) * size_of(a.dtype())) == 0;
-}
-
-// A small network that is trained: variables, feeds, fetched tensors, metrics, random numbers.
-struct Network {
-  Dim batch{"batch", 8}, io{"io", 4}, hidden{"hidden", 12};
-  Graph g;
-  Tensor x = g.input("x", {batch, io});
-  Tensor w = g.variable("w", {io, hidden}, init::fan_in(io));
-  Tensor v = g.variable("v", {hidden, io}, init::fan_in(hidden));
-  Tensor h = relu(einsum({x, w}, {batch, hidden}));
-  Tensor y = einsum({dropout(h, 0.5, {batch, hidden}), v}, {batch, io});
-  Tensor loss = mean(square(y - x));
-  Updates updates = optim::sgd(loss, g.variables(), 0.1);
-
-  Network() { scalar_metric("loss", loss); }
-
-  Feeds feeds() const {
-    Array values({batch, io}, DType::kF32);
-    for (std::int64_t i = 0; i < values.elements(); ++i) values.set(i, std::sin(static_cast<double>(i)));
-    return {{x, values}};
-  }
-};
-
-struct Trained {
-  std::vector<Array> arrays;
-  std::map<std::string, double> metrics;
-  bool operator==(const Trained& other) const {
-    if (metrics != other.metrics || arrays.size() != other.arrays.size()) return false;
-    for (std::size_t i = 0; i < arrays.size(); ++i)
-      if (!same_bits(arrays[i], other.arrays[i])) return false;
-    return true;
-  }
-};
-
-Trained train(Session& session, const std::string& layout) {
-  const Network net;
-  Executable step = session.compile(net.g, Layout::parse(layout),
-                                    {.fetch = {net.h, net.y, net.loss}, .update = net.updates, .metrics = true});
-  Trained trained;
-  for (int i = 0; i < 3; ++i) {
-    const Values values = step.run(net.feeds());
-    for (const Tensor& x : {net.h, net.y, net.loss}) trained.arrays.push_back(values[x]);
-    trained.metrics = values.metrics();
-  }
-  for (const std::string& name : session.variables()) trained.arrays.push_back(session.value(name));
-  return trained;
 }
 
 class Processes : public ::testing::TestWithParam<int> {};
@@ -201,7 +149,7 @@ TEST(ProcessFailure, EndsAllWithOneReport) {
   expect_no_errors(errors);
   for (const std::string& text : texts)
     EXPECT_EQ(test::missing_pieces(text, {"contract of ", " failed: a cosmic ray", "processor 2 (data=1 model=0)",
-                                          "processes_test.cc:"}),
+                                          "network.h:"}),
               "");
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <thread>
 
+#include "comm/launch.h"
+
 namespace weft::testing {
 
 namespace {
@@ -28,12 +30,7 @@ void expect_same_bits(const std::vector<Array>& a, const std::vector<Array>& b) 
 
 }  // namespace
 
-int ranks() {
-  if (chosen() != "mpi") return 0;
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"})
-    if (const char* text = std::getenv(name)) return std::atoi(text);
-  return 1;
-}
+int ranks() { return chosen() == "mpi" ? comm::launched().value_or(comm::Launch{}).size : 0; }
 
 bool can_have(const Mesh& mesh) { return ranks() == 0 || mesh.size() == 1 || mesh.size() == ranks(); }
 
