@@ -1,9 +1,13 @@
-// Handwritten digits on a mesh of threads: a two-layer network, batch split over `data`, hidden units over `model`.
+// Handwritten digits on a mesh of threads or ranks: a two-layer network, batch split over `data`, hidden units over
+// `model`.
 //   digits ["data:2 model:2" ["batch:data hidden:model"]]
+//   mpirun -n 4 digits --wire mpi ["data:2 model:2" ["batch:data hidden:model"]]
 #include "digits_data.h"
 
 #include <iomanip>
 #include <iostream>
+
+#include "arguments.h"
 
 using namespace weft;
 
@@ -30,13 +34,12 @@ struct Network {
 };
 
 int main(int argc, char** argv) try {
-  const Mesh mesh = Mesh::parse(argc > 1 ? argv[1] : "data:2 model:2");
-  const Layout layout = Layout::parse(argc > 2 ? argv[2] : "batch:data hidden:model");
+  const auto [wire, mesh, layout] = Arguments(argc, argv, "data:2 model:2", "batch:data hidden:model");
   const Digits data(WEFT_EXAMPLE_DATA "/digits.csv");
 
   const Network train(60), test(Digits::kTest);
   const optim::Adam adam(train.loss, train.g.variables());
-  Session session(mesh);
+  Session session(mesh, wire);
   Executable step = session.compile(train.g, layout, {.fetch = {train.loss}, .update = adam.updates()});
   Executable check = session.compile(test.g, layout, {.fetch = {test.loss, test.correct}});
   std::cout << step.report() << "\nepoch" << std::string(26, ' ') << "train loss   test loss   test accuracy\n"
@@ -59,6 +62,6 @@ int main(int argc, char** argv) try {
               << " %\n";
   }
 } catch (const Error& error) {
-  std::cerr << error.what() << "\n";
+  wire::report(error);
   return 2;
 }

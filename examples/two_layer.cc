@@ -1,13 +1,13 @@
 // The paper's fully connected example: y = relu(x w) v, on the mesh and layout of your choice.
 //   two_layer ["data:2 model:2" ["batch:data hidden:model"]]
+//   mpirun -n 4 two_layer --wire mpi ["data:2 model:2" ["batch:data hidden:model"]]
 #include <iostream>
 
-#include "weft/weft.h"
+#include "arguments.h"
 using namespace weft;
 
 int main(int argc, char** argv) try {
-  const Mesh mesh = Mesh::parse(argc > 1 ? argv[1] : "data:2 model:2");
-  const Layout layout = Layout::parse(argc > 2 ? argv[2] : "batch:data hidden:model");
+  const auto [wire, mesh, layout] = Arguments(argc, argv, "data:2 model:2", "batch:data hidden:model");
   const Dim batch{"batch", 32}, io{"io", 16}, hidden{"hidden", 64};
 
   Graph g;
@@ -21,7 +21,7 @@ int main(int argc, char** argv) try {
   const Tensor loss = mean(square(y - target));
   const Updates updates = optim::sgd(loss, g.variables(), 0.5);
 
-  Session session(mesh);
+  Session session(mesh, wire);
   Executable step = session.compile(g, layout, {.fetch = {loss}, .update = updates});
   std::cout << step.report();
 
@@ -35,6 +35,6 @@ int main(int argc, char** argv) try {
     if (i % 20 == 0) std::cout << "step " << i << "  loss " << out.scalar(loss) << "\n";
   }
 } catch (const Error& error) {
-  std::cerr << error.what() << "\n";
+  wire::report(error);
   return 2;
 }

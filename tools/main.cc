@@ -1,9 +1,9 @@
 // The weft command. Exit codes: 0, 2 for a mistake of the user, 3 for a failed run, 70 for a fault of Weft itself.
 #include <cstdlib>
-#include <iostream>
 #include <new>
 
 #include "options.h"
+#include "weft/session.h"
 
 namespace {
 
@@ -12,8 +12,7 @@ constexpr int kRunError = 3;
 constexpr int kInternalError = 70;
 
 int fail(const std::exception& error, int code) {
-  std::cout.flush();
-  std::cerr << error.what() << "\n";
+  weft::wire::report(error);
   return code;
 }
 

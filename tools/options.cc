@@ -83,6 +83,10 @@ Store store_of(const StoreWords& words) {
   return {};
 }
 
+void add_wire_option(CLI::App& app, std::string& wire) {
+  app.add_option("--wire", wire, "threads, or mpi under mpirun or srun: see docs/cluster.md")->capture_default_str();
+}
+
 std::vector<std::string> split_list(const std::string& text) {
   std::vector<std::string> words;
   for (std::size_t begin = 0; begin <= text.size();) {

@@ -23,6 +23,9 @@ void add_doctor(CLI::App& app, Action& action);
 // The library's version and how it was built.
 std::string version_text();
 
+// --wire threads|mpi, for a subcommand that runs something; the library refuses other words.
+void add_wire_option(CLI::App& app, std::string& wire);
+
 // "1MiB,16MiB,64" -> bytes. UserError, naming the option, for anything else.
 std::vector<std::size_t> parse_bytes(const std::string& text, const std::string& option);
 // "2,8". UserError, naming the option, for anything else.

@@ -12,9 +12,11 @@ struct CollectivesOptions {
   std::vector<int> processors = {2};
   std::vector<std::size_t> bytes = {std::size_t{1} << 20, std::size_t{16} << 20, std::size_t{64} << 20};
   int repeats = 11;
+  std::string wire = "threads";  // or "mpi": then every rank of the job calls, and only rank 0 gets times
 };
 
 struct CollectiveTime {
+  std::string wire;
   std::string kind;
   int processors = 0;
   std::size_t bytes = 0;  // of the larger of one processor's input and output
@@ -22,8 +24,8 @@ struct CollectiveTime {
   double gigabytes_per_second = 0;  // bytes / median
 };
 
-// The collectives of the threads wire, in f32 and in place, on buffers just written by their owners. UserError for an
-// unknown kind or a count that makes no sense.
+// The collectives of a wire, in f32 and in place, on buffers just written by their owners. UserError for an
+// unknown kind or wire or a count that makes no sense.
 std::vector<CollectiveTime> collectives(const CollectivesOptions& options = {});
 
 std::string table(const std::vector<CollectiveTime>& times);  // for a person

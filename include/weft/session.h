@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,6 +24,17 @@ struct Choice {
   std::string name;
 };
 Choice threads();  // processors are threads of this process
+// Every processor is a process that mpirun or srun started: as many as the mesh has processors, on one host or many. All
+// of them run the same program: they make the same sessions, compile the same graphs under the same layouts and call
+// run, value and set_value in the same order with the same whole arrays. Whatever one call returns or throws it returns
+// or throws in every process; print() speaks in the process of processor 0 only.
+Choice mpi();
+
+// The number of this process among those that mpirun or srun started together; 0 if it was started alone.
+int process();
+// For the end of main: writes the error to standard error, once for all processes. The first that can speak does so at
+// once; the others wait until mpirun ends them, and speak after two seconds if it does not.
+void report(const std::exception& error);
 }  // namespace wire
 
 // Who computes.
@@ -92,12 +104,14 @@ class Session {
   // UserError, with the fix, if the layout cannot work. Variables that are new to the session get their first values.
   Executable compile(const Graph& graph, const Layout& layout, const CompileOptions& options);
 
-  Array value(const std::string& variable) const;  // gathered; UserError if there is none
+  Array value(const std::string& variable) const;  // gathered, so all processes must ask; UserError if there is none
   void set_value(const std::string& variable, const Array& value);
   std::vector<std::string> variables() const;
   const Mesh& mesh() const;
 
  private:
+  friend struct SessionState;
+  explicit Session(std::shared_ptr<SessionState> state) : state_(std::move(state)) {}
   std::shared_ptr<SessionState> state_;
 };
 

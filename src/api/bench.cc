@@ -24,6 +24,10 @@ comm::Collective kind_of(const std::string& name) {
 }
 
 void check(const CollectivesOptions& options) {
+  if (options.wire != "threads" && options.wire != "mpi")
+    throw UserError({.what = str("there is no wire '", options.wire, "' to measure"),
+                     .where = "bench::collectives",
+                     .fix = "the wires are: threads, mpi"});
   for (const int n : options.processors)
     if (n < 1 || n > 1024)
       throw UserError({.what = str("a bench on ", n, " processors"),
@@ -41,7 +45,8 @@ void check(const CollectivesOptions& options) {
 }
 
 comm::CollectiveTiming timing_of(const CollectiveTime& t) {
-  return {.what = kind_of(t.kind),
+  return {.wire = t.wire,
+          .what = kind_of(t.kind),
           .processors = t.processors,
           .bytes = t.bytes,
           .median_seconds = t.median_seconds,
@@ -58,8 +63,9 @@ std::vector<CollectiveTime> collectives(const CollectivesOptions& options) {
   for (const std::string& name : options.kinds) kinds.push_back(kind_of(name));
   std::vector<CollectiveTime> times;
   for (const comm::CollectiveTiming& t :
-       comm::measure_collectives(kinds, options.processors, options.bytes, options.repeats))
-    times.push_back({.kind = std::string(name_of(t.what)),
+       comm::measure_collectives(kinds, options.processors, options.bytes, options.repeats, options.wire))
+    times.push_back({.wire = t.wire,
+                     .kind = std::string(name_of(t.what)),
                      .processors = t.processors,
                      .bytes = t.bytes,
                      .median_seconds = t.median_seconds,

@@ -1,10 +1,10 @@
-// Crew: one thread per processor, kept for the life of a session.
+// Crew: one thread per processor of this process, kept for the life of a session.
 #pragma once
 
-#include <condition_variable>
+#include <chrono>
 #include <exception>
 #include <functional>
-#include <mutex>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -12,25 +12,38 @@ namespace weft {
 
 class Crew {
  public:
-  explicit Crew(int processors);  // RunError if the system gives no more threads
+  using Job = std::function<void(int processor)>;
+
+  struct Failure {
+    int processor = 0;
+    std::exception_ptr error;
+  };
+
+  // What became of a job.
+  struct Outcome {
+    std::vector<Failure> failures;  // in time order
+    std::vector<int> missing;       // who had not come back when the others' patience ended
+  };
+
+  explicit Crew(const std::vector<int>& processors);  // RunError if the system gives no more threads
   ~Crew();
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
-  // Runs job(processor) on every thread and waits for all. Throws the first exception in time, if any. Not reentrant.
-  void run(const std::function<void(int)>& job);
+  // Runs job(processor) on every thread and waits for all; once one has failed, for `patience` at most. Those who are
+  // missing then are left behind: they keep the job alive, and the crew must not be used again. Not reentrant.
+  Outcome attempt(Job job, std::chrono::nanoseconds patience);
+
+  // Runs the job, waits for all, throws the first exception in time, if any.
+  void run(Job job);
 
  private:
-  void serve(int processor);
+  struct Shared;  // with the threads, which may outlive the crew
+  static void serve(const std::shared_ptr<Shared>& shared, std::size_t index, int processor);
   void stop();
 
-  std::mutex mutex_;
-  std::condition_variable wake_, done_;
-  const std::function<void(int)>* job_ = nullptr;
-  std::uint64_t round_ = 0;
-  int busy_ = 0;
-  bool stop_ = false;
-  std::exception_ptr failure_;
+  std::vector<int> processors_;
+  std::shared_ptr<Shared> shared_;
   std::vector<std::thread> threads_;
 };
 

@@ -1,6 +1,5 @@
 // Running an executable: feeds in, one step on every processor, fetches out.
 #include <iostream>
-#include <mutex>
 
 #include "api/printed.h"
 #include "api/shards.h"
@@ -66,39 +65,57 @@ const Array& Values::operator[](const Tensor& x) const {
 
 double Values::scalar(const Tensor& x) const { return (*this)[x].item(); }
 
-Values Executable::run(const Feeds& feeds) {
-  ExecutableState& state = *state_;
-  SessionState& session = *state.session;
-  session.check_usable();
-  const Program& program = state.program;
-  const std::vector<Array> arrays = fitted_feeds(state, feeds);
-  Values values;
-  RunContext context{.seed = session.options.seed, .step = state.step};
-  context.deadline = std::chrono::duration<double>(session.options.deadline_seconds);
-  context.host = [&](const HostEvent& event) {
-    if (event.what == "metric") values.metrics_[event.text] = event.value.item();
+namespace {
+
+// What the processors use in one run, which a processor that hangs may outlive.
+struct Run {
+  std::shared_ptr<ExecutableState> state;
+  std::vector<Array> feeds;
+  RunContext context = {};
+  std::map<std::string, double> metrics = {};
+
+  void take(const HostEvent& event) {
+    const SessionState& session = *state->session;
+    if (event.what == "metric") metrics[event.text] = event.value.item();
+    else if (session.here[0] != 0) return;  // the process of processor 0 prints
     else if (session.options.print) session.options.print(printed(event.text, event.value));
     else std::cout << printed(event.text, event.value) << "\n";
-  };
-  try {
-    session.crew->run([&](int p) {
-      BoundProgram& bound = *state.bound[static_cast<std::size_t>(p)];
-      for (std::size_t i = 0; i < arrays.size(); ++i) {
-        const ValueId id = program.inputs[i].value;
-        copy_to_shard(arrays[i], value_of(program, id), program.mesh, p, bound.data(id));
-      }
-      bound.run(context);
-    });
-  } catch (const Error& error) {
-    session.failure = error.text().what;
-    throw;
   }
-  ++state.step;
-  for (std::size_t i = 0; i < program.outputs.size(); ++i) {
-    const ValueId id = program.outputs[i].value;
-    values.arrays_.emplace_back(state.fetch[i], session.gathered(value_of(program, id), [&](int p) {
-      return state.bound[static_cast<std::size_t>(p)]->output(id);
-    }));
+
+  void on(int processor) const {
+    const Program& program = state->program;
+    BoundProgram& bound = *state->bound[static_cast<std::size_t>(processor)];
+    for (std::size_t i = 0; i < feeds.size(); ++i) {
+      const ValueId id = program.inputs[i].value;
+      copy_to_shard(feeds[i], value_of(program, id), program.mesh, processor, bound.data(id));
+    }
+    bound.run(context);
+  }
+};
+
+}  // namespace
+
+Values Executable::run(const Feeds& feeds) {
+  SessionState& session = *state_->session;
+  session.check_usable();
+  const auto run = std::make_shared<Run>(Run{.state = state_, .feeds = fitted_feeds(*state_, feeds)});
+  run->context = {.seed = session.options.seed,
+                  .step = state_->step,
+                  .deadline = session.deadline(),
+                  .host = [run = run.get()](const HostEvent& event) { run->take(event); },
+                  .host_processor = session.here[0]};
+  session.step_everywhere([run](int processor) { run->on(processor); },
+                          [run](int p) { return run->state->bound[static_cast<std::size_t>(p)]->doing(); });
+  ++state_->step;
+  Values values;
+  values.metrics_ = std::move(run->metrics);
+  for (std::size_t i = 0; i < state_->fetch.size(); ++i) {
+    const ValueId id = state_->program.outputs[i].value;
+    const Value& value = value_of(state_->program, id);
+    values.arrays_.emplace_back(state_->fetch[i],
+                                session.gathered(value, str("of '", value.name, "', a fetched tensor"), [&](int p) {
+                                  return state_->bound[static_cast<std::size_t>(p)]->output(id);
+                                }));
   }
   return values;
 }

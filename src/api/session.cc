@@ -1,14 +1,19 @@
 #include "weft/session.h"
 
+#include <atomic>
+
 #include "api/compile.h"
 #include "api/shards.h"
 #include "api/state.h"
+#include "base/philox.h"
 #include "base/str.h"
 #include "language/graph_data.h"
+#include "program/text.h"
 
 namespace weft {
 
 wire::Choice wire::threads() { return {"threads"}; }
+wire::Choice wire::mpi() { return {"mpi"}; }
 runtime::Choice runtime::reference() { return {"reference"}; }
 
 void SessionState::check_usable() const {
@@ -30,35 +35,74 @@ const HeldVariable& SessionState::variable(const std::string& name) const {
                                        : str("did you mean '", near, "'?")});
 }
 
-Array SessionState::gathered(const Value& value, const std::function<const void*(int)>& shard) const {
+Array SessionState::gathered(const Value& value, const std::string& what,
+                             const std::function<const void*(int)>& shard) {
   Array whole(global_shape(value.shape, value.sharding, mesh), value.dtype);
-  for (int p = 0; p < mesh.size(); ++p)
-    if (speaks_for_shard(value, mesh, p)) copy_from_shard(shard(p), value, mesh, p, whole);
+  if (gatherers.empty()) {
+    for (const int p : here)
+      if (speaks_for_shard(value, mesh, p)) copy_from_shard(shard(p), value, mesh, p, whole);
+    return whole;
+  }
+  everywhere([&](int p) {
+    gatherers[static_cast<std::size_t>(p)]->gather(value, shard(p), p == here[0] ? &whole : nullptr, what, deadline());
+  });
   return whole;
 }
 
+namespace {
+
+std::unique_ptr<comm::Wire> wire_of(const wire::Choice& choice, const Mesh& mesh) {
+  if (choice.name == "threads") return comm::make_threads_wire(mesh.size());
+  if (choice.name == "mpi") return comm::make_mpi_wire();
+  throw UserError({.what = str("there is no wire '", choice.name, "'"),
+                   .where = str("session on mesh ", mesh),
+                   .fix = "use wire::threads() or wire::mpi()"});
+}
+
+void check_size(const comm::Wire& wire, const Mesh& mesh) {
+  if (wire.size() == mesh.size()) return;
+  const auto are = [](int n, const char* one, const char* many) { return str(n, " ", n == 1 ? one : many); };
+  throw UserError({.what = str("mesh ", mesh.axes().empty() ? "\"\"" : mesh.text(), " has ",
+                               are(mesh.size(), "processor", "processors"), ", but mpirun started ",
+                               are(wire.size(), "process", "processes")),
+                   .where = "Session, wire::mpi()",
+                   .fix = str("run `mpirun -n ", mesh.size(), " …`, or choose a mesh of ", wire.size())});
+}
+
+}  // namespace
+
+Session SessionState::open(const Mesh& mesh, std::unique_ptr<comm::Wire> wire, const Backend& backend,
+                           const SessionOptions& options) {
+  check_size(*wire, mesh);
+  auto state = std::make_shared<SessionState>();
+  state->mesh = mesh;
+  state->options = options;
+  state->wire = std::move(wire);
+  state->here = state->wire->local();
+  state->backend = &backend;
+  state->crew = std::make_unique<Crew>(state->here);
+  if (static_cast<int>(state->here.size()) < mesh.size()) {
+    state->gatherers.resize(static_cast<std::size_t>(mesh.size()));
+    state->everywhere([&](int p) {
+      state->gatherers[static_cast<std::size_t>(p)] = std::make_unique<Gatherer>(state->mesh, *state->wire, p);
+    });
+  }
+  return Session(std::move(state));
+}
+
 Session::Session(const Mesh& mesh, const wire::Choice& wire, const runtime::Choice& runtime,
-                 const SessionOptions& options)
-    : state_(std::make_shared<SessionState>()) {
-  if (wire.name != "threads")
-    throw UserError({.what = str("there is no wire '", wire.name, "'"),
-                     .where = str("session on mesh ", mesh),
-                     .fix = "use wire::threads()"});
+                 const SessionOptions& options) {
   if (runtime.name != "reference")
     throw UserError({.what = str("there is no runtime '", runtime.name, "'"),
                      .where = str("session on mesh ", mesh),
                      .fix = "use runtime::reference()"});
-  state_->mesh = mesh;
-  state_->options = options;
-  state_->wire = comm::make_threads_wire(mesh.size());
-  state_->backend = &reference_backend();
-  state_->crew = std::make_unique<Crew>(mesh.size());
+  *this = SessionState::open(mesh, wire_of(wire, mesh), reference_backend(), options);
 }
 
 namespace {
 
 void store(SessionState& session, HeldVariable& held, const Array& whole) {
-  session.crew->run([&](int p) {
+  session.everywhere([&](int p) {
     copy_to_shard(whole, held.value, session.mesh, p, held.shards[static_cast<std::size_t>(p)].data());
   });
 }
@@ -80,12 +124,31 @@ void hold(SessionState& session, const GraphData& graph, const Program& program,
   }
   HeldVariable held{value, std::vector<comm::Arena>(static_cast<std::size_t>(session.mesh.size()))};
   const std::size_t bytes = static_cast<std::size_t>(value.shape.elements()) * size_of(value.dtype);
-  session.crew->run([&](int p) { held.shards[static_cast<std::size_t>(p)] = session.wire->allocate(p, bytes); });
+  session.everywhere([&](int p) { held.shards[static_cast<std::size_t>(p)] = session.wire->allocate(p, bytes); });
   const Node& node = graph.nodes[static_cast<std::size_t>(graph.variable_nodes.at(variable.name))];
   store(session, held,
         initial_value(variable.name, node.attrs.get<Init>("init"), node.outputs[0].shape, value.dtype,
                       session.options.seed));
   session.variables.emplace(variable.name, std::move(held));
+}
+
+// Processes that compiled unlike programs would wait for each other or, worse, mix up what they send.
+void check_agreement(SessionState& session, const Program& program) {
+  if (session.gatherers.empty()) return;
+  const std::uint64_t number = seeded(hash_key(to_text(program), 0), session.options.seed);
+  std::atomic<int> unlike = -1;  // all come to the same verdict
+  session.everywhere([&](int p) {
+    Gatherer& gatherer = *session.gatherers[static_cast<std::size_t>(p)];
+    unlike = gatherer.first_unlike(number, "of the program's hash, Session::compile", session.deadline());
+  });
+  if (unlike < 0) return;
+  throw UserError({.what = with_coordinates(str("processor ", unlike,
+                                                " compiled another program than processor 0, or "
+                                                "has another seed"),
+                                            session.mesh),
+                   .where = str("Session::compile, layout \"", program.layout, "\", mesh ", session.mesh),
+                   .fix = "let every process make the same calls in the same order, with the same graph, layout, "
+                          "options and seed; none of them may depend on the process, its host or the time"});
 }
 
 }  // namespace
@@ -99,9 +162,10 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
   state->program = compile_program(graph, session.mesh, layout, options, session.options.store).program;
   state->fetch = options.fetch;
   const Program& program = state->program;
+  check_agreement(session, program);
   for (const ProgramVariable& variable : program.variables) hold(session, *state->graph, program, variable);
   state->bound.resize(static_cast<std::size_t>(session.mesh.size()));
-  session.crew->run([&](int p) {
+  session.everywhere([&](int p) {
     std::map<ValueId, void*> held;
     for (const ProgramVariable& v : program.variables)
       held[v.value] = session.variables.at(v.name).shards[static_cast<std::size_t>(p)].data();
@@ -114,7 +178,8 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
 Array Session::value(const std::string& variable) const {
   state_->check_usable();
   const HeldVariable& held = state_->variable(variable);
-  return state_->gathered(held.value, [&](int p) { return held.shards[static_cast<std::size_t>(p)].data(); });
+  return state_->gathered(held.value, str("of variable '", variable, "', Session::value"),
+                          [&](int p) { return held.shards[static_cast<std::size_t>(p)].data(); });
 }
 
 void Session::set_value(const std::string& variable, const Array& value) {

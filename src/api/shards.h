@@ -12,6 +12,10 @@ void copy_to_shard(const Array& whole, const Value& value, const Mesh& mesh, int
 // Writes a processor's dense shard to its place in `whole`.
 void copy_from_shard(const void* shard, const Value& value, const Mesh& mesh, int processor, Array& whole);
 
+// The same for `count` elements of the shard from `first` on, which `piece` holds.
+void copy_piece_from_shard(const void* piece, std::int64_t first, std::int64_t count, const Value& value,
+                           const Mesh& mesh, int processor, Array& whole);
+
 // Whether this processor is the one that speaks for its shard: coordinate 0 on every axis that replicates the value.
 bool speaks_for_shard(const Value& value, const Mesh& mesh, int processor);
 

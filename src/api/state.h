@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/crew.h"
+#include "api/gatherer.h"
 #include "comm/wire.h"
 #include "program/builder.h"
 #include "runtime/bound_program.h"
@@ -14,24 +15,44 @@
 
 namespace weft {
 
-// One variable: its shard on every processor, dense in declared dim order.
+// One variable: its shard on every processor of this process, dense in declared dim order.
 struct HeldVariable {
-  Value value;  // local type and sharding
-  std::vector<comm::Arena> shards;
+  Value value;                      // local type and sharding
+  std::vector<comm::Arena> shards;  // by processor; empty for those of other processes
 };
 
-struct SessionState {
+struct SessionState : std::enable_shared_from_this<SessionState> {
   Mesh mesh;
   SessionOptions options;
   std::unique_ptr<comm::Wire> wire;
+  std::vector<int> here;  // the processors of this process
   const Backend* backend = nullptr;
   std::map<std::string, HeldVariable> variables;
-  std::string failure;         // why the session is unusable, if it is
-  std::unique_ptr<Crew> crew;  // last: its threads use the rest
+  std::vector<std::unique_ptr<Gatherer>> gatherers;  // by processor, if some are in other processes
+  std::string failure;                               // why the session is unusable, if it is
+  std::unique_ptr<Crew> crew;                        // last: its threads use the rest
+
+  // A session on any wire and backend; tests make their own. UserError if the wire has not the mesh's size.
+  static Session open(const Mesh& mesh, std::unique_ptr<comm::Wire> wire, const Backend& backend,
+                      const SessionOptions& options);
 
   void check_usable() const;
   const HeldVariable& variable(const std::string& name) const;
-  Array gathered(const Value& value, const std::function<const void*(int processor)>& shard) const;
+  comm::Deadline deadline() const { return std::chrono::duration<double>(options.deadline_seconds); }
+
+  // Runs the job on every processor of this process. What fails on one, here or in another process, ends all and is thrown
+  // as one report. Waits for all processors, however long they take.
+  void everywhere(const Crew::Job& job);
+
+  // The same for one step. A processor that does not come back is left behind some time after the others have failed:
+  // the job owns what it uses. `doing` says where a processor is in its program.
+  void step_everywhere(const Crew::Job& job, const std::function<std::string(int processor)>& doing);
+
+  // The whole value, in every process. Collective.
+  Array gathered(const Value& value, const std::string& what, const std::function<const void*(int processor)>& shard);
+
+ private:
+  [[noreturn]] void fail(const Crew::Outcome& outcome, const std::function<std::string(int processor)>& doing);
 };
 
 struct ExecutableState {
@@ -39,11 +60,17 @@ struct ExecutableState {
   std::shared_ptr<GraphData> graph;
   Program program;
   Tensors fetch;
-  std::vector<std::unique_ptr<BoundProgram>> bound;  // one per processor
+  std::vector<std::unique_ptr<BoundProgram>> bound;  // by processor; null for those of other processes
   std::uint32_t step = 0;
 };
 
 // A variable's first values, by its name and the seed alone.
 Array initial_value(const std::string& name, const Init& init, const Shape& shape, DType dtype, std::uint64_t seed);
+
+// The text with the coordinates of every processor that it names by number: "processor 3 (data=1 model=1)".
+std::string with_coordinates(const std::string& text, const Mesh& mesh);
+
+// Who tells the user of a failure: the first processor that the report does not call gone or missing.
+int speaker_of(const std::string& report);
 
 }  // namespace weft

@@ -5,10 +5,10 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "comm/group.h"
 
@@ -18,7 +18,9 @@ class Board {
  public:
   enum class Stage : std::uint8_t { kNothing, kStarted, kWaiting, kFinished };
 
-  explicit Board(int processors) : entries_(static_cast<std::size_t>(processors)) {}
+  // A board in `bytes(processors)` bytes of zeros, aligned to 64, which outlive it and may be shared by processes.
+  Board(void* memory, int processors) : entries_(static_cast<Line*>(memory)), size_(processors) {}
+  static std::size_t bytes(int processors) { return static_cast<std::size_t>(processors) * sizeof(Line); }
 
   // The processor has started a collective. `group` is the number of the member list that the wire knows.
   void started(int processor, Collective what, std::uint32_t group, std::size_t bytes, std::string_view label);
@@ -35,20 +37,21 @@ class Board {
     std::string label;
   };
   Entry read(int processor) const;
-  int size() const { return static_cast<int>(entries_.size()); }
+  int size() const { return size_; }
 
  private:
-  static constexpr std::size_t kLabelWords = 6;
+  static constexpr std::size_t kLabelWords = 24;
 
   void write(int processor, Stage stage, Collective what, std::uint32_t group, std::size_t bytes,
              std::string_view label);
 
   struct alignas(64) Line {
-    std::atomic<std::uint64_t> version{0};  // odd while the entry is being written
-    std::atomic<std::uint64_t> stage{0}, call{0}, bytes{0}, calls{0};
-    std::atomic<std::uint64_t> label[kLabelWords] = {};  // the first bytes of the text, zero-padded
+    std::atomic<std::uint64_t> version;  // odd while the entry is being written
+    std::atomic<std::uint64_t> stage, call, bytes, calls;
+    std::atomic<std::uint64_t> label[kLabelWords];  // the first bytes of the text, zero-padded
   };
-  std::vector<Line> entries_;
+  Line* const entries_;
+  const int size_;
 };
 
 }  // namespace weft::comm

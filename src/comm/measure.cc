@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/str.h"
+#include "comm/launch.h"
 #include "comm/spawn.h"
 #include "comm/wire.h"
 
@@ -35,9 +36,12 @@ void call(Group& group, Collective what, float* data, std::size_t count) {
   }
 }
 
-// Mean seconds per call for every repeat, by the clock of rank 0.
-std::vector<double> time_calls(Collective what, int processors, std::size_t bytes, int repeats) {
-  const std::unique_ptr<Wire> wire = make_threads_wire(processors);
+// Mean seconds per call for every repeat, by the clock of rank 0; none in the processes of other ranks.
+std::vector<double> time_calls(const std::string& kind, Collective what, int processors, std::size_t bytes,
+                               int repeats) {
+  const std::optional<Launch> launch = kind == "mpi" ? launched() : std::nullopt;
+  if (launch && launch->rank >= processors && launch->size > processors) return {};
+  const std::unique_ptr<Wire> wire = kind == "mpi" ? make_mpi_wire(processors) : make_threads_wire(processors);
   const std::size_t size = static_cast<std::size_t>(processors);
   const std::size_t count = std::max((bytes / sizeof(float) + size - 1) / size, std::size_t{1}) * size;
   const int calls = calls_per_repeat(bytes, size > std::thread::hardware_concurrency());
@@ -69,15 +73,18 @@ std::vector<double> time_calls(Collective what, int processors, std::size_t byte
 
 std::vector<CollectiveTiming> measure_collectives(const std::vector<Collective>& kinds,
                                                   const std::vector<int>& processors,
-                                                  const std::vector<std::size_t>& bytes, int repeats) {
+                                                  const std::vector<std::size_t>& bytes, int repeats,
+                                                  const std::string& wire) {
   std::vector<CollectiveTiming> timings;
   for (const Collective what : kinds)
     for (const int size : processors)
       for (const std::size_t each : bytes) {
-        std::vector<double> seconds = time_calls(what, size, each, std::max(repeats, 1));
+        std::vector<double> seconds = time_calls(wire, what, size, each, std::max(repeats, 1));
+        if (seconds.empty()) continue;
         std::sort(seconds.begin(), seconds.end());
         const auto at = [&](double part) { return seconds[static_cast<std::size_t>(part * (seconds.size() - 1))]; };
-        timings.push_back({.what = what,
+        timings.push_back({.wire = wire,
+                           .what = what,
                            .processors = size,
                            .bytes = each,
                            .median_seconds = at(0.5),
@@ -101,7 +108,7 @@ std::string table_of(const std::vector<CollectiveTiming>& timings) {
 }
 
 std::string json_of(const CollectiveTiming& t) {
-  return str("{\"collective\": \"", t.what, "\", \"wire\": \"threads\", \"processors\": ", t.processors,
+  return str("{\"collective\": \"", t.what, "\", \"wire\": \"", t.wire, "\", \"processors\": ", t.processors,
              ", \"bytes\": ", t.bytes, ", \"median_s\": ", t.median_seconds, ", \"p10_s\": ", t.p10_seconds,
              ", \"p90_s\": ", t.p90_seconds, ", \"gb_per_s\": ", t.gigabytes_per_second, "}");
 }

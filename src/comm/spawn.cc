@@ -19,17 +19,19 @@ void on_every_processor(Wire& wire, const std::function<void(int processor)>& bo
     }
     wire.abort(str("processor ", processor, " failed: ", what));
   };
+  const auto run = [&](int processor) {
+    try {
+      body(processor);
+    } catch (const std::exception& error) {
+      failed(processor, error.what());
+    } catch (...) {
+      failed(processor, "an exception of unknown type");
+    }
+  };
+  const std::vector<int> local = wire.local();
   std::vector<std::thread> threads;
-  for (int processor = 0; processor < wire.size(); ++processor)
-    threads.emplace_back([&, processor] {
-      try {
-        body(processor);
-      } catch (const std::exception& error) {
-        failed(processor, error.what());
-      } catch (...) {
-        failed(processor, "an exception of unknown type");
-      }
-    });
+  for (std::size_t i = 1; i < local.size(); ++i) threads.emplace_back(run, local[i]);
+  run(local.front());
   for (std::thread& thread : threads) thread.join();
   if (first) std::rethrow_exception(first);
 }

@@ -1,4 +1,4 @@
-// Running one function on every processor of a wire whose processors are threads of this process.
+// Running one function on every processor of a wire that lives in this process: all of them, or one.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 namespace weft::comm {
 
-// Runs body(processor) on one thread per processor and joins them. If a body throws, the wire is aborted, so that the
+// Runs body(processor) on one thread per processor, the caller's among them, and joins them. If a body throws, the wire is aborted, so that the
 // others end too, and the first exception thrown is thrown again here.
 void on_every_processor(Wire& wire, const std::function<void(int processor)>& body);
 

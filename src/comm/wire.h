@@ -64,4 +64,12 @@ constexpr std::chrono::minutes kStartDeadline{10};
 // Processors as threads of this process, through shared memory.
 std::unique_ptr<Wire> make_threads_wire(int processors);
 
+// Processors as ranks of an MPI job, this process being one of them: the first `processors` ranks, or all. Each of these
+// calls it, the others do not, and it waits for them. The first call starts MPI; MPI ends with the process, in good
+// order if its exit code is 0. UserError if this build has no MPI or the job has fewer ranks.
+std::unique_ptr<Wire> make_mpi_wire(int processors = 0);
+
+// The MPI library of this build, "Open MPI v4.1.4 …"; empty if it has none.
+std::string mpi_version();
+
 }  // namespace weft::comm

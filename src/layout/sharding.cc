@@ -65,4 +65,11 @@ std::string text_of(const Sharding& sharding, const Shape& shape, const Mesh& me
   return str("{", join(words, " "), "}");
 }
 
+std::string coordinates_text(const Mesh& mesh, int processor) {
+  std::vector<std::string> words;
+  const std::vector<int> place = mesh.coordinates(processor);
+  for (std::size_t i = 0; i < place.size(); ++i) words.push_back(str(mesh.axes()[i].name, "=", place[i]));
+  return join(words, " ");
+}
+
 }  // namespace weft

@@ -43,4 +43,7 @@ std::string text_of(const Sharding& sharding, const Shape& shape, const Mesh& me
 // "data+model".
 std::string text_of(const Axes& axes, const Mesh& mesh);
 
+// "data=1 model=0": where a processor is.
+std::string coordinates_text(const Mesh& mesh, int processor);
+
 }  // namespace weft

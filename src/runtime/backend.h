@@ -22,7 +22,7 @@ struct TensorView {
   std::vector<std::int64_t> whole;    // the global sizes
 };
 
-// A value that print() or a metric hands over: whole, on processor 0.
+// A value that print() or a metric hands over, whole.
 struct HostEvent {
   std::string what;
   std::string text;
@@ -34,7 +34,7 @@ struct StepState {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
   comm::Deadline deadline;
-  const std::function<void(const HostEvent&)>* host = nullptr;
+  const std::function<void(const HostEvent&)>* host = nullptr;  // null on processors that hand over nothing
 };
 
 using Kernel = std::function<void(const StepState&)>;

@@ -13,13 +13,6 @@ namespace {
 
 std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
 
-std::string coordinates(const Mesh& mesh, int processor) {
-  std::vector<std::string> words;
-  const std::vector<int> place = mesh.coordinates(processor);
-  for (std::size_t i = 0; i < place.size(); ++i) words.push_back(str(mesh.axes()[i].name, "=", place[i]));
-  return str("processor ", processor, " (", join(words, " "), ") of mesh ", mesh);
-}
-
 void find_missing(const Program& program, const Backend& backend, std::set<std::string>& missing) {
   for (const Instr& instr : program.body) {
     if (const Program* body = body_of(instr)) find_missing(*body, backend, missing);
@@ -99,21 +92,23 @@ void Block::bind(const MemoryPlan& plan, std::byte* arena) {
   std::set<ValueId> finished;  // by a done of their own
   for (const Instr& instr : program_.body)
     if (instr.is<Done>()) finished.insert(instr.inputs[0]);
+  std::map<ValueId, Step> dones;  // by the first output of the collective
   for (int i = 0; i < static_cast<int>(program_.body.size()); ++i) {
     const Instr& instr = program_.body[at(i)];
+    const auto add = [&](Kernel kernel) { steps_.push_back({&program_, &instr, std::move(kernel)}); };
     if (is_view(instr)) continue;
     if (is_collective(instr)) {
       Talk talk = binder_.backend().collectives.at(name_of(instr))(args_of(instr));
-      kernels_.emplace_back(&instr, std::move(talk.start));
-      if (finished.contains(instr.outputs[0])) unfinished_[instr.outputs[0]] = std::move(talk.done);
-      else kernels_.emplace_back(&instr, std::move(talk.done));
+      add(std::move(talk.start));
+      if (finished.contains(instr.outputs[0])) dones[instr.outputs[0]] = {&program_, &instr, std::move(talk.done)};
+      else add(std::move(talk.done));
     } else if (instr.is<Done>()) {
-      kernels_.emplace_back(&instr, std::move(unfinished_.at(instr.inputs[0])));
+      steps_.push_back(std::move(dones.at(instr.inputs[0])));
     } else if (instr.is<Loop>()) {
       const MemoryPlan::Inner& inner = plan.loops.at(i);
-      kernels_.emplace_back(&instr, bound_loop(instr, inner.plan[0], arena + inner.offset));
+      add(bound_loop(instr, inner.plan[0], arena + inner.offset));
     } else {
-      kernels_.emplace_back(&instr, binder_.backend().makers.at(name_of(instr))(args_of(instr)));
+      add(binder_.backend().makers.at(name_of(instr))(args_of(instr)));
     }
   }
 }
@@ -166,28 +161,51 @@ Kernel Block::bound_loop(const Instr& instr, const MemoryPlan& plan, std::byte* 
   };
 }
 
-void Block::fail(const Instr& instr, const std::string& reason) const {
-  const std::string where = coordinates(program_.mesh, binder_.processor());
-  binder_.wire().abort(str(where, ": ", reason));
-  throw RunError({.what = str(name_of(instr), " failed: ", reason),
-                  .where = str(where, ", ", join(instr.origin.causes, ", ")),
-                  .fix = "mend the cause above; the session cannot go on and a new one is needed"});
+std::string Step::name_and_tensor() const {
+  const std::vector<ValueId>& named = instr->outputs.empty() ? instr->inputs : instr->outputs;
+  return named.empty() ? name_of(*instr) : str(name_of(*instr), " of '", program->values[at(named[0])].name, "'");
+}
+
+std::string Binder::doing() const {
+  const Step* step = current_.load();
+  return step ? str(step->name_and_tensor(), ", ", join(step->instr->origin.causes, ", ")) : "";
+}
+
+// "processor 3 (data=1 model=1) of mesh data:2 model:2, digits.cc:12 einsum".
+void Block::fail(const Step& step, const std::string& reason) const {
+  const int processor = binder_.processor();
+  const std::string what = str(step.name_and_tensor(), " failed: ", reason);
+  const std::string where = str("processor ", processor, " (", coordinates_text(program_.mesh, processor), ") of mesh ",
+                                program_.mesh, ", ", join(step.instr->origin.causes, ", "));
+  binder_.wire().abort(str(what, " (", where, ")"));
+  throw RunError(
+      {.what = what, .where = where, .fix = "mend the cause above; the session cannot go on and a new one is needed"});
+}
+
+void Block::run_step(const Step& step, const StepState& state) const {
+  try {
+    step.kernel(state);
+  } catch (const RunError& error) {
+    if (step.instr->is<Loop>()) throw;  // its body has told everyone
+    const std::string causes = join(step.instr->origin.causes, ", ");
+    const bool is_of_the_wire = is_collective(*step.instr) && error.text().where.text.find(causes) != std::string::npos;
+    if (!is_of_the_wire) fail(step, error.text().what);
+    throw;  // the wire has told everyone
+  } catch (const Error& error) {
+    fail(step, error.text().what);
+  } catch (const std::exception& error) {
+    fail(step, error.what());
+  } catch (...) {
+    fail(step, "something was thrown that is no std::exception");
+  }
 }
 
 void Block::run(const StepState& state) const {
-  for (const auto& [instr, kernel] : kernels_) {
-    try {
-      kernel(state);
-    } catch (const Error& error) {
-      // The wire has told everyone, and names who failed; so has a body.
-      if (is_collective(*instr) || instr->is<Done>() || instr->is<Loop>()) throw;
-      fail(*instr, error.text().what);
-    } catch (const std::exception& error) {
-      fail(*instr, error.what());
-    } catch (...) {
-      fail(*instr, "something was thrown that is no std::exception");
-    }
+  for (const Step& step : steps_) {
+    binder_.now_at(&step);
+    run_step(step, state);
   }
+  binder_.now_at(nullptr);
 }
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 // every instruction. Threads: made and run by the processor's own thread.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,7 +14,16 @@
 
 namespace weft {
 
-// What the blocks of one processor share: its wire, groups and workspaces.
+// One kernel and the instruction it belongs to; for a done, the collective that it finishes.
+struct Step {
+  const Program* program = nullptr;
+  const Instr* instr = nullptr;
+  Kernel kernel;
+
+  std::string name_and_tensor() const;  // "all_reduce of 'loss'"
+};
+
+// What the blocks of one processor share: its wire, groups and workspaces, and where it is.
 class Binder {
  public:
   Binder(int processor, comm::Wire& wire, const Backend& backend)
@@ -25,12 +35,17 @@ class Binder {
   comm::Group& group(const Mesh& mesh, const Axes& axes);
   void* workspace(std::size_t bytes);  // lives as long as the binder, reachable by peers
 
+  // What is being run: from any thread. Empty text if nothing is.
+  void now_at(const Step* step) { current_.store(step, std::memory_order_relaxed); }
+  std::string doing() const;
+
  private:
   const int processor_;
   comm::Wire& wire_;
   const Backend& backend_;
   std::vector<comm::Arena> workspaces_;
   std::map<Axes, std::unique_ptr<comm::Group>> groups_;
+  std::atomic<const Step*> current_ = nullptr;
 };
 
 class Block {
@@ -51,13 +66,13 @@ class Block {
   void bind(const MemoryPlan& plan, std::byte* arena);
   Kernel bound_loop(const Instr& instr, const MemoryPlan& plan, std::byte* arena);
   KernelArgs args_of(const Instr& instr) const;
-  [[noreturn]] void fail(const Instr& instr, const std::string& reason) const;
+  void run_step(const Step& step, const StepState& state) const;
+  [[noreturn]] void fail(const Step& step, const std::string& reason) const;
 
   const Program& program_;
   Binder& binder_;
   std::vector<TensorView> views_;
-  std::vector<std::pair<const Instr*, Kernel>> kernels_;
-  std::map<ValueId, Kernel> unfinished_;  // by the first output of a collective: what its done will run
+  std::vector<Step> steps_;
 };
 
 // UserError listing all instructions that the backend lacks.

@@ -44,7 +44,8 @@ void BoundProgram::bind_updates() {
 }
 
 void BoundProgram::run(const RunContext& context) {
-  block_->run({context.seed, context.step, context.deadline, context.host ? &context.host : nullptr});
+  const bool hands_over = context.host && binder_.processor() == context.host_processor;
+  block_->run({context.seed, context.step, context.deadline, hands_over ? &context.host : nullptr});
   for (ElementCopy& save : save_) save.run();
   for (ElementCopy& commit : commit_) commit.run();
 }

@@ -18,7 +18,8 @@ struct RunContext {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
   comm::Deadline deadline = {};
-  std::function<void(const HostEvent&)> host = {};  // called on processor 0 only
+  std::function<void(const HostEvent&)> host = {};  // called on one processor only
+  int host_processor = 0;
 };
 
 class BoundProgram {
@@ -35,6 +36,10 @@ class BoundProgram {
 
   // Inputs lie in place already. Runs the body, then gives the variables their new contents. Fails as a Block does.
   void run(const RunContext& context);
+
+  // Where the last run is or ended, "all_reduce of 'loss', digits.cc:12 mean"; "" if all of it has been run. From any
+  // thread.
+  std::string doing() const { return binder_.doing(); }
 
   std::size_t arena_bytes() const { return arena_.bytes(); }
 

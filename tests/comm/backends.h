@@ -3,12 +3,16 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include "comm/launch.h"
 #include "comm/spawn.h"
 #include "comm/wire.h"
+
+#include <gtest/gtest.h>
 
 namespace weft::comm {
 
@@ -23,7 +27,15 @@ struct Backend {
 
 inline void PrintTo(const Backend& backend, std::ostream* out) { *out << backend.name; }
 
+// Under a launcher, where this process is one rank of a job, the mpi wire; else the threads wire.
 inline std::vector<Backend> backends() {
+  if (const std::optional<Launch> launch = launched())
+    return {{"mpi", [ranks = launch->size, rank = launch->rank](int processors, const Body& body) {
+               if (processors > ranks) GTEST_SKIP() << "needs " << processors << " ranks";
+               if (rank >= processors) return;
+               const std::unique_ptr<Wire> wire = make_mpi_wire(processors);
+               on_every_processor(*wire, [&](int processor) { body(*wire, processor); });
+             }}};
   return {{"threads", [](int processors, const Body& body) {
              const std::unique_ptr<Wire> wire = make_threads_wire(processors);
              on_every_processor(*wire, [&](int processor) { body(*wire, processor); });

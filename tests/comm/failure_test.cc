@@ -1,5 +1,4 @@
 // What goes wrong is said to everyone, with names, and hangs nobody.
-#include <atomic>
 #include <string>
 #include <thread>
 
@@ -95,7 +94,6 @@ TEST_P(CommFailure, DeadlineNamesTheMissing) {
 }
 
 TEST_P(CommFailure, AbortReachesEveryGroup) {
-  std::atomic<int> ended{0};
   GetParam().run(4, [&](Wire& wire, int processor) {
     const std::unique_ptr<Group> all = wire.join(processor, everyone(4));
     const std::unique_ptr<Group> pair = wire.join(processor, processor < 2 ? std::vector{0, 1} : std::vector{2, 3});
@@ -108,11 +106,9 @@ TEST_P(CommFailure, AbortReachesEveryGroup) {
     Group& group = processor < 2 ? *all : *pair;
     expect_has(run_error([&] { barrier(group, "end of step", kLong); }),
                {"the disk is full", "barrier", "end of step"});
-    ++ended;
     expect_has(run_error([&] { wire.join(processor, everyone(4)); }), {"aborted", "the disk is full"});
     expect_has(run_error([&] { barrier(group, "again", kLong); }), {"aborted", "the disk is full"});
   });
-  EXPECT_GT(ended.load(), 0);
 }
 
 TEST_P(CommFailure, TheFirstReasonStays) {

@@ -25,7 +25,7 @@ class SessionErrors : public ::testing::Test {
 
 TEST_F(SessionErrors, UnknownWireOrRuntime) {
   EXPECT_USER_ERROR(Session(Mesh::parse("p:2"), wire::Choice{"pigeons"}),
-                    lines("there is no wire 'pigeons'", "session on mesh p:2", "use wire::threads()"));
+                    lines("there is no wire 'pigeons'", "session on mesh p:2", "use wire::threads() or wire::mpi()"));
   EXPECT_USER_ERROR(Session(Mesh::parse("p:2"), wire::threads(), runtime::Choice{"abacus"}),
                     lines("there is no runtime 'abacus'", "session on mesh p:2", "use runtime::reference()"));
 }

@@ -1,10 +1,12 @@
 // Every primitive, from the samples in its declaration: values and derivatives on every layout of several meshes equal
-// those of one processor, derivatives agree with finite differences, and layouts that cannot work are refused.
+// those of one processor, derivatives agree with finite differences, and layouts that cannot work are refused. On the
+// wire that WEFT_TEST_WIRE names (support/processes.h).
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "base/str.h"
+#include "support/processes.h"
 #include "support/sampling.h"
 
 namespace weft {
@@ -29,13 +31,14 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
 }
 
 std::vector<Array> run(const BuiltSample& built, const Mesh& mesh, const std::string& layout, std::optional<DType> as) {
-  Session session(mesh, wire::threads(), runtime::reference(), {.print = [](const std::string&) {}});
-  Executable step = session.compile(built.graph, Layout::parse(layout),
-                                    {.fetch = testing::fetched(built), .compute_as = as});
-  const Values values = step.run(built.feeds);
-  std::vector<Array> arrays;
-  for (const Tensor& x : testing::fetched(built)) arrays.push_back(values[x]);
-  return arrays;
+  return testing::in_every_process(mesh, {.print = [](const std::string&) {}}, [&](Session& session) {
+    Executable step = session.compile(built.graph, Layout::parse(layout),
+                                      {.fetch = testing::fetched(built), .compute_as = as});
+    const Values values = step.run(built.feeds);
+    std::vector<Array> arrays;
+    for (const Tensor& x : testing::fetched(built)) arrays.push_back(values[x]);
+    return arrays;
+  });
 }
 
 class OpConformance : public ::testing::TestWithParam<Case> {
@@ -48,6 +51,7 @@ class OpConformance : public ::testing::TestWithParam<Case> {
   void check_mesh(const std::string& text) const {
     const BuiltSample built = build();
     const Mesh mesh = Mesh::parse(text);
+    if (!testing::can_have(mesh)) GTEST_SKIP() << "needs " << mesh.size() << " ranks";
     const std::vector<Array> want = run(built, Mesh(), "", DType::kF64);
     for (const std::string& layout : testing::every_layout(testing::dims_of(*built.graph.data()), mesh)) {
       SCOPED_TRACE(str("mesh ", text, ", layout \"", layout, "\""));
@@ -77,7 +81,7 @@ TEST_P(OpConformance, FloatAgreesWithDouble) {
 TEST_P(OpConformance, GradientAgreesWithDifferences) {
   const BuiltSample built = build();
   if (built.derivatives.empty()) return;
-  Session session{Mesh()};
+  Session session(Mesh(), testing::wire_for(Mesh()));
   Tensors fetch = built.derivatives;
   fetch.push_back(built.weighted_sum);
   Executable step = session.compile(built.graph, Layout(), {.fetch = fetch, .compute_as = DType::kF64});

@@ -10,6 +10,7 @@
 #include "build.h"
 #include "program/text.h"
 #include "runtime/bound_program.h"
+#include "support/processes.h"
 
 namespace weft::random_graphs {
 
@@ -27,7 +28,7 @@ inline Store store_of(const Recipe& recipe) {
 }
 
 inline Compiled compile(const Built& built, const Mesh& mesh, const std::string& layout, const Store& store = {}) {
-  Session session(mesh, wire::threads(), runtime::reference(),
+  Session session(mesh, testing::wire_for(mesh), runtime::reference(),
                   {.seed = 7, .store = store, .print = [](const std::string&) {}});
   std::vector<std::pair<std::string, std::string>> dumps;
   Executable step = session.compile(
@@ -70,7 +71,7 @@ class ProgramRun {
         wire_(comm::make_threads_wire(processors_)),
         held_(static_cast<std::size_t>(processors_)),
         bound_(static_cast<std::size_t>(processors_)),
-        crew_(processors_) {
+        crew_(wire_->local()) {
     crew_.run([&](int p) {
       std::map<ValueId, void*> where;
       for (const ProgramVariable& variable : program_.variables) {

@@ -37,7 +37,7 @@ TEST(FailingKernel, EndsEveryProcessorAndIsNamedByAll) {
     EXPECT_RUN_ERROR(bound.run({.deadline = std::chrono::seconds(60)}), "the disk is full", "processor 4",
                      "rows=1 cols=1");
     if (p != 4) return;
-    EXPECT_RUN_ERROR(bound.run({}), "copy failed: the disk is full", "model.cc:12 copy",
+    EXPECT_RUN_ERROR(bound.run({}), "copy of 'copied' failed: the disk is full", "model.cc:12 copy",
                      "fix:   mend the cause above; the session cannot go on and a new one is needed");
   });
 }

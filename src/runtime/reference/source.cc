@@ -96,8 +96,8 @@ Kernel constant(const KernelArgs& args) {
 }
 
 Kernel host(const KernelArgs& args) {
-  return [x = args.inputs[0], work = *args.instr.as<Host>(), processor = args.processor](const StepState& state) {
-    if (processor != 0 || !state.host) return;
+  return [x = args.inputs[0], work = *args.instr.as<Host>()](const StepState& state) {
+    if (!state.host) return;
     HostEvent event{work.what, work.text, Array(x.shape, x.dtype)};
     copy_elements(x, dense_view(event.value.bytes(), x.dtype, x.shape));
     (*state.host)(event);

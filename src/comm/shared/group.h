@@ -1,4 +1,4 @@
-// A group of threads. start publishes a post; wait runs chunks of the common work, its own share first and then what
+// A group whose members share memory. start publishes a post; wait runs chunks of the common work, its own share first and then what
 // late peers have left, and sleeps only while somebody is missing or still at work.
 #pragma once
 
@@ -9,24 +9,24 @@
 #include <vector>
 
 #include "comm/shares.h"
-#include "comm/threads/ring.h"
-#include "comm/threads/wire.h"
+#include "comm/shared/ring.h"
+#include "comm/shared/wire.h"
 
 namespace weft::comm {
 
-class ThreadsGroup : public Group {
+class SharedGroup : public Group {
  public:
-  ThreadsGroup(ThreadsWire& wire, std::shared_ptr<Ring> ring, int rank);
+  SharedGroup(SharedWire& wire, Ring ring, int rank);
   // With collectives in flight it aborts the wire: the peers must not touch buffers that are about to go.
-  ~ThreadsGroup() override;
+  ~SharedGroup() override;
 
-  int size() const override { return static_cast<int>(ring_->members.size()); }
+  int size() const override { return static_cast<int>(ring_.members.size()); }
   int rank() const override { return rank_; }
   Ticket start(Collective what, ConstBuffer in, Buffer out, const Args& args) override;
   void wait(Ticket ticket, Deadline deadline) override;
   void abort(std::string_view reason) override { wire_.abort(reason); }
 
- private:
+ protected:
   using Clock = std::chrono::steady_clock;
 
   // The clock of one wait; read only once waiting gets long.
@@ -35,10 +35,17 @@ class ThreadsGroup : public Group {
     Clock::time_point begin{};
   };
 
-  void finish(std::uint64_t number, Timer& timer);
+  // Completes a request that is about to be posted, and tells of a post those who do not share the memory.
+  virtual void complete(Request&) {}
+  virtual void announce(std::uint64_t) {}
+  virtual void finish(std::uint64_t number, Timer& timer);
+  void arrive(std::uint64_t number);
   void read_posts(std::uint64_t number);
   void check_agreement(std::uint64_t number);
+  bool is_small() const { return joint_.count * size_of(joint_.dtype) <= kMailBytes; }
+  void run_small(std::uint64_t number);
   void work(std::uint64_t number, std::uint32_t chunks);
+  void finished(std::uint64_t number);
   // RunError if the wire is aborted or the time is over.
   void await_members(std::uint64_t number, Timer& timer);
   void await_chunks(std::uint64_t number, Timer& timer);
@@ -49,10 +56,16 @@ class ThreadsGroup : public Group {
   [[noreturn]] void fail(std::uint64_t number, const std::string& what, const std::string& fix);  // for all
   std::string place(std::uint64_t number) const;                                                  // who waits, in what
 
-  int processor() const { return ring_->members[static_cast<std::size_t>(rank_)]; }
+  void say_waiting(std::uint64_t number);
 
-  ThreadsWire& wire_;
-  const std::shared_ptr<Ring> ring_;
+  const Request& request(std::uint64_t number) const {
+    return ring_.post(number, static_cast<std::size_t>(rank_)).request;
+  }
+  Hub& hub() const { return wire_.hub(); }
+  int processor() const { return ring_.members[static_cast<std::size_t>(rank_)]; }
+
+  SharedWire& wire_;
+  const Ring ring_;
   const int rank_;
   std::uint64_t started_ = 0, finished_ = 0;  // numbers of collectives, counted from 1
   std::array<std::string_view, kRounds> labels_;

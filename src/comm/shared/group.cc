@@ -1,10 +1,11 @@
-#include "comm/threads/group.h"
+#include "comm/shared/group.h"
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
 #include "base/str.h"
-#include "comm/threads/futex.h"
+#include "comm/shared/futex.h"
 #include "weft/error.h"
 
 namespace weft::comm {
@@ -17,79 +18,99 @@ constexpr int kPauses = 200;  // some microseconds
 
 }  // namespace
 
-ThreadsGroup::ThreadsGroup(ThreadsWire& wire, std::shared_ptr<Ring> ring, int rank)
+SharedGroup::SharedGroup(SharedWire& wire, Ring ring, int rank)
     : wire_(wire),
       ring_(std::move(ring)),
       rank_(rank),
-      in_(ring_->members.size()),
-      out_(ring_->members.size()),
-      source_(ring_->members.size()),
+      in_(ring_.members.size()),
+      out_(ring_.members.size()),
+      source_(ring_.members.size()),
       pointers_(size()) {}
 
-ThreadsGroup::~ThreadsGroup() {
+SharedGroup::~SharedGroup() {
   if (started_ != finished_) wire_.abort(str("processor ", processor(), " left its group with collectives in flight"));
+  hub().leave(ring_);
 }
 
-Ticket ThreadsGroup::start(Collective what, ConstBuffer in, Buffer out, const Args& args) {
+Ticket SharedGroup::start(Collective what, ConstBuffer in, Buffer out, const Args& args) {
   check_call(*this, what, in, out, args);
   if (started_ - finished_ == kInFlight) wait({finished_ + 1}, kStartDeadline);
   const std::uint64_t number = started_ + 1;
   labels_[number % kRounds] = args.label;
-  if (wire_.aborted()) wire_.throw_aborted(str("processor ", processor(), " starting ", what, " '", args.label, "'"));
-  started_ = number;
+  if (hub().aborted()) wire_.throw_aborted(str("processor ", processor(), " starting ", what, " '", args.label, "'"));
 
   const std::size_t rank = static_cast<std::size_t>(rank_), bytes = in.count * size_of(in.dtype);
-  Post& post = ring_->post(number, rank);
-  post.in = static_cast<const std::byte*>(in.data);
-  post.out = static_cast<std::byte*>(out.data);
-  post.count = in.count;
-  post.source = args.source;
-  post.target = args.target;
-  post.what = what;
-  post.reduce = args.reduce;
-  post.dtype = in.dtype;
+  if (bytes > kMailBytes) {
+    wire_.check_reach(processor(), in.data, bytes);
+    wire_.check_reach(processor(), out.data, out.count * size_of(out.dtype));
+  }
+  Request request{.in = wire_.place_of(processor(), in.data),
+                  .out = wire_.place_of(processor(), out.data),
+                  .count = in.count,
+                  .source = args.source,
+                  .target = args.target,
+                  .what = what,
+                  .reduce = args.reduce,
+                  .dtype = in.dtype};
+  complete(request);
+  started_ = number;
+  Post& post = ring_.post(number, rank);
+  post.request = request;
   post.next_chunk.store(0, std::memory_order_relaxed);
-  if (bytes > 0 && bytes <= kMailBytes) std::memcpy(ring_->letter(number, rank).bytes.data(), in.data, bytes);
-  wire_.board().started(processor(), what, ring_->group, bytes, args.label);
+  if (bytes > 0 && bytes <= kMailBytes) std::memcpy(ring_.letter(number, rank).bytes.data(), in.data, bytes);
+  hub().board().started(processor(), what, ring_.list, bytes, args.label);
   post.number.store(number, std::memory_order_release);
-
-  Round& round = ring_->round(number);
-  if (round.arrived.fetch_add(kStep) + kStep == ring_->all_arrived(number) && round.sleepers.load() > 0)
-    wake_all(round.arrived);
+  arrive(number);
+  announce(number);
   return {number};
 }
 
-void ThreadsGroup::wait(Ticket ticket, Deadline deadline) {
+// After the post of one member, its own or one that came by message, has its number.
+void SharedGroup::arrive(std::uint64_t number) {
+  Round& round = ring_.round(number);
+  if (round.arrived.fetch_add(kStep) + kStep == ring_.all_arrived(number) && round.sleepers.load() > 0)
+    wake_all(round.arrived, hub().reach());
+}
+
+void SharedGroup::wait(Ticket ticket, Deadline deadline) {
   if (ticket.number > started_) throw InternalError(str("wait for collective ", ticket.number, " of ", started_));
   Timer timer{.limit = deadline.limit};
   while (finished_ < ticket.number) finish(finished_ + 1, timer);
 }
 
-void ThreadsGroup::finish(std::uint64_t number, Timer& timer) {
+void SharedGroup::finish(std::uint64_t number, Timer& timer) {
   await_members(number, timer);
   read_posts(number);
   check_agreement(number);
-  if (joint_.count * size_of(joint_.dtype) <= kMailBytes) {
-    for (std::size_t p = 0; p < in_.size(); ++p) in_[p] = ring_->letter(number, p).bytes.data();
-    run_for_one(joint_, rank_, pointers_);
+  if (is_small()) {
+    run_small(number);
   } else {
     const std::uint32_t chunks = chunks_per_share(joint_);
     all_done_[number % kRounds] += chunks * static_cast<std::uint32_t>(size()) * kStep;
     work(number, chunks);
     await_chunks(number, timer);
   }
-  finished_ = number;
-  wire_.board().finished(processor());
+  finished(number);
 }
 
-void ThreadsGroup::read_posts(std::uint64_t number) {
-  const Post& mine = ring_->post(number, static_cast<std::size_t>(rank_));
+void SharedGroup::finished(std::uint64_t number) {
+  finished_ = number;
+  hub().board().finished(processor());
+}
+
+void SharedGroup::run_small(std::uint64_t number) {
+  for (std::size_t p = 0; p < in_.size(); ++p) in_[p] = ring_.letter(number, p).bytes.data();
+  run_for_one(joint_, rank_, pointers_);
+}
+
+void SharedGroup::read_posts(std::uint64_t number) {
   for (std::size_t p = 0; p < in_.size(); ++p) {
-    const Post& post = ring_->post(number, p);
-    in_[p] = post.in;
-    out_[p] = post.out;
-    source_[p] = post.source;
+    const Request& request = ring_.post(number, p).request;
+    in_[p] = wire_.reach(ring_.members[p], request.in);
+    out_[p] = wire_.reach(ring_.members[p], request.out);
+    source_[p] = request.source;
   }
+  const Request& mine = request(number);
   joint_ = {.what = mine.what,
             .reduce = mine.reduce,
             .dtype = mine.dtype,
@@ -101,63 +122,63 @@ void ThreadsGroup::read_posts(std::uint64_t number) {
 
 namespace {
 
-std::string text_of(const Post& post) {
+std::string text_of(const Request& post) {
   std::string text = str(post.what, " of ", post.count, " ", post.dtype);
   if (post.what == Collective::kAllReduce || post.what == Collective::kReduceScatter) text += str(" ", post.reduce);
   if (post.what == Collective::kPermute) text += str(" from rank ", post.source, " to rank ", post.target);
   return text;
 }
 
-bool agree(const Post& a, const Post& b) {
+bool agree(const Request& a, const Request& b) {
   return a.what == b.what && a.count == b.count && a.dtype == b.dtype && a.reduce == b.reduce;
 }
 
 }  // namespace
 
 // Every member compares all with rank 0, so that all come to the same verdict.
-void ThreadsGroup::check_agreement(std::uint64_t number) {
+void SharedGroup::check_agreement(std::uint64_t number) {
   const std::size_t size = in_.size();
   const auto refuse = [&](std::size_t a, std::size_t b) {
     fail(number,
-         str("members of a group disagree: processor ", ring_->members[a], " runs ", text_of(ring_->post(number, a)),
-             ", processor ", ring_->members[b], " runs ", text_of(ring_->post(number, b))),
+         str("members of a group disagree: processor ", ring_.members[a], " runs ", text_of(ring_.post(number, a).request),
+             ", processor ", ring_.members[b], " runs ", text_of(ring_.post(number, b).request)),
          "every processor must run the same program; see that all were compiled from the same graph and layout");
   };
   for (std::size_t p = 1; p < size; ++p)
-    if (!agree(ring_->post(number, 0), ring_->post(number, p))) refuse(0, p);
+    if (!agree(ring_.post(number, 0).request, ring_.post(number, p).request)) refuse(0, p);
   if (joint_.what != Collective::kPermute) return;
   for (std::size_t p = 0; p < size; ++p) {
-    const Post& post = ring_->post(number, p);
+    const Request& post = ring_.post(number, p).request;
     const int me = static_cast<int>(p);
     const auto other = [](int rank) { return static_cast<std::size_t>(rank); };
-    if (post.source >= 0 && ring_->post(number, other(post.source)).target != me) refuse(p, other(post.source));
-    if (post.target >= 0 && ring_->post(number, other(post.target)).source != me) refuse(p, other(post.target));
+    if (post.source >= 0 && ring_.post(number, other(post.source)).request.target != me) refuse(p, other(post.source));
+    if (post.target >= 0 && ring_.post(number, other(post.target)).request.source != me) refuse(p, other(post.target));
   }
 }
 
-void ThreadsGroup::work(std::uint64_t number, std::uint32_t chunks) {
-  if (!wire_.begin_work(processor())) wire_.throw_aborted(place(number));
+void SharedGroup::work(std::uint64_t number, std::uint32_t chunks) {
+  if (!hub().begin_work(processor())) wire_.throw_aborted(place(number));
   std::uint32_t ran = 0;
   for (int i = 0; i < size(); ++i) {
     const int share = (rank_ + i) % size();
-    std::atomic<std::uint32_t>& next = ring_->post(number, static_cast<std::size_t>(share)).next_chunk;
-    while (next.load(std::memory_order_relaxed) < chunks && !wire_.aborted()) {
+    std::atomic<std::uint32_t>& next = ring_.post(number, static_cast<std::size_t>(share)).next_chunk;
+    while (next.load(std::memory_order_relaxed) < chunks && !hub().aborted()) {
       const std::uint32_t chunk = next.fetch_add(1, std::memory_order_relaxed);
       if (chunk >= chunks) break;
       run_chunk(joint_, share, chunk, pointers_);
       ++ran;
     }
   }
-  wire_.end_work(processor());
+  hub().end_work(processor());
   if (ran == 0) return;
-  Round& round = ring_->round(number);
+  Round& round = ring_.round(number);
   if (round.done.fetch_add(ran * kStep) + ran * kStep == all_done_[number % kRounds] && round.sleepers.load() > 0)
-    wake_all(round.done);
+    wake_all(round.done, hub().reach());
 }
 
 // True as soon as `reached` is; false when spinning does not pay any more or the wire is aborted.
 template <class Reached>
-bool ThreadsGroup::spin_until(Reached reached) const {
+bool SharedGroup::spin_until(Reached reached) const {
   if (reached()) return true;
   if (!wire_.spins()) return false;
   for (int i = 0; i < kPauses; ++i) {
@@ -169,65 +190,69 @@ bool ThreadsGroup::spin_until(Reached reached) const {
   do {
     std::this_thread::yield();
     if (reached()) return true;
-  } while (Clock::now() < end && !wire_.aborted());
+  } while (Clock::now() < end && !hub().aborted());
   return false;
 }
 
 // Spins on the posts themselves: the cache line that says that a peer has come brings along what it says.
-void ThreadsGroup::await_members(std::uint64_t number, Timer& timer) {
+void SharedGroup::await_members(std::uint64_t number, Timer& timer) {
   std::size_t here = 0;
   const bool all_here = spin_until([&] {
-    while (here < in_.size() && ring_->post(number, here).number.load(std::memory_order_acquire) == number) ++here;
+    while (here < in_.size() && ring_.post(number, here).number.load(std::memory_order_acquire) == number) ++here;
     return here == in_.size();
   });
-  if (!all_here) sleep_until(number, ring_->round(number).arrived, ring_->all_arrived(number), timer);
+  if (!all_here) sleep_until(number, ring_.round(number).arrived, ring_.all_arrived(number), timer);
 }
 
-void ThreadsGroup::await_chunks(std::uint64_t number, Timer& timer) {
-  const std::atomic<std::uint32_t>& done = ring_->round(number).done;
+void SharedGroup::await_chunks(std::uint64_t number, Timer& timer) {
+  const std::atomic<std::uint32_t>& done = ring_.round(number).done;
   const std::uint32_t all_done = all_done_[number % kRounds];
   if (!spin_until([&] { return done.load(std::memory_order_acquire) == all_done; }))
     sleep_until(number, done, all_done, timer);
 }
 
-void ThreadsGroup::sleep_until(std::uint64_t number, const std::atomic<std::uint32_t>& word, std::uint32_t value,
-                               Timer& timer) {
+void SharedGroup::say_waiting(std::uint64_t number) {
+  const Request& mine = request(number);
+  hub().board().waiting(processor(), mine.what, ring_.list, mine.bytes(), labels_[number % kRounds]);
+}
+
+void SharedGroup::sleep_until(std::uint64_t number, const std::atomic<std::uint32_t>& word, std::uint32_t value,
+                              Timer& timer) {
   if (timer.begin == Clock::time_point{}) timer.begin = Clock::now();
-  const Post& mine = ring_->post(number, static_cast<std::size_t>(rank_));
-  wire_.board().waiting(processor(), mine.what, ring_->group, mine.count * size_of(mine.dtype),
-                        labels_[number % kRounds]);
+  say_waiting(number);
   // Whoever completes the word looks at sleepers after it has changed the word: it sees us, or we see its change.
-  std::atomic<std::uint32_t>& sleepers = ring_->round(number).sleepers;
+  std::atomic<std::uint32_t>& sleepers = ring_.round(number).sleepers;
   sleepers.fetch_add(1);
   std::uint32_t seen = word.load();
   for (; seen != value && (seen & kAborted) == 0; seen = word.load()) {
     const std::chrono::nanoseconds left = timer.limit - (Clock::now() - timer.begin);
     if (left.count() <= 0) break;
-    sleep_while(word, seen, left);
+    sleep_while(word, seen, std::min(left, wire_.patience()), hub().reach());
+    wire_.progress();
   }
   sleepers.fetch_sub(1);
   if (seen & kAborted) wire_.throw_aborted(place(number));
   if (seen != value) give_up(number, timer);
 }
 
-std::string ThreadsGroup::place(std::uint64_t number) const {
-  const Post& mine = ring_->post(number, static_cast<std::size_t>(rank_));
+std::string SharedGroup::place(std::uint64_t number) const {
+  const Request& mine = request(number);
   return str("processor ", processor(), " in ", mine.what, " '", labels_[number % kRounds], "' of ", mine.count, " ",
-             mine.dtype, " among processors ", list_of(ring_->members));
+             mine.dtype, " among processors ", list_of(ring_.members));
 }
 
-void ThreadsGroup::give_up(std::uint64_t number, const Timer& timer) {
+void SharedGroup::give_up(std::uint64_t number, const Timer& timer) {
   std::vector<int> missing, working;
   std::string last;
   for (std::size_t p = 0; p < in_.size(); ++p) {
-    const int member = ring_->members[p];
-    const bool came = ring_->post(number, p).number.load(std::memory_order_acquire) >= number;
+    const int member = ring_.members[p];
+    const bool came = ring_.post(number, p).number.load(std::memory_order_acquire) >= number;
     if (!came) missing.push_back(member);
-    else if (wire_.works(member)) working.push_back(member);
-    if (!came || wire_.works(member)) last += str("; ", wire_.describe(member));
+    else if (hub().works(member)) working.push_back(member);
+    if (!came || hub().works(member)) last += str("; ", hub().describe(member));
   }
   const std::vector<int>& named = missing.empty() ? working : missing;
-  const Post& mine = ring_->post(number, static_cast<std::size_t>(rank_));
+  const Request& mine = request(number);
   fail(number,
        str(mine.what, " '", labels_[number % kRounds], "' waited ", std::chrono::duration<double>(timer.limit).count(),
            " s for processor", named.size() == 1 ? " " : "s ", list_of(named),
@@ -235,7 +260,7 @@ void ThreadsGroup::give_up(std::uint64_t number, const Timer& timer) {
        "see what the missing processor does (its own error comes first), or give a longer deadline");
 }
 
-void ThreadsGroup::fail(std::uint64_t number, const std::string& what, const std::string& fix) {
+void SharedGroup::fail(std::uint64_t number, const std::string& what, const std::string& fix) {
   wire_.abort(what);
   throw RunError({.what = what, .where = place(number), .fix = fix});
 }

@@ -1,0 +1,37 @@
+// Gatherer: what a processor knows of the whole mesh where a process holds only some of its processors. Every
+// processor has one and makes the same calls in the same order.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "comm/wire.h"
+#include "program/ir.h"
+#include "weft/array.h"
+
+namespace weft {
+
+class Gatherer {
+ public:
+  // Memory for a piece of every peer's shard. Made and used by the processor's own thread.
+  static constexpr std::size_t kStagingBytes = std::size_t{1} << 20;
+  Gatherer(const Mesh& mesh, comm::Wire& wire, int processor);
+
+  // Writes the shards of all processors to their places in `whole`; a null one is for processors that only give.
+  void gather(const Value& value, const void* shard, Array* whole, const std::string& label, comm::Deadline deadline);
+
+  // The first processor that gives another number than processor 0, or -1: the same on all processors.
+  int first_unlike(std::uint64_t number, const std::string& label, comm::Deadline deadline);
+
+ private:
+  comm::Group& group(const Axes& axes);
+
+  const Mesh& mesh_;
+  comm::Wire& wire_;
+  int processor_;
+  comm::Arena staging_;
+  std::map<Axes, std::unique_ptr<comm::Group>> groups_;
+};
+
+}  // namespace weft

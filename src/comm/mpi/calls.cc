@@ -1,0 +1,53 @@
+#include "comm/mpi/calls.h"
+
+#include <cstdlib>
+#include <mutex>
+
+#include "base/str.h"
+#include "comm/wire.h"
+#include "weft/error.h"
+
+namespace weft::comm {
+
+namespace {
+
+void end_mpi(int exit_code, void*) {
+  int ended = 0;
+  MPI_Finalized(&ended);
+  if (exit_code == 0 && ended == 0) MPI_Finalize();
+}
+
+}  // namespace
+
+void check_mpi(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  throw RunError({.what = str(call, " failed: ", text),
+                  .where = "the mpi wire",
+                  .fix = "see that all ranks are alive and that their hosts reach each other"});
+}
+
+std::string mpi_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  return text;
+}
+
+void start_mpi() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    int started = 0, level = 0;
+    MPI_Initialized(&started);
+    if (started == 0) {
+      check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread");
+      on_exit(end_mpi, nullptr);
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  });
+}
+
+}  // namespace weft::comm

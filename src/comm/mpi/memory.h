@@ -1,0 +1,47 @@
+// Memory of one process that others on the same host can map: a file without a name, far larger than what is used of it.
+//
+// Not MPI's shared windows, although they do the same: those lie in /dev/shm, which containers limit to 64 MiB, and are
+// made and freed by all ranks together, so that a dead rank would hang the others. Here a process takes and frees alone.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include <sys/types.h>
+
+namespace weft::comm {
+
+// Mapped pages; they exist once touched.
+class Mapping {
+ public:
+  Mapping() = default;
+  static Mapping create(std::size_t bytes, int& descriptor);                 // the descriptor is the caller's to close
+  static Mapping open(pid_t process, int descriptor, std::size_t bytes);     // what another process has created
+  std::byte* data() const { return static_cast<std::byte*>(data_.get()); }
+  std::size_t bytes() const { return bytes_; }
+  const std::shared_ptr<void>& owner() const { return data_; }
+
+ private:
+  Mapping(int descriptor, std::size_t bytes);
+  std::shared_ptr<void> data_;
+  std::size_t bytes_ = 0;
+};
+
+// Hands out ranges of a mapping. What is freed goes back to the system, and is zero when it is handed out again.
+class Heap : public std::enable_shared_from_this<Heap> {
+ public:
+  explicit Heap(Mapping mapping);
+  std::shared_ptr<void> take(std::size_t bytes);  // zeroed and touched; null if there is no room
+  const Mapping& mapping() const { return mapping_; }
+
+ private:
+  void give_back(std::size_t place, std::size_t bytes);
+
+  const Mapping mapping_;
+  std::mutex mutex_;
+  std::map<std::size_t, std::size_t> free_;  // place -> bytes; neighbours are joined
+};
+
+}  // namespace weft::comm

@@ -1,0 +1,51 @@
+// The wire between ranks of an MPI job. Ranks of one host share memory and talk like threads; MPI brings them together
+// and carries what goes between hosts.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/mpi/calls.h"
+#include "comm/mpi/memory.h"
+#include "comm/shared/wire.h"
+
+namespace weft::comm {
+
+// What the ranks of a job know of each other before they talk.
+struct Ranks {
+  explicit Ranks(int processors);  // 0: all
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+  bool one_host() const { return static_cast<int>(local.size()) == size; }
+
+  // The wire's ranks, and those on this host. Freeing is a call of all ranks, which after a failure are not all there:
+  // a wire of one host frees both when it is made, one of several hosts never frees `all`.
+  MPI_Comm all = MPI_COMM_NULL, here = MPI_COMM_NULL;
+  int size = 0, me = 0;
+  std::vector<int> local;          // processors on this host
+  std::vector<int> host;           // by processor: the lowest processor of its host
+  std::vector<std::string> names;  // by processor: its host's name
+};
+
+class MpiWire : public SharedWire {
+ public:
+  static std::unique_ptr<MpiWire> make(int processors);
+  ~MpiWire() override;
+
+  std::vector<int> local() const override { return {ranks_->me}; }
+  Arena allocate(int processor, std::size_t bytes) override;
+  std::string report() const override;
+
+  void check_reach(int processor, const void* data, std::size_t bytes) const override;
+
+ private:
+  struct Parts;  // what make brings together
+  explicit MpiWire(Parts parts);
+
+  const std::unique_ptr<Ranks> ranks_;
+  const std::shared_ptr<Heap> heap_;
+  std::vector<Mapping> peers_;  // the memory of the others on this host
+};
+
+}  // namespace weft::comm

@@ -1,0 +1,105 @@
+// What the processors of one host share besides their buffers: one block of memory with the progress board, the abort
+// flag and its reason, and the rings of all groups.
+//
+// The block is made of zeros and offsets, so that threads use it as it is and processes may map it anywhere. Member
+// lists stay for the life of the block; a ring that all its members have left serves the next join of the same list.
+// Locks: the block's mutex guards lists, rings and the reason; it is robust, so that a process may die with it.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <pthread.h>
+
+#include "comm/board.h"
+#include "comm/shared/futex.h"
+#include "comm/shared/ring.h"
+
+namespace weft::comm {
+
+std::string list_of(const std::vector<int>& processors);  // "0 1 2"
+
+class Hub {
+ public:
+  // Address space for the block of that many processors; memory is used as groups are joined.
+  static std::size_t reserve(int processors);
+  // Makes a block of zeros a hub: once, before anyone else looks at it.
+  static void prepare(void* block);
+
+  // `local`: the processors that share the block. Reach::kProcesses: they are processes of their own.
+  Hub(std::shared_ptr<void> block, int processors, std::vector<int> local, Reach reach);
+
+  int size() const { return processors_; }
+  Reach reach() const { return reach_; }
+  const std::vector<int>& local() const { return local_; }
+  bool is_local(int processor) const { return is_local_[static_cast<std::size_t>(processor)]; }
+  Board& board() { return board_; }
+
+  // The ring of the next join of that list by the member of that rank; none if the wire is aborted.
+  std::optional<Ring> meet(std::size_t rank, const std::vector<int>& members);
+  void leave(const Ring& ring);
+
+  // Marks the processor as touching buffers of its peers, until end_work. False if the wire is aborted: then do not.
+  bool begin_work(int processor);
+  void end_work(int processor) { flag(processor).working.store(0); }
+  bool works(int processor) const { return flag(processor).working.load() != 0; }
+  // A processor that is gone works no more, whatever its flag says.
+  void set_gone(int processor) { flag(processor).gone.store(1); }
+  bool gone(int processor) const { return flag(processor).gone.load() != 0; }
+
+  bool aborted() const { return head().aborted.load() != 0; }
+  // True for the first; returns once nobody works.
+  bool abort(std::string_view reason);
+  std::string reason() const;  // of the abort
+  void wait_for_workers() const;
+  // True for one caller only: the one that tells the other hosts.
+  bool claims_news() { return head().told.exchange(1) == 0; }
+
+  // Notes what a processor of another host did last.
+  void note(int processor, Collective what, std::uint32_t list, std::size_t bytes, std::string_view label);
+  std::string describe(int processor) const;  // its line of the report
+  std::size_t bytes() const;                  // used so far
+
+ private:
+  static constexpr std::size_t kReasonBytes = 8 << 10;
+  struct Head {
+    pthread_mutex_t mutex;
+    std::atomic<std::uint32_t> aborted, told;
+    std::uint64_t used;        // bytes of the block that are given out
+    std::uint64_t first_list;  // places; 0 is none
+    std::uint32_t lists;
+    char reason[kReasonBytes];
+  };
+  struct List;
+  struct RingHead;
+  struct alignas(64) Flag {
+    std::atomic<std::uint32_t> working, gone;
+  };
+  class Lock;
+
+  Head& head() const { return *reinterpret_cast<Head*>(block_.get()); }
+  Flag& flag(int processor) const;
+  template <class T>
+  T* at(std::uint64_t place) const {
+    return place == 0 ? nullptr : reinterpret_cast<T*>(static_cast<std::byte*>(block_.get()) + place);
+  }
+  std::uint64_t give(std::size_t bytes);
+  List& list_of_members(const std::vector<int>& members);
+  RingHead& open_ring(List& list, std::size_t rank);
+  Ring view(const List& list, RingHead& ring) const;
+  template <class Visit>
+  void for_every_ring(Visit visit) const;
+
+  const std::shared_ptr<void> block_;
+  const int processors_;
+  const std::vector<int> local_;
+  std::vector<bool> is_local_;
+  const Reach reach_;
+  Board board_;
+};
+
+}  // namespace weft::comm

@@ -1,0 +1,49 @@
+#include "comm/shared/wire.h"
+
+#include <algorithm>
+
+#include <sched.h>
+
+#include "base/str.h"
+#include "comm/shared/group.h"
+#include "weft/error.h"
+
+namespace weft::comm {
+
+int cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return CPU_COUNT(&set);
+}
+
+std::unique_ptr<Group> SharedWire::join(int processor, const std::vector<int>& members) {
+  const auto me = std::find(members.begin(), members.end(), processor);
+  std::vector<int> sorted = members;
+  std::sort(sorted.begin(), sorted.end());
+  const bool unlike = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+  if (me == members.end() || !unlike || sorted.front() < 0 || sorted.back() >= size())
+    throw InternalError(
+        str("processor ", processor, " of ", size(), " cannot join a group of processors ", list_of(members)));
+  const std::size_t rank = static_cast<std::size_t>(me - members.begin());
+  if (std::optional<Ring> ring = hub_.meet(rank, members)) return make_group(std::move(*ring), static_cast<int>(rank));
+  throw_aborted(str("processor ", processor, " joining the group of processors ", list_of(members)));
+}
+
+std::unique_ptr<Group> SharedWire::make_group(Ring ring, int rank) {
+  return std::make_unique<SharedGroup>(*this, std::move(ring), rank);
+}
+
+void SharedWire::throw_aborted(const std::string& where) {
+  hub_.wait_for_workers();
+  throw RunError({.what = str("the wire was aborted: ", hub_.reason()),
+                  .where = where,
+                  .fix = "mend the first failure and start a new session; this one cannot go on"});
+}
+
+std::string SharedWire::report() const {
+  std::string text;
+  for (int processor = 0; processor < size(); ++processor) text += hub_.describe(processor) + "\n";
+  return text;
+}
+
+}  // namespace weft::comm

@@ -1,0 +1,207 @@
+// Every kind of collective × a processor that throws in it or never comes to it, through a Session: all processors end,
+// and one report names the processor by its coordinates, the collective, the tensor and the user's line.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "api/state.h"
+#include "base/str.h"
+#include "support/expect_error.h"
+#include "support/processes.h"
+#include "weft/weft.h"
+
+namespace weft {
+namespace {
+
+enum class How { kThrow, kThrowOurs, kStall };
+
+struct Fault {
+  std::string kind;
+  How how = How::kThrow;
+  int processor = 3;
+  double deadline_seconds = 60;
+  bool comes_back = true;  // one that stalls: as soon as another of its process has given up
+  double stalls_seconds = 600;
+};
+
+// What the kernels of a faulty backend share with the test.
+struct Control {
+  std::atomic<bool> released{false}, ended{false};
+};
+
+// The reference backend with a fault in one kind of collective.
+Backend faulty(const Fault& fault, const std::shared_ptr<Control>& control) {
+  Backend backend = reference_backend();
+  for (const char* kind : {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "permute"})
+    backend.makers[kind] = [=, is_faulty = fault.kind == kind](const KernelArgs& args) -> Kernel {
+      const Kernel good = reference_backend().makers.at(kind)(args);
+      const bool fails = is_faulty && args.processor == fault.processor;
+      return [=](const StepState& state) {
+        if (fails && fault.how == How::kThrow) throw std::runtime_error("the fuse blew");
+        if (fails && fault.how == How::kThrowOurs)
+          throw RunError({.what = "the fuse blew", .where = "cellar", .fix = "change it"});
+        const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(fault.stalls_seconds);
+        while (fails && !control->released && std::chrono::steady_clock::now() < end)
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        try {
+          good(state);
+        } catch (...) {
+          if (fault.comes_back) control->released = true;
+          control->ended = control->ended || fails;
+          throw;
+        }
+      };
+    };
+  return backend;
+}
+
+// A program on a 2x2 mesh with all five kinds of collectives, and the tensor and line that each is put down to.
+class Faults : public ::testing::Test {
+ protected:
+  struct Cause {
+    std::string tensor;
+    int line;
+  };
+
+  Faults() {
+    const Tensor w = g.variable("w", {a, b}, init::ones()), u = g.variable("u", {a, c}, init::ones());
+    causes["all_gather"] = {"whole", __LINE__ + 1};
+    const Tensor whole = with_layout(w, "b:-").named("whole");
+    causes["all_to_all"] = {"turned", __LINE__ + 1};
+    const Tensor turned = with_layout(u, "a:- c:data").named("turned");
+    causes["permute"] = {"shifted", __LINE__ + 1};
+    const Tensor shifted = shift(w, a, 1, true).named("shifted");
+    causes["reduce_scatter"] = {"scattered", __LINE__ + 1};
+    const Tensor scattered = with_layout(einsum({w, rename(w, a, "c")}, {a, c}), "c:model a:-").named("scattered");
+    causes["all_reduce"] = {"sum", __LINE__ + 1};
+    const Tensor sum = reduce_sum(w).named("sum");
+    fetch = {whole, turned, shifted, scattered, sum};
+  }
+
+  Session open(const Backend& backend, double deadline_seconds) {
+    std::unique_ptr<comm::Wire> wire = testing::ranks() > 0 ? comm::make_mpi_wire() : comm::make_threads_wire(4);
+    return SessionState::open(mesh, std::move(wire), backend, {.deadline_seconds = deadline_seconds});
+  }
+
+  // The report of a run with this fault.
+  std::string report(const Fault& fault) {
+    const auto control = std::make_shared<Control>();
+    const Backend backend = faulty(fault, control);
+    Session session = open(backend, fault.deadline_seconds);
+    try {  // a rank may still be compiling when it learns of the failure
+      session.compile(g, layout, {.fetch = fetch}).run();
+    } catch (const RunError& error) {
+      return error.what();
+    }
+    return "the run did not fail";
+  }
+
+  void check(const Fault& fault) {
+    SCOPED_TRACE(str(fault.kind, fault.how == How::kStall ? " stalls" : " throws", " on processor ", fault.processor));
+    const std::string text = report(fault);
+    const std::string who = str("processor ", fault.processor, " (", coordinates_text(mesh, fault.processor), ")");
+    const Cause& cause = causes.at(fault.kind);
+    EXPECT_EQ(test::missing_pieces(text, {who, fault.kind, str("'", cause.tensor), str("faults_test.cc:", cause.line)}),
+              "");
+    const std::string how = fault.how == How::kStall ? str("waited ", fault.deadline_seconds, " s for processor")
+                                                     : str(fault.kind, " of '", cause.tensor);
+    EXPECT_EQ(test::missing_pieces(text, {how, fault.how == How::kStall ? who : " failed: the fuse blew"}), "");
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << "three lines: " << text;
+    EXPECT_EQ(text.find("left behind"), std::string::npos) << text;
+  }
+
+  const Mesh mesh = Mesh::parse("data:2 model:2");
+  const Layout layout = Layout::parse("a:data b:model");
+  const Dim a{"a", 4}, b{"b", 4}, c{"c", 4};
+  Graph g;
+  Tensors fetch;
+  std::map<std::string, Cause> causes;
+};
+
+const char* const kKinds[] = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "permute"};
+
+TEST_F(Faults, ProgramHasEveryKind) {
+  Session session = open(reference_backend(), 60);
+  Executable step = session.compile(g, layout, {.fetch = fetch});
+  for (const char* kind : kKinds)
+    EXPECT_NE(step.text().find(str(" = ", kind, " ")), std::string::npos) << kind << "\n" << step.text();
+  EXPECT_EQ(step.run().scalar(fetch.back()), 16);
+}
+
+TEST_F(Faults, WhoeverThrowsIsNamed) {
+  for (const char* kind : kKinds)
+    for (const How how : {How::kThrow, How::kThrowOurs})
+      for (const int processor : {0, 3}) check({.kind = kind, .how = how, .processor = processor});
+}
+
+TEST_F(Faults, WhoeverStallsIsNamed) {
+  for (const char* kind : kKinds) check({.kind = kind, .how = How::kStall, .processor = 2, .deadline_seconds = 2});
+}
+
+// The report comes although a processor does not: the session is given up, and ends when that processor does.
+TEST_F(Faults, WhoeverNeverComesBackIsLeftBehind) {
+  const auto control = std::make_shared<Control>();
+  const Backend backend =
+      faulty({.kind = "all_to_all", .how = How::kStall, .processor = 1, .comes_back = false}, control);
+  const long others = control.use_count();
+  {
+    Session session = open(backend, 1);
+    Executable step = session.compile(g, layout, {.fetch = fetch});
+    EXPECT_RUN_ERROR(step.run(), "waited 1 s for processor", "processor 1 (data=0 model=1)",
+                     "processor 1 (data=0 model=1) has not come back and is left behind");
+    EXPECT_RUN_ERROR(step.run(), "this session is unusable");
+    EXPECT_FALSE(control->ended);
+  }
+  control->released = true;
+  for (int i = 0; i < 60000 && control.use_count() > others; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(control->ended);
+  EXPECT_EQ(control.use_count(), others) << "the session was not freed";
+}
+
+// The same between ranks: every rank has the report, in its own words, and the next session works.
+class MpiSessionFaults : public Faults {
+ protected:
+  void SetUp() override {
+    if (testing::ranks() != 4) GTEST_SKIP() << "WEFT_TEST_WIRE=mpi and 4 ranks are needed";
+  }
+};
+
+TEST_F(MpiSessionFaults, WhoeverThrowsIsNamed) {
+  for (const char* kind : kKinds)
+    for (const How how : {How::kThrow, How::kThrowOurs})
+      for (const int processor : {0, 3}) check({.kind = kind, .how = how, .processor = processor});
+}
+
+TEST_F(MpiSessionFaults, WhoeverStallsIsNamed) {
+  for (const char* kind : kKinds)
+    check({.kind = kind, .how = How::kStall, .processor = 2, .deadline_seconds = 2, .stalls_seconds = 4});
+}
+
+class SoakFaults : public Faults {};
+
+TEST_F(SoakFaults, FiveHundredRuns) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 500 && !HasFailure(); ++i)
+    check({.kind = kKinds[random() % std::size(kKinds)],
+           .how = static_cast<How>(random() % 3),
+           .processor = static_cast<int>(random() % 4),
+           .deadline_seconds = 2});
+}
+
+TEST(Coordinates, StandBehindEveryProcessor) {
+  const Mesh mesh = Mesh::parse("data:2 model:3");
+  EXPECT_EQ(with_coordinates("processor 4", mesh), "processor 4 (data=1 model=1)");
+  EXPECT_EQ(with_coordinates("waited for processors 1 5 to come; processor 1: no", mesh),
+            "waited for processors 1 (data=0 model=1) 5 (data=1 model=2) to come; processor 1 (data=0 model=1): no");
+  for (const char* untouched : {"", "processor", "processors", "processor 6", "processor 1 (data=0 model=1) failed",
+                                "sum among processors 0 1 2", "a coprocessor x 1", "processor 99999999999"})
+    EXPECT_EQ(with_coordinates(untouched, mesh), untouched);
+  EXPECT_EQ(with_coordinates("processor 0", Mesh()), "processor 0");
+}
+
+}  // namespace
+}  // namespace weft
