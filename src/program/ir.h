@@ -16,6 +16,7 @@
 #include "base/phase.h"
 #include "base/reduce.h"
 #include "layout/sharding.h"
+#include "program/windows.h"
 #include "weft/dim.h"
 #include "weft/dtype.h"
 #include "weft/mesh.h"
@@ -121,6 +122,26 @@ struct TopK {
   std::string k;
   auto fields() { return std::make_tuple(std::pair("dim", &dim), std::pair("k", &k)); }
 };
+// Products summed over all that meets along the windows and over the other dims absent from the output, each of which is
+// in both operands. forward: (x, filter) -> y; to_input: (y, filter) -> x; to_filter: (x, y) -> filter.
+struct Convolve {
+  static constexpr const char* kName = "convolve";
+  Direction direction = Direction::kForward;
+  std::vector<WindowDim> windows;
+  auto fields() { return std::make_tuple(std::pair("direction", &direction), std::pair("windows", &windows)); }
+};
+// Joins what each window meets: max forward (x) -> y; sum forward (x) -> y, to_input (y) -> x; winners, the sum of v where
+// x == y: forward (x, y, v like x) -> y, to_input (x, y, v like y) -> x.
+struct Pool {
+  static constexpr const char* kName = "pool";
+  PoolKind kind = PoolKind::kMax;
+  Direction direction = Direction::kForward;
+  std::vector<WindowDim> windows;
+  auto fields() {
+    return std::make_tuple(std::pair("kind", &kind), std::pair("direction", &direction),
+                           std::pair("windows", &windows));
+  }
+};
 // Philox4x32-10 keyed by (seed, key); the counter is the row-major global index in the output's dim order, and the step.
 // uniform: [a, b); normal, truncated_normal: mean a, deviation b; bernoulli: 1 with probability a; bits: u32.
 struct Random {
@@ -208,8 +229,8 @@ struct Permute {
 };
 
 using Work =
-    std::variant<Contract, Map, ReduceDims, Copy, Concat, Take, Put, Gather, ScatterAdd, Scan, TopK, Random, AxisIndex,
-                 Constant, Host, View, Shard, AllReduce, ReduceScatter, AllGather, AllToAll, Permute>;
+    std::variant<Contract, Map, ReduceDims, Copy, Concat, Take, Put, Gather, ScatterAdd, Scan, TopK, Convolve, Pool,
+                 Random, AxisIndex, Constant, Host, View, Shard, AllReduce, ReduceScatter, AllGather, AllToAll, Permute>;
 
 // Where an instruction comes from: its phase and the user's lines, each "file:line op".
 struct Origin {
@@ -265,5 +286,10 @@ bool is_collective(const Instr& instr);
 Axes axes_of(const Instr& instr);
 const char* name_of(const Instr& instr);
 const char* name_of(Distribution distribution);
+// What a convolve or pool calls x, y and filter, operand or output (a pool has no filter: -1).
+struct WindowRoles {
+  ValueId x = -1, y = -1, filter = -1;
+};
+WindowRoles roles_of(const Instr& instr);
 
 }  // namespace weft
