@@ -265,7 +265,7 @@ class Partitioner : private Resharder {
   std::map<TensorId, ValueId> values_;
   std::map<TensorId, ValueId> for_update_;                 // where the update wants other shards
   std::map<std::pair<TensorId, bool>, ValueId> gathered_;  // variables held in small shards; in the forward pass or not
-  const Node* around_ = nullptr;  // the op being lowered: a loop, if it asks for its body
+  const Node* around_ = nullptr;                           // the op being lowered: a loop, if it asks for its body
 };
 
 }  // namespace

@@ -41,6 +41,16 @@ struct Flops {
     for (const MapNode& node : work.nodes) flops += flops_of(node);
     return flops * elements(p, instr.outputs[0]);
   }
+  // A multiply-add at every place and tap, those on padding too; every other dim of x is in y or the filter.
+  double operator()(const Convolve&) const {
+    const WindowRoles roles = roles_of(instr);
+    return 2 * static_cast<double>(value(p, roles.y).shape.plus(value(p, roles.filter).shape).elements());
+  }
+  double operator()(const Pool& work) const {
+    double meetings = elements(p, roles_of(instr).y);
+    for (const WindowDim& w : work.windows) meetings *= static_cast<double>(w.size);
+    return meetings;
+  }
   double operator()(const ReduceDims&) const { return entering(); }
   double operator()(const Scan&) const { return entering(); }
   double operator()(const ScatterAdd&) const { return elements(p, instr.inputs[1]); }
@@ -113,7 +123,8 @@ ProgramCost summarize(const Program& program) {
       const Cost cost = cost_of(p, instr);
       const double flops = cost.flops * static_cast<double>(times);
       sum.flops += flops;
-      if (instr.is<Contract>()) sum.contract_flops[static_cast<std::size_t>(instr.origin.phase)] += flops;
+      if (instr.is<Contract>() || instr.is<Convolve>())
+        sum.contract_flops[static_cast<std::size_t>(instr.origin.phase)] += flops;
       if (is_collective(instr)) add(sum.collectives, p, instr, times);
       else sum.bytes += cost.bytes * static_cast<double>(times);
     }

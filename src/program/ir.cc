@@ -41,4 +41,26 @@ const char* name_of(Distribution distribution) {
   return kNames[static_cast<std::size_t>(distribution)];
 }
 
+const char* name_of(Direction direction) {
+  static constexpr std::array kNames = {"forward", "to_input", "to_filter"};
+  return kNames[static_cast<std::size_t>(direction)];
+}
+
+WindowRoles roles_of(const Instr& instr) {
+  const std::vector<ValueId>&in = instr.inputs, &out = instr.outputs;
+  if (const auto* w = instr.as<Convolve>()) {
+    if (w->direction == Direction::kForward) return {in[0], out[0], in[1]};
+    if (w->direction == Direction::kToInput) return {out[0], in[0], in[1]};
+    return {in[0], in[1], out[0]};
+  }
+  const Pool& w = std::get<Pool>(instr.work);
+  if (w.kind == PoolKind::kWinners) return {in[0], in[1], -1};
+  return w.direction == Direction::kForward ? WindowRoles{in[0], out[0], -1} : WindowRoles{out[0], in[0], -1};
+}
+
+const char* name_of(PoolKind kind) {
+  static constexpr std::array kNames = {"max", "sum", "winners"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
 }  // namespace weft

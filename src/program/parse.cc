@@ -350,6 +350,27 @@ class Parser {
                  {Distribution::kUniform, Distribution::kNormal, Distribution::kTruncatedNormal,
                   Distribution::kBernoulli, Distribution::kBits});
   }
+  void read(Cursor& c, Direction& out) {
+    out = one_of(c, "a direction", {Direction::kForward, Direction::kToInput, Direction::kToFilter});
+  }
+  void read(Cursor& c, PoolKind& out) {
+    out = one_of(c, "a kind of pool", {PoolKind::kMax, PoolKind::kSum, PoolKind::kWinners});
+  }
+  void read(Cursor& c, WindowDim& w) {
+    c.expect('{');
+    w.dim = c.name("a dim");
+    if (c.accept(':')) w.filter = c.name("a dim of the filter");
+    const auto number = [&](const char* name, std::int64_t& out) {
+      if (!c.accept_word(name)) c.fail(str("a window lacks its ", name), str("write ", name, "=… in its place"));
+      c.expect('=');
+      read(c, out);
+    };
+    number("size", w.size);
+    number("stride", w.stride);
+    number("dilation", w.dilation);
+    number("before", w.before);
+    c.expect('}');
+  }
   template <class Number>
   void read(Cursor& c, std::vector<Number>& numbers) {
     c.expect('[');

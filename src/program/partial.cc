@@ -116,6 +116,11 @@ struct Passing {
   bool operator()(const Put&) const { return pending[0] && pending[1] && !pending[2]; }
   bool operator()(const Gather&) const { return how != Reduce::kProduct && only(pending, 0); }
   bool operator()(const ScatterAdd&) const { return how == Reduce::kSum && only(pending, 1); }
+  bool operator()(const Convolve&) const { return how == Reduce::kSum && pending[0] != pending[1]; }
+  bool operator()(const Pool& work) const {
+    if (work.kind == PoolKind::kMax) return how == Reduce::kMax;
+    return how == Reduce::kSum && only(pending, work.kind == PoolKind::kSum ? 0 : 2);
+  }
   // Over other axes; the verifier sees to that.
   bool operator()(const AllReduce& work) const { return work.how == how && pending.size() == 1; }
   bool operator()(const ReduceScatter& work) const { return work.how == how; }

@@ -39,6 +39,13 @@ std::string field_text(const std::string& word, const Mesh&) { return word_or_qu
 std::string field_text(const Axes& axes, const Mesh& mesh) { return axes_text(axes, mesh); }
 std::string field_text(Reduce how, const Mesh&) { return std::string(name_of(how)); }
 std::string field_text(Distribution distribution, const Mesh&) { return name_of(distribution); }
+std::string field_text(Direction direction, const Mesh&) { return name_of(direction); }
+std::string field_text(PoolKind kind, const Mesh&) { return name_of(kind); }
+std::string field_text(const WindowDim& w, const Mesh&) {
+  const std::string filter = w.filter.empty() ? "" : ":" + word_or_quoted(w.filter);
+  return str("{", word_or_quoted(w.dim), filter, " size=", w.size, " stride=", w.stride, " dilation=", w.dilation,
+             " before=", w.before, "}");
+}
 std::string field_text(bool yes, const Mesh&) { return yes ? "true" : "false"; }
 std::string field_text(double number, const Mesh&) { return number_text(number); }
 std::string field_text(std::int64_t number, const Mesh&) { return std::to_string(number); }
@@ -48,7 +55,7 @@ std::string field_text(const std::vector<MapNode>& nodes, const Mesh&) { return 
 template <class Number>
 std::string field_text(const std::vector<Number>& numbers, const Mesh& mesh) {
   std::vector<std::string> words;
-  for (Number number : numbers) words.push_back(field_text(number, mesh));
+  for (const Number& number : numbers) words.push_back(field_text(number, mesh));
   return str("[", join(words, " "), "]");
 }
 

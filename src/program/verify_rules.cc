@@ -210,6 +210,67 @@ void rule(const Checked& c, const TopK& work) {
     c.demand(c.in(1).dtype == DType::kI32 && same_dims(c.in(1).shape, x), "the second operand holds an i32 for each");
 }
 
+// Places, taps and steps so small that no index overflows.
+void windows(const Checked& c, const std::vector<WindowDim>& windows, const Shape& x, const Shape& y) {
+  constexpr __int128 kMost = std::int64_t{1} << 60;
+  c.demand(!windows.empty(), "there is a window");
+  std::set<std::string> dims;
+  for (const WindowDim& w : windows) {
+    c.demand(x.has(w.dim) && y.has(w.dim), "x and y have the dim of a window");
+    c.demand(dims.insert(w.dim).second, "a dim has one window");
+    c.demand(w.size >= 1 && w.stride >= 1 && w.dilation >= 1, "taps, stride and dilation are positive");
+    const __int128 last =
+        static_cast<__int128>(y.size_of(w.dim)) * w.stride + static_cast<__int128>(w.size) * w.dilation;
+    c.demand(last + (w.before < 0 ? -w.before : w.before) < kMost, "the windows stay within what can be counted");
+  }
+}
+
+void rule(const Checked& c, const Convolve& work) {
+  counts(c, 2, 1);
+  one_dtype(c);
+  c.demand(is_float(c.out().dtype), "convolves floats");
+  const WindowRoles roles = roles_of(c.instr);
+  const auto shape = [&](ValueId id) -> const Shape& { return c.program.values[static_cast<std::size_t>(id)].shape; };
+  const Shape &x = shape(roles.x), &y = shape(roles.y), &filter = shape(roles.filter);
+  windows(c, work.windows, x, y);
+  Shape rest = x.plus(y).plus(filter);
+  std::set<std::string> taps;
+  for (const WindowDim& w : work.windows) {
+    c.demand(taps.insert(w.filter).second, "a dim of the filter has one window");
+    c.demand(filter.has(w.filter) && filter.size_of(w.filter) == w.size, "the filter has the taps of a window");
+    c.demand(!filter.has(w.dim) && !x.has(w.filter) && !y.has(w.filter), "taps are the filter's own, places are not");
+    rest = rest.minus({{w.dim, 1}, {w.filter, 1}});
+  }
+  for (const Dim& dim : rest) {
+    const auto fits = [&](const Shape& s) { return !s.has(dim.name) || s.has(dim); };
+    c.demand(fits(x) && fits(y) && fits(filter), str("dim '", dim.name, "' has one local size"));
+    c.demand(x.has(dim) + y.has(dim) + filter.has(dim) >= 2, str("dim '", dim.name, "' is in two of x, y and filter"));
+  }
+}
+
+void rule(const Checked& c, const Pool& work) {
+  counts(c, work.kind == PoolKind::kWinners ? 3 : 1, 1);
+  one_dtype(c);
+  c.demand(is_float(c.out().dtype), "pools floats");
+  c.demand(work.direction != Direction::kToFilter, "a pool has no filter");
+  c.demand(work.kind != PoolKind::kMax || work.direction == Direction::kForward,
+           "max goes forward; back it is winners");
+  const WindowRoles roles = roles_of(c.instr);
+  const auto shape = [&](ValueId id) -> const Shape& { return c.program.values[static_cast<std::size_t>(id)].shape; };
+  const Shape &x = shape(roles.x), &y = shape(roles.y);
+  windows(c, work.windows, x, y);
+  Shape kept = x;
+  for (const WindowDim& w : work.windows) {
+    c.demand(w.filter.empty(), "a pool has no filter");
+    kept = kept.resized(w.dim, y.size_of(w.dim));
+  }
+  c.demand(same_dims(kept, y), "x and y have the same dims but for the windows");
+  if (work.kind != PoolKind::kWinners) return;
+  const bool forward = work.direction == Direction::kForward;
+  c.demand(same_dims(c.in(2).shape, forward ? x : y), "the third operand lies like what is summed");
+  c.demand(same_dims(c.out().shape, forward ? y : x), "gives the other side");
+}
+
 void rule(const Checked& c, const Random& work) {
   if (!c.instr.inputs.empty()) {
     counts(c, 1, 1);

@@ -36,24 +36,28 @@ struct Control {
 Backend faulty(const Fault& fault, const std::shared_ptr<Control>& control) {
   Backend backend = reference_backend();
   for (const char* kind : {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "permute"})
-    backend.makers[kind] = [=, is_faulty = fault.kind == kind](const KernelArgs& args) -> Kernel {
-      const Kernel good = reference_backend().makers.at(kind)(args);
+    backend.collectives[kind] = [=, is_faulty = fault.kind == kind](const KernelArgs& args) -> Talk {
+      const Talk good = reference_backend().collectives.at(kind)(args);
       const bool fails = is_faulty && args.processor == fault.processor;
-      return [=](const StepState& state) {
-        if (fails && fault.how == How::kThrow) throw std::runtime_error("the fuse blew");
-        if (fails && fault.how == How::kThrowOurs)
-          throw RunError({.what = "the fuse blew", .where = "cellar", .fix = "change it"});
-        const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(fault.stalls_seconds);
-        while (fails && !control->released && std::chrono::steady_clock::now() < end)
-          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      const auto watched = [=](const Kernel& half, const StepState& state) {
         try {
-          good(state);
+          half(state);
         } catch (...) {
           if (fault.comes_back) control->released = true;
           control->ended = control->ended || fails;
           throw;
         }
       };
+      return {[=](const StepState& state) {
+                if (fails && fault.how == How::kThrow) throw std::runtime_error("the fuse blew");
+                if (fails && fault.how == How::kThrowOurs)
+                  throw RunError({.what = "the fuse blew", .where = "cellar", .fix = "change it"});
+                const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(fault.stalls_seconds);
+                while (fails && !control->released && std::chrono::steady_clock::now() < end)
+                  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                watched(good.start, state);
+              },
+              [=](const StepState& state) { watched(good.done, state); }};
     };
   return backend;
 }

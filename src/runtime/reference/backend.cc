@@ -15,6 +15,8 @@ const Backend& reference_backend() {
                                  {ScatterAdd::kName, reference::scatter_add},
                                  {Scan::kName, reference::scan},
                                  {TopK::kName, reference::top_k},
+                                 {Convolve::kName, reference::convolve},
+                                 {Pool::kName, reference::pool},
                                  {Random::kName, reference::random},
                                  {AxisIndex::kName, reference::axis_index},
                                  {Constant::kName, reference::constant},
