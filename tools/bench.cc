@@ -29,11 +29,36 @@ void run_collectives(const BenchOptions& o) {
   std::cout << (o.json ? bench::json(times) + "\n" : bench::table(times));
 }
 
+struct CompileBenchOptions {
+  ModelWords model;
+  int repeats = 11;
+  bool json = false;
+};
+
+void run_compile(const CompileBenchOptions& o) {
+  const models::Model model = model_of(o.model);
+  const bench::CompileTime time =
+      bench::compile(model.graph, model.mesh, model.layout, model.options, store_of(o.model.store), o.repeats);
+  std::cout << (o.json ? bench::json(time) + "\n" : bench::table(time));
+}
+
+void add_compile(CLI::App& bench, Action& action) {
+  CLI::App* sub = bench.add_subcommand("compile", "From graph to planned program, for any mesh");
+  const auto o = std::make_shared<CompileBenchOptions>();
+  sub->add_option("--config", o->model.name, "A built-in model, such as paper/lm-4.9b")->required();
+  add_model_options(*sub, o->model);
+  sub->add_option("--repeats", o->repeats, "Measurements; the median counts")->capture_default_str();
+  sub->add_flag("--json", o->json, "One object")->disable_flag_override();
+  sub->footer(model_list);
+  sub->callback([o, &action] { action = [o] { run_compile(*o); }; });
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, Action& action) {
   CLI::App* bench = app.add_subcommand("bench", "How fast the parts are on this machine");
   bench->require_subcommand(1);
+  add_compile(*bench, action);
   CLI::App* sub = bench->add_subcommand("collectives", "The collectives of a wire, in place, in f32");
   const auto o = std::make_shared<BenchOptions>();
   sub->add_option("--kinds", o->kinds, "all_reduce, reduce_scatter, …, with commas between; default: all");

@@ -15,19 +15,11 @@ namespace weft::tools {
 namespace {
 
 struct ExplainOptions {
-  std::string model;
-  std::optional<std::string> mesh, layout;
-  std::vector<std::string> set, show, dump;
+  ModelWords model;
+  std::vector<std::string> show, dump;
   std::optional<std::string> machine, program;
-  StoreWords store;
   bool json = false;
 };
-
-models::Sizes sizes_of(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += (all.empty() ? "" : ",") + text;
-  return all.empty() ? models::Sizes{} : models::parse_sizes(all);
-}
 
 // The texts of the program after the passes that --dump names, and the names of all passes.
 class Dump {
@@ -80,31 +72,16 @@ void write_program(const std::string& path, const std::string& text) {
 }
 
 void run_explain(const ExplainOptions& o) {
-  models::Model model = models::build(o.model, sizes_of(o.set));
-  if (o.mesh) {
-    model.mesh = Mesh::parse(*o.mesh);
-    model.layout = Layout();  // the model's own layout names the axes of its own mesh
-  }
-  if (o.layout) model.layout = Layout::parse(*o.layout);
+  models::Model model = model_of(o.model);
   const Machine machine = o.machine ? parse_machine(*o.machine) : measure_machine();
   Dump dump(o.dump);
   if (!o.dump.empty())
     model.options.dump = [&](std::string_view pass, const std::string& text) { dump.take(pass, text); };
-  const Explanation e = explain(model.graph, model.mesh, model.layout, model.options, machine, store_of(o.store));
+  const Explanation e = explain(model.graph, model.mesh, model.layout, model.options, machine, store_of(o.model.store));
   const std::string text = o.json ? e.json() + "\n" : e.text(o.show);
   dump.print(o.json);
   if (o.program) write_program(*o.program, e.program);
   std::cout << text;
-}
-
-std::string model_list() {
-  std::string text = "Models, with the sizes that --set changes:\n";
-  for (const std::string& name : models::names()) {
-    text += "  " + name + ": " + models::description(name) + "\n   ";
-    for (const auto& [dim, size] : models::default_sizes(name)) text += " " + dim + "=" + std::to_string(size);
-    text += "\n";
-  }
-  return text;
 }
 
 }  // namespace
@@ -112,14 +89,8 @@ std::string model_list() {
 void add_explain(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("explain", "What a model costs on each processor, read off its compiled program");
   const auto o = std::make_shared<ExplainOptions>();
-  sub->add_option("MODEL", o->model, "A built-in model")->required();
-  sub->add_option("--mesh", o->mesh, "The processors, as in \"data:2 model:4\"; default: the model's");
-  sub->add_option(
-      "--layout", o->layout,
-      "Which dim is split over which axis, as in \"batch:data hidden:model\"; default: the model's with its "
-      "own mesh, none with --mesh");
-  add_store_options(*sub, o->store);
-  sub->add_option("--set", o->set, "dim=size[,dim=size…]: other sizes; may be repeated")->allow_extra_args(false);
+  sub->add_option("MODEL", o->model.name, "A built-in model")->required();
+  add_model_options(*sub, o->model);
   sub->add_flag("--json", o->json, "One JSON object, see docs/explain.md")->disable_flag_override();
   sub->add_option("--machine", o->machine,
                   "F=<flops/s>,B=<bytes/s> of a processor, or a file of that; default: measured");

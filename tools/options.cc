@@ -83,6 +83,40 @@ Store store_of(const StoreWords& words) {
   return {};
 }
 
+void add_model_options(CLI::App& sub, ModelWords& words) {
+  sub.add_option("--mesh", words.mesh, "The processors, as in \"data:2 model:4\"; default: the model's");
+  sub.add_option("--layout", words.layout,
+                 "Which dim is split over which axis, as in \"batch:data hidden:model\"; default: the model's with its "
+                 "own mesh, none with --mesh");
+  add_store_options(sub, words.store);
+  sub.add_option("--memory", words.memory,
+                 "Most memory of a processor, as in 8GiB: what is over is computed again instead of kept");
+  sub.add_option("--set", words.set, "dim=size[,dim=size…]: other sizes; may be repeated")->allow_extra_args(false);
+}
+
+models::Model model_of(const ModelWords& words) {
+  std::string sizes;
+  for (const std::string& text : words.set) sizes += (sizes.empty() ? "" : ",") + text;
+  models::Model model = models::build(words.name, sizes.empty() ? models::Sizes{} : models::parse_sizes(sizes));
+  if (words.mesh) {
+    model.mesh = Mesh::parse(*words.mesh);
+    model.layout = Layout();  // the model's own layout names the axes of its own mesh
+  }
+  if (words.layout) model.layout = Layout::parse(*words.layout);
+  if (words.memory) model.options.memory_bytes = static_cast<std::int64_t>(parse_bytes(*words.memory, "--memory")[0]);
+  return model;
+}
+
+std::string model_list() {
+  std::string text = "Models, with the sizes that --set changes:\n";
+  for (const std::string& name : models::names()) {
+    text += "  " + name + ": " + models::description(name) + "\n   ";
+    for (const auto& [dim, size] : models::default_sizes(name)) text += " " + dim + "=" + std::to_string(size);
+    text += "\n";
+  }
+  return text;
+}
+
 void add_wire_option(CLI::App& app, std::string& wire) {
   app.add_option("--wire", wire, "threads, or mpi under mpirun or srun: see docs/cluster.md")->capture_default_str();
 }

@@ -10,6 +10,7 @@
 
 #include "weft/error.h"
 #include "weft/mesh.h"
+#include "weft/models.h"
 
 namespace weft::tools {
 
@@ -40,6 +41,17 @@ struct StoreWords {
 void add_store_options(CLI::App& sub, StoreWords& words);
 // UserError for a level without a storage layout, and as Store::parse.
 Store store_of(const StoreWords& words);
+
+// A built-in model, and what it is compiled for.
+struct ModelWords {
+  std::string name;
+  std::optional<std::string> mesh, layout, memory;
+  std::vector<std::string> set;
+  StoreWords store;
+};
+void add_model_options(CLI::App& sub, ModelWords& words);
+models::Model model_of(const ModelWords& words);
+std::string model_list();  // for the end of --help
 
 // A mistake on the command line itself as the error that the user sees.
 UserError command_line_error(const CLI::App& app, const CLI::ParseError& error);

@@ -3,7 +3,10 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "weft/session.h"
 
 namespace weft::bench {
 
@@ -30,5 +33,20 @@ std::vector<CollectiveTime> collectives(const CollectivesOptions& options = {});
 
 std::string table(const std::vector<CollectiveTime>& times);  // for a person
 std::string json(const std::vector<CollectiveTime>& times);   // one array of objects
+
+// From graph to planned program; medians.
+struct CompileTime {
+  double compile_s = 0;
+  std::vector<std::pair<std::string, double>> passes;  // name, seconds; the memory plan is the last
+  int instructions = 0;
+  std::int64_t arena_bytes = 0, variable_bytes = 0, live_bytes = 0;  // on each processor
+};
+
+// Compiles `repeats` times. UserError as Session::compile, and for a count that makes no sense.
+CompileTime compile(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
+                    const Store& store = {}, int repeats = 11);
+
+std::string table(const CompileTime& time);
+std::string json(const CompileTime& time);
 
 }  // namespace weft::bench

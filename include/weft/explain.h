@@ -67,6 +67,7 @@ struct Explanation {
   std::int64_t parameters_per_processor = 0;
   std::map<std::string, double> contract_flops;  // by phase
   double executed_flops = 0;                     // of all instructions
+  double recomputed_flops = 0;                   // of those that are done again, to save memory
   double model_flops = 0;                        // nominal: of the ops that the user wrote, on whole tensors
   std::vector<Collective> collectives;
   double work_ratio = 1;            // the work of all processors over that of one that does it all; see docs/explain.md

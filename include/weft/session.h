@@ -53,6 +53,7 @@ struct CompileOptions {
   Updates update = {};                   // what run() changes
   bool metrics = false;                  // also report the graph's scalar metrics
   std::optional<DType> compute_as = {};  // kF64: all floats become f64, with the same random draws
+  std::int64_t memory_bytes = 0;         // most for variables and arena on each processor, by recomputation; 0: any
   // Called after the partitioner and after every pass with its name and the program's text.
   std::function<void(std::string_view pass, const std::string& text)> dump = {};
 };

@@ -38,6 +38,21 @@ std::vector<TensorId> ids_of(const Tensors& tensors, const Graph& graph, const c
   return ids;
 }
 
+// What a memory limit leaves for the arena.
+std::int64_t arena_limit(const Program& program, std::int64_t memory_bytes) {
+  std::int64_t held = 0;
+  for (const ProgramVariable& variable : program.variables) {
+    const Value& v = program.values[static_cast<std::size_t>(variable.value)];
+    held += v.shape.elements() * static_cast<std::int64_t>(size_of(v.dtype));
+  }
+  if (held >= memory_bytes)
+    throw UserError(
+        {.what = str("the variables alone take ", held, " bytes of each processor; the memory limit is ", memory_bytes),
+         .where = str("mesh ", program.mesh, ", layout \"", program.layout, "\", the memory limit"),
+         .fix = "use a storage layout, more processors or a higher limit"});
+  return memory_bytes - held;
+}
+
 }  // namespace
 
 Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
@@ -56,6 +71,7 @@ Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& lay
   result.times.push_back({"partition", seconds.count()});
   if (options.dump) options.dump("partition", to_text(program));
   PassOptions passes{.verify = kVerify, .times = &result.times};
+  if (options.memory_bytes > 0) passes.arena_limit = arena_limit(program, options.memory_bytes);
   if (options.dump) passes.dump = [&](std::string_view pass, const Program& p) { options.dump(pass, to_text(p)); };
   result.program = run_passes(std::move(program), passes);
   if (kVerify) check_round_trip(result.program);

@@ -113,6 +113,7 @@ void count_work(const Program& p, Explanation& e) {
   for (std::size_t phase = 0; phase < cost.contract_flops.size(); ++phase)
     e.contract_flops[name_of(static_cast<Phase>(phase))] = cost.contract_flops[phase];
   e.executed_flops = cost.flops;
+  e.recomputed_flops = cost.recomputed_flops;
   visit_bodies(p, [&](const Program& body, std::int64_t) { e.instructions += static_cast<int>(body.body.size()); });
   e.collectives = collectives_of(cost);
 }
@@ -152,6 +153,7 @@ Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, 
   e.model_flops = model_flops(*graph.data(), options);
   CompileOptions quiet = options;
   quiet.dump = {};
+  quiet.memory_bytes = 0;
   const Program alone = compile_program(graph, one_processor(mesh), layout, quiet, store).program;
   const double one = work_seconds(alone, machine);
   e.work_ratio = one > 0 ? work_seconds(p, machine) * mesh.size() / one : 1;

@@ -22,7 +22,10 @@ Json flops_of(const Explanation& e) {
     const auto found = e.contract_flops.find(phase);
     contract[phase] = number(found == e.contract_flops.end() ? 0 : found->second);
   }
-  return {{"contract", contract}, {"model", number(e.model_flops)}, {"executed", number(e.executed_flops)}};
+  return {{"contract", contract},
+          {"model", number(e.model_flops)},
+          {"executed", number(e.executed_flops)},
+          {"recomputed", number(e.recomputed_flops)}};
 }
 
 Json collective_of(const Explanation::Collective& c) {

@@ -57,10 +57,14 @@ std::string counts(const Explanation& e) {
   const double nominal = e.model_flops / std::max(e.mesh.size(), 1);
   std::string recompute;
   if (phase("recompute") != "0") recompute = str(", recompute ", phase("recompute"));
+  std::string again;
+  if (e.recomputed_flops > 0)
+    again = str("; done again to save memory: ", count_text(e.recomputed_flops), ", ",
+                percent_text(e.recomputed_flops / e.executed_flops));
   return table_text(
       {{"flops of contractions", str("forward ", phase("forward"), recompute, ", backward ", phase("backward"))},
        {"flops in all",
-        str(count_text(e.executed_flops), " (the model's, shared out evenly: ", count_text(nominal), ")")},
+        str(count_text(e.executed_flops), " (the model's, shared out evenly: ", count_text(nominal), again, ")")},
        {"parameters", str(count_text(static_cast<double>(e.parameters_per_processor)), " of ",
                           count_text(static_cast<double>(e.parameters)))},
        {"variables", bytes_text(e.variable_bytes)},

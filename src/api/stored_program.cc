@@ -132,7 +132,7 @@ class Run {
         wire_(comm::make_threads_wire(program.mesh.size())),
         shards_(program.variables.size()),
         bound_(processors()),
-        crew_(program.mesh.size()) {
+        crew_(wire_->local()) {
     for (std::vector<comm::Arena>& shards : shards_) shards.resize(processors());
   }
 

@@ -74,6 +74,19 @@ const std::vector<Entry>& catalog() {
        "data:2 model:2",
        "batch:data heads,d_ff,vocab:model",
        build_transformer},
+      {"paper/lm-4.9b",
+       "the transformer in the largest size of the Mesh-TensorFlow paper, 4.9 billion weights",
+       {{"batch", 256},
+        {"length", 256},
+        {"d_model", 1024},
+        {"heads", 256},
+        {"d_kv", 256},
+        {"d_ff", 262144},
+        {"vocab", 32768},
+        {"layers", 6}},
+       "batch:16 model:32",
+       "batch:batch heads,d_ff,vocab:model",
+       build_transformer},
   };
   return kEntries;
 }

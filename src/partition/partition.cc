@@ -174,7 +174,9 @@ class Partitioner : private Resharder {
 
   Program body(const BodyRequest& request) override {
     Builder outer = std::exchange(builder_, Builder(request_.mesh, request_.layout.text()));
-    std::map<TensorId, ValueId> outer_values = std::exchange(values_, {});
+    auto outer_values = std::exchange(values_, {});
+    auto outer_gathered = std::exchange(gathered_, {});
+    auto outer_updates = std::exchange(for_update_, {});
     std::vector<ValueId> inputs, results;
     for (const BodyRequest::Input& input : request.inputs) {
       const bool named = input.tensor.node >= 0;
@@ -187,6 +189,8 @@ class Partitioner : private Resharder {
     Program program = std::move(builder_).finish();
     builder_ = std::move(outer);
     values_ = std::move(outer_values);
+    gathered_ = std::move(outer_gathered);
+    for_update_ = std::move(outer_updates);
     return program;
   }
 
@@ -217,10 +221,12 @@ class Partitioner : private Resharder {
   }
 
   // A variable that is held in smaller shards than the layout's is gathered before its first use in the forward pass,
-  // and anew in the backward pass: it need not be kept in between. A cast to its activation dtype comes before.
+  // and anew in the backward pass: it need not be kept in between. A cast to its activation dtype comes before. A loop
+  // gathers it in its body.
   ValueId operand(const Node& node, TensorId id) {
     if (is_update(node)) return for_update(id);
-    if (!plan_.is_held_split(graph_, id) || node.op->name == "cast") return values_.at(id);
+    const bool passes_it_on = node.op->name == "cast" || node.op->name == "loop";
+    if (!plan_.is_held_split(graph_, id) || passes_it_on) return values_.at(id);
     const auto [copy, is_new] = gathered_.try_emplace({id, node.phase != Phase::kForward}, 0);
     if (!is_new) return copy->second;
     const Node& variable = graph_.node(id);
@@ -240,6 +246,8 @@ class Partitioner : private Resharder {
     const DimAxes* planned = plan_.axes(n);
     const DimAxes axes = planned ? *planned : axes_for(node, call, rule, operands);
     std::vector<Sharding> want = wanted(node, call, rule, axes);
+    for (std::size_t i = 0; i < want.size(); ++i)
+      if (const TensorId id{n, static_cast<int>(i)}; plan_.is_summed_in_shards(id)) want[i] = *plan_.want(id);
     if (node.op->name == "assign") want[0] = builder_.value(values_.at(node.inputs[0])).sharding;
     builder_.begin(node.name, origin(node));
     for (ValueId x : operands) inputs.push_back(rule.relays ? x : laid_out(x, axes));

@@ -93,7 +93,9 @@ StorePlan::StorePlan(const Request& r) {
     add_assign(r, *n);
     flow(r, *n);
     const Node& node = r.graph.nodes[static_cast<std::size_t>(*n)];
-    if (!is_update(node)) elsewhere_.insert(node.inputs.begin(), node.inputs.end());
+    if (!is_update(node) && !axes_.contains(*n)) elsewhere_.insert(node.inputs.begin(), node.inputs.end());
+    for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i)
+      if (want({*n, i}) && is_summed_in_shards(r, {*n, i})) sums_.insert({*n, i});
   }
 }
 
@@ -138,10 +140,18 @@ void StorePlan::add_assign(const Request& r, int n) {
   propose(r, node.inputs[1], found->second);
 }
 
+// What a loop sums up for the update alone is scattered in every trip, from level 2 on.
+bool StorePlan::is_summed_in_shards(const Request& r, TensorId id) const {
+  return r.store.level() >= 2 && r.graph.node(id).op->name == "loop" && !elsewhere_.contains(id);
+}
+
 void StorePlan::flow(const Request& r, int n) {
   const Node& node = r.graph.nodes[static_cast<std::size_t>(n)];
   const Sharding* wanted = want({n, 0});
-  if (!wanted || node.phase != Phase::kUpdate || !is_pointwise(r.graph, node)) return;
+  const bool scales_sums = !elsewhere_.contains({n, 0}) && !node.inputs.empty() &&
+                           std::any_of(node.inputs.begin(), node.inputs.end(),
+                                       [&](TensorId id) { return is_summed_in_shards(r, id); });
+  if (!wanted || !(node.phase == Phase::kUpdate || scales_sums) || !is_pointwise(r.graph, node)) return;
   axes_[n] = by_name(node.outputs[0].shape, *wanted);
   wants_.erase({n, 0});
   for (TensorId id : node.inputs) propose(r, id, axes_[n]);

@@ -45,6 +45,8 @@ class StorePlan {
   const DimAxes* axes(int node) const;
   // How the update wants a tensor whose op has axes of its own, such as a gradient; null if it does not care.
   const Sharding* want(TensorId id) const;
+  // Whether the tensor is a sum of a loop that is to be made in the shards that the update wants.
+  bool is_summed_in_shards(TensorId id) const { return sums_.contains(id); }
   // Whether ops outside the update use the tensor too: then it lies by the layout as well.
   bool is_used_elsewhere(TensorId id) const { return elsewhere_.contains(id); }
   // Whether the tensor is a variable, perhaps behind casts, that is held in smaller shards than ops use.
@@ -54,12 +56,14 @@ class StorePlan {
   void add_variable(const Request& r, int n);
   void add_assign(const Request& r, int n);
   void flow(const Request& r, int n);
+  bool is_summed_in_shards(const Request& r, TensorId id) const;
   void propose(const Request& r, TensorId id, const DimAxes& axes);
 
   std::map<int, DimAxes> axes_;
   std::map<TensorId, Sharding> wants_;
   std::map<int, DimAxes> updates_;  // variable node -> the axes it is updated in, where they are not the layout's
   std::set<int> held_;              // variable nodes
+  std::set<TensorId> sums_;         // of loops, that are made in shards
   std::set<TensorId> elsewhere_;    // what ops outside the update use
 };
 

@@ -123,6 +123,7 @@ ProgramCost summarize(const Program& program) {
       const Cost cost = cost_of(p, instr);
       const double flops = cost.flops * static_cast<double>(times);
       sum.flops += flops;
+      if (instr.origin.recompute) sum.recomputed_flops += flops;
       if (instr.is<Contract>() || instr.is<Convolve>())
         sum.contract_flops[static_cast<std::size_t>(instr.origin.phase)] += flops;
       if (is_collective(instr)) add(sum.collectives, p, instr, times);

@@ -35,6 +35,7 @@ struct CollectiveCost {
 struct ProgramCost {
   std::array<double, 4> contract_flops{};   // by phase
   double flops = 0;                         // of all instructions
+  double recomputed_flops = 0;              // of those among them that are done again
   double bytes = 0;                         // that instructions other than collectives read and write
   std::vector<CollectiveCost> collectives;  // in the order in which they first occur
 };

@@ -1,0 +1,91 @@
+// The compile bench: the passes of the compiler, timed.
+#include <algorithm>
+#include <chrono>
+#include <iomanip>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "api/compile.h"
+#include "api/explain_parts.h"
+#include "base/str.h"
+#include "program/memory_plan.h"
+#include "weft/bench.h"
+#include "weft/error.h"
+
+namespace weft::bench {
+
+namespace {
+
+double median(std::vector<double> numbers) {
+  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
+  std::nth_element(numbers.begin(), middle, numbers.end());
+  return *middle;
+}
+
+std::int64_t bytes_of(const Value& value) {
+  return value.shape.elements() * static_cast<std::int64_t>(size_of(value.dtype));
+}
+
+}  // namespace
+
+CompileTime compile(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
+                    const Store& store, int repeats) {
+  if (repeats < 1 || repeats > 1000)
+    throw UserError({.what = str("a compile bench of ", repeats, " repeats"),
+                     .where = "bench::compile",
+                     .fix = "give from 1 to 1000 repeats"});
+  CompileTime time;
+  std::vector<double> whole;
+  std::vector<std::vector<double>> parts;
+  for (int i = 0; i < repeats; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Compiled compiled = compile_program(graph, mesh, layout, options, store);
+    const auto planning = std::chrono::steady_clock::now();
+    const MemoryPlan plan = plan_memory(compiled.program);
+    const auto end = std::chrono::steady_clock::now();
+    whole.push_back(std::chrono::duration<double>(end - begin).count());
+    std::vector<PassTime> times = compiled.times;
+    times.push_back({"memory plan", std::chrono::duration<double>(end - planning).count()});
+    parts.resize(times.size());
+    time.passes.resize(times.size());
+    for (std::size_t k = 0; k < times.size(); ++k) {
+      parts[k].push_back(times[k].seconds);
+      time.passes[k] = {times[k].pass, median(parts[k])};
+    }
+    if (i > 0) continue;
+    visit_bodies(compiled.program,
+                 [&](const Program& body, std::int64_t) { time.instructions += static_cast<int>(body.body.size()); });
+    time.arena_bytes = plan.arena_bytes;
+    time.live_bytes = plan.live_bytes;
+    for (const ProgramVariable& variable : compiled.program.variables)
+      time.variable_bytes += bytes_of(compiled.program.values[static_cast<std::size_t>(variable.value)]);
+  }
+  time.compile_s = median(whole);
+  return time;
+}
+
+std::string table(const CompileTime& time) {
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(3);
+  for (const auto& [pass, seconds] : time.passes)
+    out << "  " << std::left << std::setw(24) << pass << std::right << std::setw(10) << seconds * 1e3 << " ms\n";
+  out << "  " << std::left << std::setw(24) << "all" << std::right << std::setw(10) << time.compile_s * 1e3 << " ms\n"
+      << time.instructions << " instructions; on each processor " << bytes_text(time.variable_bytes)
+      << " of variables, an arena of " << bytes_text(time.arena_bytes)
+      << " (live at once: " << bytes_text(time.live_bytes) << ")\n";
+  return out.str();
+}
+
+std::string json(const CompileTime& time) {
+  nlohmann::ordered_json all;
+  all["compile_s"] = time.compile_s;
+  all["passes"] = nlohmann::ordered_json::array();
+  for (const auto& [pass, seconds] : time.passes) all["passes"].push_back({{"pass", pass}, {"seconds", seconds}});
+  all["instructions"] = time.instructions;
+  all["arena_bytes"] = time.arena_bytes;
+  all["live_bytes"] = time.live_bytes;
+  all["variable_bytes"] = time.variable_bytes;
+  return all.dump(2);
+}
+
+}  // namespace weft::bench

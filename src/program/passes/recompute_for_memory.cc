@@ -1,0 +1,212 @@
+#include <algorithm>
+#include <set>
+
+#include "base/str.h"
+#include "program/cost.h"
+#include "program/memory_plan.h"
+#include "program/passes/passes.h"
+#include "program/passes/rewrite.h"
+#include "program/pipeline.h"
+#include "weft/error.h"
+
+namespace weft {
+
+namespace {
+
+constexpr int kLongestChain = 32;  // instructions made again for one value
+
+bool can_run_again(const Instr& instr) {
+  return instr.outputs.size() == 1 && !is_collective(instr) && !instr.is<Host>() && !instr.is<Done>() &&
+         !instr.is<Loop>();
+}
+
+// A value that need not be kept over the place where most memory is in use.
+struct Choice {
+  ValueId value = -1;
+  int late = 0;            // position of its first use behind that place
+  std::vector<int> chain;  // instructions to run again there, in order
+  std::int64_t bytes = 0;  // that the place is rid of
+  double cost = 0;         // flops and bytes moved
+
+  bool operator<(const Choice& other) const {  // worse
+    return static_cast<double>(bytes) / (cost + 1) < static_cast<double>(other.bytes) / (other.cost + 1);
+  }
+};
+
+class Chooser {
+ public:
+  explicit Chooser(const Program& program)
+      : p_(program), plan_(plan_memory(program)), uses_(program), defined_(definitions_of(program)) {}
+
+  const MemoryPlan& plan() const { return plan_; }
+
+  // The best choice at the place where most is live; none if nothing helps there.
+  std::optional<Choice> best() const {
+    const int peak = fullest();
+    std::optional<Choice> best;
+    for (ValueId id = 0; id < static_cast<ValueId>(p_.values.size()); ++id)
+      if (const std::optional<Choice> choice = choice_for(id, peak); choice && (!best || *best < *choice))
+        best = choice;
+    return best;
+  }
+
+ private:
+  int storage(ValueId id) const { return plan_.storage_of[at(id)]; }
+
+  int fullest() const {
+    std::vector<std::int64_t> change(p_.body.size() + 3, 0);
+    for (const Storage& s : plan_.storages) {
+      change[at(s.first + 1)] += s.bytes;
+      change[at(s.last + 2)] -= s.bytes;
+    }
+    std::int64_t live = 0, most = 0;
+    int peak = 0;
+    for (std::size_t i = 0; i < change.size(); ++i)
+      if ((live += change[i]) > most) {
+        most = live;
+        peak = static_cast<int>(i) - 1;
+      }
+    return peak;
+  }
+
+  std::optional<Choice> choice_for(ValueId id, int peak) const {
+    const int i = defined_[at(id)];
+    if (i < 0 || i >= peak || is_view(p_.body[at(i)]) || !can_run_again(p_.body[at(i)]) || uses_.kept[at(id)])
+      return {};
+    if (storage(id) == MemoryPlan::kHeld || p_.body[at(i)].origin.recompute) return {};
+    Choice choice{.value = id, .late = static_cast<int>(p_.body.size()), .chain = {}};
+    int early = i;
+    find_uses(id, peak, early, choice.late);
+    if (choice.late == static_cast<int>(p_.body.size())) return {};
+    const Storage& s = plan_.storages[at(storage(id))];
+    if (s.last < choice.late) return {};
+    // What is written over the value's storage later, or was before, keeps that alive.
+    for (std::size_t other = 0; other < p_.values.size(); ++other)
+      if (plan_.storage_of[other] == storage(id) && root_of(static_cast<ValueId>(other)) != id) return {};
+    std::set<int> chain;
+    if (!add_chain(i, choice.late, chain)) return {};
+    choice.chain.assign(chain.begin(), chain.end());
+    choice.bytes = s.bytes;
+    for (int k : chain) {
+      const Cost cost = cost_of(p_, p_.body[at(k)]);
+      choice.cost += cost.flops + cost.bytes;
+    }
+    return choice;
+  }
+
+  // The last use up to the peak and the first behind it, through views.
+  void find_uses(ValueId id, int peak, int& early, int& late) const {
+    for (int user : uses_.users[at(id)]) {
+      if (is_view(p_.body[at(user)])) {
+        if (uses_.kept[at(p_.body[at(user)].outputs[0])]) late = -1;
+        find_uses(p_.body[at(user)].outputs[0], peak, early, late);
+      } else if (user <= peak) {
+        early = std::max(early, user);
+      } else {
+        late = std::min(late, user);
+      }
+    }
+  }
+
+  ValueId root_of(ValueId id) const {
+    while (defined_[at(id)] >= 0 && is_view(p_.body[at(defined_[at(id)])]))
+      id = p_.body[at(defined_[at(id)])].inputs[0];
+    return id;
+  }
+
+  // Whether the value still lies untouched at a position without living longer for that.
+  bool is_there(ValueId id, int position) const {
+    const ValueId root = root_of(id);
+    if (storage(root) == MemoryPlan::kHeld) return true;
+    int last = uses_.kept[at(root)] ? static_cast<int>(p_.body.size()) : last_use(root);
+    return last >= position;
+  }
+
+  int last_use(ValueId id) const {
+    int last = -1;
+    for (int user : uses_.users[at(id)])
+      last = std::max(last, is_view(p_.body[at(user)]) ? last_use(p_.body[at(user)].outputs[0]) : user);
+    return last;
+  }
+
+  // The instructions that give instruction i's result at `late` from what is there; false if there is no short way.
+  bool add_chain(int i, int late, std::set<int>& chain) const {
+    if (static_cast<int>(chain.size()) >= kLongestChain) return false;
+    if (!chain.insert(i).second) return true;
+    for (ValueId id : p_.body[at(i)].inputs) {
+      if (is_there(id, late)) continue;
+      const int definition = defined_[at(id)];
+      if (definition < 0 || !can_run_again(p_.body[at(definition)]) || !add_chain(definition, late, chain))
+        return false;
+    }
+    return true;
+  }
+
+  const Program& p_;
+  const MemoryPlan plan_;
+  const Uses uses_;
+  const std::vector<int> defined_;
+};
+
+// Runs the chain again right before `late`; all from there on that reads the value reads the new one.
+void apply(Program& p, const Choice& choice, int number) {
+  std::vector<ValueId> again(p.values.size());
+  for (std::size_t i = 0; i < again.size(); ++i) again[i] = static_cast<ValueId>(i);
+  const auto made_again = [&](const Instr& instr) {
+    Instr copy = instr;
+    copy.origin.phase = Phase::kRecompute;
+    copy.origin.recompute = number;
+    for (ValueId& id : copy.inputs) id = again[at(id)];
+    const ValueId old = instr.outputs[0];
+    copy.outputs = {add_value(p, p.values[at(old)].name, type_of(p, old))};
+    again[at(old)] = copy.outputs[0];
+    return copy;
+  };
+  std::vector<Instr> body(std::make_move_iterator(p.body.begin()),
+                          std::make_move_iterator(p.body.begin() + choice.late));
+  std::vector<Instr> rest(std::make_move_iterator(p.body.begin() + choice.late), std::make_move_iterator(p.body.end()));
+  std::vector<Instr> chain;
+  for (int i : choice.chain) chain.push_back(made_again(body[at(i)]));
+  // Of the chain only the value itself is used from here on; and views of it that were made before.
+  const ValueId value = again[at(choice.value)];
+  for (std::size_t i = 0; i < again.size(); ++i) again[i] = static_cast<ValueId>(i);
+  again[at(choice.value)] = value;
+  for (std::size_t i = 0, end = body.size(); i < end; ++i)
+    if (is_view(body[i]) && again[at(body[i].inputs[0])] != body[i].inputs[0]) chain.push_back(made_again(body[i]));
+  std::move(chain.begin(), chain.end(), std::back_inserter(body));
+  for (Instr& instr : rest) {
+    for (ValueId& id : instr.inputs)
+      if (at(id) < again.size()) id = again[at(id)];
+    body.push_back(std::move(instr));
+  }
+  p.body = std::move(body);
+}
+
+int last_recompute(const Program& p) {
+  int last = 0;
+  for (const Instr& instr : p.body) last = std::max(last, instr.origin.recompute);
+  return last;
+}
+
+}  // namespace
+
+Program recompute_for_memory(Program p, const PassOptions& options) {
+  if (options.arena_limit == 0) return p;
+  int number = last_recompute(p);
+  while (true) {
+    const Chooser chooser(p);
+    if (chooser.plan().arena_bytes <= options.arena_limit) return p;
+    const std::optional<Choice> choice = chooser.best();
+    if (!choice)
+      throw UserError({.what = str("the step needs ", chooser.plan().arena_bytes,
+                                   " bytes besides its variables on each "
+                                   "processor, and recomputation cannot bring it to ",
+                                   options.arena_limit),
+                       .where = str("mesh ", p.mesh, ", layout \"", p.layout, "\", the memory limit"),
+                       .fix = "use microbatches, a storage layout, more processors or a higher limit"});
+    apply(p, *choice, ++number);
+    p = drop_dead_code(std::move(p), options);
+  }
+}
+
+}  // namespace weft
