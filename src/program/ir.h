@@ -113,13 +113,17 @@ struct Scan {
                            std::pair("reverse", &reverse));
   }
 };
-// (x) or (x, indices) -> the k largest along `dim`, descending, ties to the lower index, and their i32 indices (global
-// along `dim`, or taken from the second operand). `k` is the new dim.
-struct TopK {
-  static constexpr const char* kName = "top_k";
+// (x) or (x, indices) -> the first ones along `dim` in descending or ascending order, ties to the lower index, and their
+// i32 indices (global along `dim`, or taken from the second operand). NaN counts as the largest. `k` is what the dim is
+// called in the outputs, and its size there says how many.
+struct Sort {
+  static constexpr const char* kName = "sort";
   std::string dim;
   std::string k;
-  auto fields() { return std::make_tuple(std::pair("dim", &dim), std::pair("k", &k)); }
+  bool ascending = false;
+  auto fields() {
+    return std::make_tuple(std::pair("dim", &dim), std::pair("k", &k), std::pair("ascending", &ascending));
+  }
 };
 // Philox4x32-10 keyed by (seed, key); the counter is the row-major global index in the output's dim order, and the step.
 // uniform: [a, b); normal, truncated_normal: mean a, deviation b; bernoulli: 1 with probability a; bits: u32.
@@ -208,7 +212,7 @@ struct Permute {
 };
 
 using Work =
-    std::variant<Contract, Map, ReduceDims, Copy, Concat, Take, Put, Gather, ScatterAdd, Scan, TopK, Random, AxisIndex,
+    std::variant<Contract, Map, ReduceDims, Copy, Concat, Take, Put, Gather, ScatterAdd, Scan, Sort, Random, AxisIndex,
                  Constant, Host, View, Shard, AllReduce, ReduceScatter, AllGather, AllToAll, Permute>;
 
 // Where an instruction comes from: its phase and the user's lines, each "file:line op".

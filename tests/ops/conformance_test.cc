@@ -1,10 +1,11 @@
-// Every primitive, from the samples in its declaration: values and derivatives on every layout of several meshes equal
+// Every primitive, from the samples in its declaration, and some plain functions: values and derivatives on every layout of several meshes equal
 // those of one processor, derivatives agree with finite differences, and layouts that cannot work are refused.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "base/str.h"
+#include "ops/plain_functions.h"
 #include "support/sampling.h"
 
 namespace weft {
@@ -21,6 +22,7 @@ std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const OpDef* op : op_catalog())
     for (std::size_t i = 0; i < op->samples.size(); ++i) cases.push_back({op, i});
+  for (const OpDef& function : testing::plain_functions()) cases.push_back({&function, 0});
   return cases;
 }
 

@@ -14,7 +14,7 @@ const Backend& reference_backend() {
                                  {Gather::kName, reference::gather},
                                  {ScatterAdd::kName, reference::scatter_add},
                                  {Scan::kName, reference::scan},
-                                 {TopK::kName, reference::top_k},
+                                 {Sort::kName, reference::sort},
                                  {Random::kName, reference::random},
                                  {AxisIndex::kName, reference::axis_index},
                                  {Constant::kName, reference::constant},
