@@ -39,6 +39,23 @@ struct LayerNormOptions {
 // (x - mean) / sqrt(mean((x - mean)^2) + epsilon) * scale + bias, means over `dim`. Variables: "scale", "bias" [dim].
 Tensor layer_norm(const Tensor& x, const Dim& dim, const LayerNormOptions& options = {}, Site site = Site::current());
 
+struct BatchNormOptions {
+  double momentum = 0.9;  // how much of the old moving mean and variance stays in a step
+  double epsilon = 1e-5;
+  bool training = true;  // false: the moving mean and variance in place of x's own, and no updates
+  std::string name = "batch_norm";
+};
+
+struct BatchNormResult {
+  Tensor y;
+  Tensors updates;  // of the moving mean and variance, for compile()
+};
+
+// (x - mean) / sqrt(variance + epsilon) * scale + bias; mean and variance are over `joined`, for each index of the other
+// dims [rest]. Variables: "scale", "bias", and, not trained, "moving_mean", "moving_variance" [rest].
+BatchNormResult batch_norm(const Tensor& x, const Shape& joined, const BatchNormOptions& options = {},
+                           Site site = Site::current());
+
 // The rows of a variable `name` [vocab, model] at the ids; an id out of range gives zeros.
 Tensor embedding(const Tensor& ids, const Dim& vocab, const Dim& model, const std::string& name = "embedding",
                  const Init& init = init::normal(1), Site site = Site::current());

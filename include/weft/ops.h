@@ -31,6 +31,10 @@ Tensor random_truncated_normal(const Graph& g, const Shape& shape, double mean =
                                DType dtype = DType::kF32, Site site = Site::current());  // within two deviations
 Tensor random_bernoulli(const Graph& g, const Shape& shape, double probability, DType dtype = DType::kF32,
                         Site site = Site::current());
+// -log(-log(uniform)): the largest of logits + gumbel falls on class i with probability softmax(logits)_i.
+Tensor random_gumbel(const Graph& g, const Shape& shape, DType dtype = DType::kF32, Site site = Site::current());
+// x times uniform numbers from 1 - epsilon to 1 + epsilon.
+Tensor multiplicative_jitter(const Tensor& x, double epsilon = 1e-2, Site site = Site::current());
 // Keeps an element with probability `keep` and divides it by `keep`, else 0. `noise_shape`: the dims over which draws
 // differ (the others share one draw); all of them by default.
 Tensor dropout(const Tensor& x, double keep, Site site = Site::current());
@@ -128,6 +132,8 @@ Tensor log_softmax(const Tensor& x, const Dim& dim, Site site = Site::current())
 // Adds z_loss * logsumexp^2.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const Dim& classes, double z_loss = 0,
                      Site site = Site::current());
+// Of targets from 0 to 1, element by element: softplus(x) - x * target.
+Tensor sigmoid_cross_entropy(const Tensor& logits, const Tensor& targets, Site site = Site::current());
 Tensor cumsum(const Tensor& x, const Dim& dim, bool exclusive = false, bool reverse = false,
               Site site = Site::current());
 
@@ -139,12 +145,33 @@ Tensor gather(const Tensor& x, const Tensor& indices, const Dim& dim, Site site 
 // Zeros with `dim` in the place of the indices' dims (those that `keep` does not name), each update added at its index.
 Tensor scatter_add(const Tensor& updates, const Tensor& indices, const Dim& dim, const Shape& keep = {},
                    Site site = Site::current());
-struct TopKResult {
-  Tensor values, indices;
+// Each line of x along `dim` at indices of its own, which have the dim too (in any size) and may lack others of x; zeros
+// where an index is out of range. And its transpose: zeros along `dim`, each element added at its index.
+Tensor take_along(const Tensor& x, const Tensor& indices, const Dim& dim, Site site = Site::current());
+Tensor put_along(const Tensor& x, const Tensor& indices, const Dim& dim, Site site = Site::current());
+
+// In order; ties go to the lower index, and NaN counts as the largest.
+struct SortResult {
+  Tensor values, indices;  // indices: i32, where each value was
 };
-// The largest along `dim`, descending, ties to the lower index; `k` is a new dim at the end.
-TopKResult top_k(const Tensor& x, const Dim& dim, const Dim& k, Site site = Site::current());
+using TopKResult = SortResult;
+SortResult sort(const Tensor& x, const Dim& dim, bool descending = false, Site site = Site::current());
+// The largest along `dim`, descending, or the smallest, ascending; `k` is a new dim at the end.
+TopKResult top_k(const Tensor& x, const Dim& dim, const Dim& k, bool smallest = false, Site site = Site::current());
 Tensor argmax(const Tensor& x, const Dim& dim, Site site = Site::current());
+Tensor argmin(const Tensor& x, const Dim& dim, Site site = Site::current());
+// The element of rank n along `dim`: 0 is the largest (smallest) itself.
+Tensor nth_largest(const Tensor& x, std::int64_t n, const Dim& dim, Site site = Site::current());
+Tensor nth_smallest(const Tensor& x, std::int64_t n, const Dim& dim, Site site = Site::current());
+// A class of `dim` at random, in i32: class i with probability softmax(logits / temperature)_i; at temperature 0 the
+// likeliest. Whole numbers have no derivative. `keep_top_k`: only logits above the (k+1)-th largest are drawn (of equals
+// at that edge none is); 0 keeps all.
+struct SampleOptions {
+  double temperature = 1;
+  std::int64_t keep_top_k = 0;
+};
+Tensor sample_categorical(const Tensor& logits, const Dim& dim, const SampleOptions& options = {},
+                          Site site = Site::current());
 // `size` elements from a run-time scalar index on, clamped to fit; and writing them.
 Tensor dynamic_slice(const Tensor& x, const Tensor& begin, const Dim& dim, std::int64_t size,
                      Site site = Site::current());
@@ -166,11 +193,16 @@ Tensor slice(const Tensor& x, const Dim& dim, std::int64_t begin, std::int64_t s
 Tensor pad(const Tensor& x, const Dim& dim, std::int64_t before, std::int64_t after, Site site = Site::current());
 // By +offset to higher indices; what leaves is lost and zeros come in, unless it wraps.
 Tensor shift(const Tensor& x, const Dim& dim, std::int64_t offset, bool wrap = false, Site site = Site::current());
+// By run-time offsets, which may lack any dim of x: each line of x along `dim` by its own.
+Tensor dynamic_shift(const Tensor& x, const Tensor& offset, const Dim& dim, bool wrap = false,
+                     Site site = Site::current());
 // This one value lies by these rules (`dim:axis`, `dim:-` = unsplit) in place of the global layout's.
 Tensor with_layout(const Tensor& x, std::string_view layout, Site site = Site::current());
 
 // --- Gradients by hand ---
 Tensor stop_gradient(const Tensor& x, Site site = Site::current());
+// x itself; its derivative is scaled down to a root mean square of at most `rms`.
+Tensor clip_activation_gradient(const Tensor& x, double rms = 1, Site site = Site::current());
 // backward(inputs, outputs, dys) gives one derivative (or an empty Tensor) per input, in place of forward's own.
 Tensors custom_gradient(
     const Tensors& inputs, const std::function<Tensors(const Tensors&)>& forward,

@@ -14,6 +14,30 @@ Tensor layer_norm(const Tensor& x, const Dim& dim, const LayerNormOptions& optio
   return add(multiply(normed, scale, site), bias, site);
 }
 
+BatchNormResult batch_norm(const Tensor& x, const Shape& joined, const BatchNormOptions& options, Site site) {
+  Graph g(x.graph());
+  const Graph::Scope scope = g.scope(options.name);
+  const Shape rest = x.shape().minus(joined);
+  const VariableOptions as_x{.activation = x.dtype()}, moves{.activation = x.dtype(), .trainable = false};
+  const Tensor scale = g.variable("scale", rest, init::ones(), as_x, site);
+  const Tensor bias = g.variable("bias", rest, init::zeros(), as_x, site);
+  const Tensor moving_mean = g.variable("moving_mean", rest, init::zeros(), moves, site);
+  const Tensor moving_variance = g.variable("moving_variance", rest, init::ones(), moves, site);
+
+  const Tensor centre = options.training ? mean(x, joined, site) : moving_mean;
+  const Tensor centred = subtract(x, centre, site);
+  const Tensor variance = options.training ? mean(square(centred, site), joined, site) : moving_variance;
+  const Tensor normed = multiply(centred, rsqrt(add(variance, options.epsilon, site), site), site);
+  BatchNormResult result{add(multiply(normed, scale, site), bias, site), {}};
+  if (!options.training) return result;
+  const auto moved = [&](const Tensor& old, const Tensor& now) {
+    const Tensor difference = multiply(subtract(now, old, site), 1 - options.momentum, site);
+    return assign_add(old, difference, site);
+  };
+  result.updates = {moved(moving_mean, centre), moved(moving_variance, variance)};
+  return result;
+}
+
 Tensor embedding(const Tensor& ids, const Dim& vocab, const Dim& model, const std::string& name, const Init& init,
                  Site site) {
   const Tensor table = Graph(ids.graph()).variable(name, {vocab, model}, init, {}, site);

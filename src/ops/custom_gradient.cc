@@ -69,6 +69,19 @@ const OpDef& kCustomGradient = define_op({
 
 Tensor stop_gradient(const Tensor& x, Site site) { return apply(kStopGradient, {x}, site); }
 
+Tensor clip_activation_gradient(const Tensor& x, double rms, Site site) {
+  if (!(rms > 0))
+    throw UserError({.what = str("clip_activation_gradient to a root mean square of ", rms),
+                     .where = str("clip_activation_gradient at ", to_string(site)),
+                     .fix = "give a number above 0"});
+  const auto clipped = [rms, site](const Tensors&, const Tensors&, const Tensors& dys) {
+    const Tensor size = sqrt(mean(square(dys[0], site), site), site);
+    return Tensors{divide(dys[0], maximum(multiply(size, 1 / rms, site), 1.0, site), site)};
+  };
+  return custom_gradient(
+      {x}, [](const Tensors& in) { return in; }, clipped, site)[0];
+}
+
 Tensors custom_gradient(const Tensors& inputs, const std::function<Tensors(const Tensors&)>& forward,
                         const Backward& backward, Site site) {
   Tensors operands = forward(inputs);

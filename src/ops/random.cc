@@ -68,6 +68,21 @@ Tensor random_bernoulli(const Graph& g, const Shape& shape, double probability, 
   return draw(g, kBernoulli, shape, probability, 0, dtype, site);
 }
 
+Tensor random_gumbel(const Graph& g, const Shape& shape, DType dtype, Site site) {
+  const Tensor uniform = random_uniform(g, shape, 1e-9, 1, DType::kF32, site);
+  const Tensor gumbel = negative(log(negative(log(uniform, site), site), site), site);
+  return dtype == DType::kF32 ? gumbel : cast(gumbel, dtype, site);
+}
+
+Tensor multiplicative_jitter(const Tensor& x, double epsilon, Site site) {
+  if (!(epsilon >= 0))
+    throw UserError({.what = str("multiplicative_jitter with epsilon ", epsilon),
+                     .where = str("multiplicative_jitter at ", to_string(site)),
+                     .fix = "give a number of at least 0"});
+  if (epsilon == 0) return x;
+  return multiply(x, random_uniform(Graph(x.graph()), x.shape(), 1 - epsilon, 1 + epsilon, x.dtype(), site), site);
+}
+
 Tensor dropout(const Tensor& x, double keep, const Shape& noise_shape, Site site) {
   if (keep <= 0 || keep > 1)
     throw UserError({.what = str("dropout keeps elements with probability ", keep),

@@ -73,4 +73,9 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const Dim& cla
   return select(valid, loss, 0.0, site);
 }
 
+Tensor sigmoid_cross_entropy(const Tensor& logits, const Tensor& targets, Site site) {
+  const Tensor z = targets.dtype() == logits.dtype() ? targets : cast(targets, logits.dtype(), site);
+  return subtract(softplus(logits, site), multiply(logits, z, site), site);
+}
+
 }  // namespace weft

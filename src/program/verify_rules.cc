@@ -197,7 +197,7 @@ void rule(const Checked& c, const Scan& work) {
   c.demand(c.in(0).dtype == c.out().dtype && same_dims(c.in(0).shape, c.out().shape), "keeps dtype and dims");
 }
 
-void rule(const Checked& c, const TopK& work) {
+void rule(const Checked& c, const Sort& work) {
   c.demand(c.instr.inputs.size() == 1 || c.instr.inputs.size() == 2, "takes 1 or 2 operands");
   c.demand(c.instr.outputs.size() == 2, "gives 2 values");
   const Shape &x = c.in(0).shape, &out = c.out().shape;

@@ -96,13 +96,17 @@ struct Scan {
                            std::pair("reverse", &reverse));
   }
 };
-// (x) or (x, indices) -> the k largest along `dim`, descending, ties to the lower index, and their i32 indices (global
-// along `dim`, or taken from the second operand). `k` is the new dim.
-struct TopK {
-  static constexpr const char* kName = "top_k";
+// (x) or (x, indices) -> the first ones along `dim` in descending or ascending order, ties to the lower index, and their
+// i32 indices (global along `dim`, or taken from the second operand). NaN counts as the largest. `k` is what the dim is
+// called in the outputs, and its size there says how many.
+struct Sort {
+  static constexpr const char* kName = "sort";
   std::string dim;
   std::string k;
-  auto fields() { return std::make_tuple(std::pair("dim", &dim), std::pair("k", &k)); }
+  bool ascending = false;
+  auto fields() {
+    return std::make_tuple(std::pair("dim", &dim), std::pair("k", &k), std::pair("ascending", &ascending));
+  }
 };
 // Products summed over all that meets along the windows and over the other dims absent from the output, each of which is
 // in both operands. forward: (x, filter) -> y; to_input: (y, filter) -> x; to_filter: (x, y) -> filter.
@@ -247,7 +251,7 @@ struct Loop {
   auto fields() { return std::make_tuple(std::pair("trips", &trips), std::pair("stops", &stops)); }
 };
 
-using Work = std::variant<Contract, Map, ReduceDims, Copy, Concat, Take, Put, Gather, ScatterAdd, Scan, TopK, Convolve,
+using Work = std::variant<Contract, Map, ReduceDims, Copy, Concat, Take, Put, Gather, ScatterAdd, Scan, Sort, Convolve,
                           Pool, Random, AxisIndex, Constant, Host, View, Shard, AllReduce, ReduceScatter, AllGather,
                           AllToAll, Permute, Done, Loop>;
 

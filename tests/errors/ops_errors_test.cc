@@ -183,6 +183,42 @@ TEST_F(IndexErrors, TopK) {
   EXPECT_USER_ERROR(top_k(x, a, {"b", 2}), "top_k of dim a=6 of [a=6 b=4] into b=2", fix);
 }
 
+TEST_F(IndexErrors, NthElements) {
+  EXPECT_USER_ERROR(nth_largest(x, 6, a), lines("nth_largest of number 6 of dim a=6", "nth_largest at " + here(),
+                                                "give a number from 0, the first, to 5"));
+  EXPECT_USER_ERROR(nth_smallest(x, -1, b), "nth_smallest of number -1 of dim b=4");
+}
+
+TEST_F(IndexErrors, Lines) {
+  EXPECT_USER_ERROR(take_along(x, x, b), lines("take_along needs whole numbers as indices, not f32 [a=6 b=4]",
+                                               "take_along at " + here(), "cast() the indices to i32"));
+  EXPECT_USER_ERROR(take_along(x, whole, b),
+                    lines("take_along along 'b' of [a=6 b=4] with indices [a=6]", "take_along at " + here(),
+                          "the indices need dim 'b', and no dim that the tensor lacks"));
+  const Tensor other = g.input("other", {a, c}, DType::kI32), few = g.input("few", {{"b", 3}}, DType::kI32);
+  EXPECT_USER_ERROR(take_along(x, other, a), "take_along along 'a' of [a=6 b=4] with indices [a=6 c=2]");
+  EXPECT_USER_ERROR(put_along(x, few, {"b", 9}),
+                    lines("put_along 'b' of [a=6 b=4] with indices [b=3]", "put_along at " + here(),
+                          "give one index along the dim for each element that is put"));
+}
+
+TEST_F(IndexErrors, DynamicShift) {
+  EXPECT_USER_ERROR(dynamic_shift(x, whole, a), lines("dynamic_shift along a=6 by i32 [a=6]",
+                                                      "dynamic_shift at " + here(), "give whole offsets without dim 'a'"));
+  EXPECT_USER_ERROR(dynamic_shift(x, g.input("f", {}), a), "dynamic_shift along a=6 by f32 []");
+}
+
+TEST_F(IndexErrors, SampleCategorical) {
+  EXPECT_USER_ERROR(
+      sample_categorical(x, b, {.temperature = -1}),
+      lines("sample_categorical along b=4 of f32 [a=6 b=4] at temperature -1, keeping 0",
+            "sample_categorical at " + here(),
+            "give floats with that dim, a temperature of at least 0, and a number to keep (0: all)"));
+  EXPECT_USER_ERROR(sample_categorical(x, c), "sample_categorical along c=2 of f32 [a=6 b=4]");
+  EXPECT_USER_ERROR(sample_categorical(whole, a), "sample_categorical along a=6 of i32 [a=6]");
+  EXPECT_USER_ERROR(sample_categorical(x, a, {.keep_top_k = -2}), "at temperature 1, keeping -2");
+}
+
 TEST_F(IndexErrors, CrossEntropy) {
   const Tensor targets = g.input("targets", {a});
   EXPECT_USER_ERROR(
@@ -192,6 +228,18 @@ TEST_F(IndexErrors, CrossEntropy) {
 }
 
 using OtherErrors = OpsErrors;
+
+TEST_F(OtherErrors, Jitter) {
+  EXPECT_USER_ERROR(multiplicative_jitter(x, -0.5),
+                    lines("multiplicative_jitter with epsilon -0.5", "multiplicative_jitter at " + here(),
+                          "give a number of at least 0"));
+}
+
+TEST_F(OtherErrors, ClipActivationGradient) {
+  EXPECT_USER_ERROR(clip_activation_gradient(x, 0),
+                    lines("clip_activation_gradient to a root mean square of 0",
+                          "clip_activation_gradient at " + here(), "give a number above 0"));
+}
 
 TEST_F(OtherErrors, Dropout) {
   const std::string fix = "give a probability above 0 and at most 1";

@@ -127,6 +127,7 @@ inline std::vector<OpCase> reduction_cases() {
        {},
        {"extra"}},
       {"pool_stride_1d", pools},
+      {"sigmoid_cross_entropy", [](const Named& t) { return only(sigmoid_cross_entropy(t.at("x"), t.at("z"))); }},
       {"softmax_cross_entropy",
        [](const Named& t) -> Named {
          const Tensor &x = t.at("x"), &i = t.at("i");
@@ -159,7 +160,9 @@ inline std::vector<OpCase> index_cases() {
          const TopKResult best = top_k(t.at("x"), kC, {"k", 1});
          const Shape rest{kA, kB};
          return {{"value", reshape(best.values, rest)}, {"index", reshape(best.indices, rest)},
-                 {"argmax", argmax(t.at("x"), kC)}};
+                 {"argmax", argmax(t.at("x"), kC)},
+                 {"third_largest", nth_largest(t.at("x"), 2, kC)},
+                 {"second_smallest", nth_smallest(t.at("x"), 1, kC)}};
        }},
   };
 }
@@ -189,6 +192,11 @@ inline std::vector<OpCase> moving_cases() {
       shift_case("shift_2", 2),
       shift_case("shift_minus1", -1),
       shift_case("shift_7", 7),
+      {"dynamic_shift",
+       [](const Named& t) -> Named {
+         const Tensor &x = t.at("x"), &o = t.at("o");
+         return {{"wrap", dynamic_shift(x, o, kB, true)}, {"zero", dynamic_shift(x, o, kB)}};
+       }},
       {"reshape", reshapes},
       {"transpose", [](const Named& t) { return only(transpose(t.at("x"), {kC, kA, kB})); }},
       // The results are of size 9, 5, and 11 (of pieces 6, 2, 3), which two processors cannot share.
@@ -203,8 +211,22 @@ inline std::vector<OpCase> moving_cases() {
   };
 }
 
+inline OpCase batch_norm_case(const std::string& name, bool training) {
+  return {name,
+          [training](const Named& t) {
+            return only(nn::batch_norm(t.at("x"), {kA, kB}, {.training = training, .name = "bn"}).y);
+          },
+          {},
+          {{"bn/scale", "bn/batch_norm_scale"},
+           {"bn/bias", "bn/batch_norm_bias"},
+           {"bn/moving_mean", "bn/bn_moving_mean"},
+           {"bn/moving_variance", "bn/bn_moving_variance"}}};
+}
+
 inline std::vector<OpCase> layer_cases() {
   return {
+      batch_norm_case("batch_norm_train", true),
+      batch_norm_case("batch_norm_eval", false),
       {"dense_bias_relu",
        [](const Named& t) {
          return only(nn::dense(t.at("x"), {kC}, {.reduced = {kB}, .activation = relu, .name = "k"}));

@@ -1,4 +1,4 @@
-// Every primitive, from the samples in its declaration: values and derivatives on every layout of several meshes equal
+// Every primitive, from the samples in its declaration, and some plain functions: values and derivatives on every layout of several meshes equal
 // those of one processor, derivatives agree with finite differences, and layouts that cannot work are refused. On the
 // wire that WEFT_TEST_WIRE names (support/processes.h).
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 #include "support/processes.h"
+#include "ops/plain_functions.h"
 #include "support/sampling.h"
 
 namespace weft {
@@ -23,6 +24,7 @@ std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const OpDef* op : op_catalog())
     for (std::size_t i = 0; i < op->samples.size(); ++i) cases.push_back({op, i});
+  for (const OpDef& function : testing::plain_functions()) cases.push_back({&function, 0});
   return cases;
 }
 

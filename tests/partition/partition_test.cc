@@ -160,6 +160,19 @@ TEST_F(PartitionOps, TopKSendsKPerProcessor) {
   EXPECT_EQ(counts("p:4", "a:p", {.fetch = {best.values, best.indices}}), (Counts{{"forward all_gather p", {2, 12}}}));
 }
 
+TEST_F(PartitionOps, SortSharesTheLinesOut) {
+  const Dim a{"a", 16}, b{"b", 8};
+  const SortResult sorted = sort(g.input("x", {a, b}), a);
+  EXPECT_EQ(counts("p:4", "a:p", {.fetch = {sorted.values, sorted.indices}}),
+            (Counts{{"forward all_to_all p", {3, 96}}}));  // x there, values and indices back
+}
+
+TEST_F(PartitionOps, SortGathersWhereNoOtherDimDivides) {
+  const Dim a{"a", 16}, b{"b", 3};
+  EXPECT_EQ(counts("p:4", "a:p", {.fetch = {sort(g.input("x", {a, b}), a).values}}),
+            (Counts{{"forward all_gather p", {1, 12}}}));
+}
+
 // A sum that is pending and then wanted in pieces is scattered, not made whole on everyone.
 TEST_F(PartitionOps, WithLayoutAfterAContractionScatters) {
   const Dim a{"a", 8}, b{"b", 4}, c{"c", 6};

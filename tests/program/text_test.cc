@@ -33,7 +33,7 @@ variable "scope with space/b" %4."scope with space/b" f32 [out=16] {} fixed
 %13.g f32 [batch=4 out=16] {batch:data} = gather %3.w, %1.ids dim=hidden  @forward
 %14.s f32 [hidden=8 out=16] {hidden:model | sum:data} = scatter_add %1.ids, %13.g dim=hidden  @backward
 %15.s f32 [batch=4 out=16] {batch:data} = scan %7.z dim=out how=sum exclusive=true reverse=false  @forward
-%16.v f32 [batch=4 k=2] {batch:data}, %17.i i32 [batch=4 k=2] {batch:data} = top_k %7.z dim=out k=k  @forward
+%16.v f32 [batch=4 k=2] {batch:data}, %17.i i32 [batch=4 k=2] {batch:data} = sort %7.z dim=out k=k ascending=false  @forward
 %18.m f32 [batch=4 out=16] {batch:data} = random distribution=bernoulli a=0.1 b=1 key=18446744073709551615  @forward
 %19.a i64 [] {} = axis_index axes=data+model  @forward
 %20.w f32 [hidden=8 out=16] {hidden:model} = all_reduce %14.s how=sum axes=data  @update "a.cc:9 sgd" "a.cc:10 \"quoted\" \\ \n"
@@ -156,7 +156,7 @@ TEST(ProgramTextErrors, EachNamesItsLine) {
       {"%0 f32 [a=2] = copy %1", "value %1 is used but not defined"},
       {"%0 f32 [a=2] = copy %0", "value %0 is used but not defined"},
       {"input x %0 f32 [a=2]\ninput y %0 f32 [a=2]", "value %0 is defined twice"},
-      {"%0 f32 [a=2], %0 f32 [a=2] = top_k dim=a k=a", "value %0 is defined twice"},
+      {"%0 f32 [a=2], %0 f32 [a=2] = sort dim=a k=a ascending=false", "value %0 is defined twice"},
       {"input x %0.x f32 [a=2]\n%1 f32 [a=2] = copy %0.y", "value %0 is called 'x', not 'y'"},
       {"input x %4000000000 f32 [a=2]", "a value's number 4000000000 is out of range"},
       {"input x %999 f32 [a=2]", "a value's number 999 is out of range"},

@@ -97,7 +97,7 @@ TEST(Verify, IndexedWork) {
   expect_whole({"%20 f32 [a=4 c=16] = gather %1, %2 dim=b", "%20 f32 [a=4] = gather %0, %2 dim=b",
                 "%20 f32 [n=32 b=8] = scatter_add %2, %0 dim=n",
                 "%20 f32 [a=4 b=8] = scan %0 dim=b how=max exclusive=true reverse=true",
-                "%20 f32 [a=4 k=2], %21 i32 [a=4 k=2] = top_k %0 dim=b k=k"});
+                "%20 f32 [a=4 k=2], %21 i32 [a=4 k=2] = sort %0 dim=b k=k ascending=false"});
   expect_broken({{"%20 f32 [a=4 c=16] = gather %1, %0 dim=b", "indices are integers"},
                  {"%20 f32 [a=4 c=16] = gather %1, %2 dim=z", "the operand has the dim"},
                  {"%20 f32 [a=4 c=16 b=8] = gather %1, %2 dim=b", "gives the operand's other dims"},
@@ -106,9 +106,9 @@ TEST(Verify, IndexedWork) {
                  {"%20 f64 [n=32 b=8] = scatter_add %2, %0 dim=n", "keeps the dtype"},
                  {"%20 f64 [a=4] = reduce %0 how=sum", "operands and output have one dtype"},
                  {"%20 f32 [a=4] = scan %0 dim=b how=max exclusive=true reverse=true", "keeps dtype and dims"},
-                 {"%20 f32 [a=4 k=9], %21 i32 [a=4 k=9] = top_k %0 dim=b k=k", "k is at most"},
-                 {"%20 f32 [a=4 k=2], %21 i64 [a=4 k=2] = top_k %0 dim=b k=k", "indices in i32"},
-                 {"%20 f32 [a=2 k=2], %21 i32 [a=2 k=2] = top_k %0 dim=b k=k", "the other dims are kept"}});
+                 {"%20 f32 [a=4 k=9], %21 i32 [a=4 k=9] = sort %0 dim=b k=k ascending=false", "k is at most"},
+                 {"%20 f32 [a=4 k=2], %21 i64 [a=4 k=2] = sort %0 dim=b k=k ascending=false", "indices in i32"},
+                 {"%20 f32 [a=2 k=2], %21 i32 [a=2 k=2] = sort %0 dim=b k=k ascending=false", "the other dims are kept"}});
 }
 
 TEST(Verify, Sources) {
@@ -214,7 +214,7 @@ TEST(Verify, SumsPassNothingElse) {
        {"%20 f32 [a=4 b=8] {| sum:data} = map %5, %4 expr=multiply($0, $1)", "is split over axis 'data'"},
        {"%20 f32 [a=4 b=8] {| sum:data} = map %5, %6 expr=add($0, $1)", "one kind of reduction"},
        {"%20 f32 [a=8 b=8] {| sum:data} = concat %5, %0 dim=a", "cannot pass this"},
-       {"%20 f32 [a=4 k=2] {| sum:data}, %21 i32 [a=4 k=2] {| sum:data} = top_k %5 dim=b k=k", "cannot pass this"},
+       {"%20 f32 [a=4 k=2] {| sum:data}, %21 i32 [a=4 k=2] {| sum:data} = sort %5 dim=b k=k ascending=false", "cannot pass this"},
        {"%20 f32 [a=4 b=8] {| max:data} = copy %5", "the sum over axis 'data' is pending in %20 too"}});
 }
 

@@ -72,6 +72,8 @@ inline const Calls kSourceCalls = {
     WEFT_CALL("random_normal", random_normal(g, a.shape(0), a.number(1), a.number(2))),
     WEFT_CALL("random_truncated_normal", random_truncated_normal(g, a.shape(0), a.number(1), a.number(2))),
     WEFT_CALL("random_bernoulli", random_bernoulli(g, a.shape(0), a.number(1), a.dtype(2))),
+    WEFT_CALL("random_gumbel", random_gumbel(g, a.shape(0))),
+    WEFT_CALL("multiplicative_jitter", multiplicative_jitter(a.x(0), a.number(1))),
     WEFT_CALL("dropout", dropout(a.x(0), a.number(1))),
     WEFT_CALL("dropout_noise", dropout(a.x(0), a.number(1), a.shape(2))),
 };
@@ -88,6 +90,7 @@ inline const Calls kPointwiseCalls = {
     WEFT_BINARY(less_equal), WEFT_BINARY(greater), WEFT_BINARY(greater_equal), WEFT_BINARY(equal),
     WEFT_BINARY(not_equal), WEFT_BINARY(logical_and), WEFT_BINARY(logical_or),
     // clang-format on
+    WEFT_CALL("clip_activation_gradient", clip_activation_gradient(a.x(0), a.number(1))),
     WEFT_CALL("leaky_relu", leaky_relu(a.x(0), a.number(1))),
     WEFT_CALL("cast", cast(a.x(0), a.dtype(1))),
     WEFT_CALL("print", print(a.x(0), a.text(1))),
@@ -148,6 +151,7 @@ inline const Calls kReduceCalls = {
     WEFT_CALL("softmax_extra", softmax(a.x(0), a.dim(1), a.x(2))),
     WEFT_CALL("log_softmax", log_softmax(a.x(0), a.dim(1))),
     WEFT_CALL("cross_entropy", cross_entropy(a.x(0), a.x(1), a.dim(2), a.number(3))),
+    WEFT_CALL("sigmoid_cross_entropy", sigmoid_cross_entropy(a.x(0), a.x(1))),
     WEFT_CALL("cumsum", cumsum(a.x(0), a.dim(1), a.flag(2), a.flag(3))),
 };
 
@@ -157,7 +161,17 @@ inline const Calls kMoveCalls = {
     WEFT_CALL("scatter_add", scatter_add(a.x(0), a.x(1), a.dim(2), a.shape(3))),
     WEFT_CALL("top_k_values", top_k(a.x(0), a.dim(1), a.dim(2)).values),
     WEFT_CALL("top_k_indices", top_k(a.x(0), a.dim(1), a.dim(2)).indices),
+    WEFT_CALL("smallest_values", top_k(a.x(0), a.dim(1), a.dim(2), true).values),
+    WEFT_CALL("sort_values", sort(a.x(0), a.dim(1), a.flag(2)).values),
+    WEFT_CALL("sort_indices", sort(a.x(0), a.dim(1), a.flag(2)).indices),
     WEFT_CALL("argmax", argmax(a.x(0), a.dim(1))),
+    WEFT_CALL("argmin", argmin(a.x(0), a.dim(1))),
+    WEFT_CALL("nth_largest", nth_largest(a.x(0), a.integer(1), a.dim(2))),
+    WEFT_CALL("nth_smallest", nth_smallest(a.x(0), a.integer(1), a.dim(2))),
+    WEFT_CALL("sample_categorical",
+              sample_categorical(a.x(0), a.dim(1), {.temperature = a.number(2), .keep_top_k = a.integer(3)})),
+    WEFT_CALL("take_along", take_along(a.x(0), a.x(1), a.dim(2))),
+    WEFT_CALL("put_along", put_along(a.x(0), a.x(1), a.dim(2))),
     WEFT_CALL("dynamic_slice", dynamic_slice(a.x(0), a.x(1), a.dim(2), a.integer(3))),
     WEFT_CALL("dynamic_update", dynamic_update(a.x(0), a.x(1), a.x(2), a.dim(3))),
     WEFT_CALL("broadcast", broadcast(a.x(0), a.shape(1))),
@@ -172,6 +186,7 @@ inline const Calls kMoveCalls = {
     WEFT_CALL("unstack", unstack(a.x(0), a.dim(1))[static_cast<std::size_t>(a.integer(2))]),
     WEFT_CALL("slice", slice(a.x(0), a.dim(1), a.integer(2), a.integer(3))),
     WEFT_CALL("pad", pad(a.x(0), a.dim(1), a.integer(2), a.integer(3))),
+    WEFT_CALL("dynamic_shift", dynamic_shift(a.x(0), a.x(1), a.dim(2), a.flag(3))),
     WEFT_CALL("shift", shift(a.x(0), a.dim(1), a.integer(2), a.flag(3))),
 };
 

@@ -391,7 +391,20 @@ inline bool source(Generator& gen) {
   return true;
 }
 
+inline bool noisy(Generator& gen) {
+  const int x = gen.pick_float();
+  if (x < 0) return false;
+  const double most = gen.bound(x);
+  switch (gen.rng.below(3)) {
+    case 0: gen.add("random_gumbel", {gen.pool_shape(3)}, {-3.1, 16.8}); break;
+    case 1: gen.add("multiplicative_jitter", {Ref{x}, 0.25}, {-1.25 * most, 1.25 * most, gen.info(x).exact}); break;
+    default: gen.add("clip_activation_gradient", {Ref{x}, 0.125}, gen.info(x));
+  }
+  return true;
+}
+
 inline const Moves kPointwiseMoves = {
+    {"noisy", noisy, 2},
     {"unary", unary, 8},      {"binary", binary, 8},       {"with_number", with_number, 3},
     {"remainder", remainder}, {"whole", whole_binary},     {"compare", compare, 3},
     {"logic", logic},         {"selection", selection, 3}, {"add_many", add_many},

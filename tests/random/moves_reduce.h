@@ -152,7 +152,18 @@ inline bool running_sum(Generator& gen) {
   return true;
 }
 
+inline bool truths_or_not(Generator& gen) {
+  const int x = gen.pick_float();
+  const int targets = x < 0 ? -1 : gen.pick_partner(x);
+  if (targets < 0) return false;
+  const double a = gen.bound(x), b = a * gen.bound(targets);
+  gen.add("sigmoid_cross_entropy", {Ref{x}, Ref{targets}},
+          {-b, 0.7 + a + b, gen.info(x).exact && gen.info(targets).exact});
+  return true;
+}
+
 inline const Moves kReduceMoves = {
+    {"truths_or_not", truths_or_not, 1},
     {"contraction", contraction, 10},  {"sums", sums, 5},
     {"extrema", extrema, 3},           {"product", product, 1},
     {"exponentials", exponentials, 3}, {"classes", classes, 2},

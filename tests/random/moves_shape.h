@@ -64,15 +64,71 @@ inline bool largest_ones(Generator& gen) {
   x = gen.exact(x);
   const Dim dim = gen.any_dim(x);
   const Info index{0, static_cast<double>(dim.size - 1)};
-  const int kind = gen.rng.below(3);
+  const int kind = gen.rng.below(4);
   if (kind == 0) {
-    gen.add("argmax", {Ref{x}, dim}, index);
+    gen.add(gen.rng.pick({"argmax", "argmin"}), {Ref{x}, dim}, index);
+    return true;
+  }
+  if (kind == 3) {
+    gen.add(gen.rng.pick({"nth_largest", "nth_smallest"}),
+            {Ref{x}, std::int64_t{gen.rng.below(static_cast<int>(dim.size))}, dim}, gen.info(x));
     return true;
   }
   const Dim k{gen.rng.chance(0.8) ? std::string("k") : gen.new_name(gen.shape(x)),
               std::min<std::int64_t>(dim.size, gen.rng.pick(std::vector<int>{1, 2, 4, 4, 6}))};
   if (gen.shape(x).has(k.name)) return false;
-  gen.add(kind == 1 ? "top_k_values" : "top_k_indices", {Ref{x}, dim, k}, kind == 1 ? gen.info(x) : index);
+  if (kind == 1) gen.add(gen.rng.pick({"top_k_values", "smallest_values"}), {Ref{x}, dim, k}, gen.info(x));
+  else gen.add("top_k_indices", {Ref{x}, dim, k}, index);
+  return true;
+}
+
+inline bool sorts(Generator& gen) {
+  int x = gen.pick([&](int v) { return !gen.truths(v) && gen.shape(v).rank() > 0; });
+  if (x < 0) return false;
+  x = gen.exact(x);
+  const Dim dim = gen.any_dim(x);
+  const bool descending = gen.rng.chance(0.5);
+  if (gen.rng.chance(0.6)) gen.add("sort_values", {Ref{x}, dim, descending}, gen.info(x));
+  else gen.add("sort_indices", {Ref{x}, dim, descending}, {0, static_cast<double>(dim.size - 1)});
+  return true;
+}
+
+inline bool samples(Generator& gen) {
+  int x = gen.pick_float(1);
+  if (x < 0) return false;
+  x = gen.exact(x);
+  const Dim dim = gen.any_dim(x);
+  gen.add("sample_categorical",
+          {Ref{x}, dim, gen.rng.pick(std::vector<double>{0, 0.5, 2}), std::int64_t{gen.rng.below(4)}},
+          {0, static_cast<double>(dim.size - 1)});
+  return true;
+}
+
+// Whole numbers to be used as indices of x along a dim that both have; a new iota if there are none.
+inline int line_indices(Generator& gen, int x) {
+  const int found = gen.pick([&](int v) {
+    bool fits = gen.wholes(v) && gen.shape(v).rank() > 0;
+    for (const Dim& dim : gen.shape(v)) fits = fits && gen.shape(x).has(dim);
+    return fits;
+  });
+  if (found >= 0) return found;
+  const Dim dim = gen.any_dim(x);
+  return gen.add("iota", {dim, DType::kI32}, {0, static_cast<double>(dim.size - 1)});
+}
+
+inline bool lines(Generator& gen) {
+  const int x = gen.pick([&](int v) { return !gen.truths(v) && gen.shape(v).rank() > 0; });
+  if (x < 0) return false;
+  const int indices = line_indices(gen, x);
+  const Dim dim = gen.any_dim(indices);
+  Info info = with_zero(gen.info(x));
+  if (gen.rng.chance(0.5)) {
+    gen.add("take_along", {Ref{x}, Ref{indices}, dim}, info);
+    return true;
+  }
+  const double many = static_cast<double>(dim.size);
+  info = Generator::wrapped(gen.dtype(x), {info.low * many, info.high * many, info.exact && !gen.floats(x)});
+  gen.add("put_along", {Ref{x}, Ref{indices}, dim}, info);
   return true;
 }
 
@@ -265,7 +321,25 @@ inline bool shifts(Generator& gen) {
   return true;
 }
 
+inline bool dynamic_shifts(Generator& gen) {
+  const int x = gen.pick_any(1);
+  if (x < 0) return false;
+  const Dim dim = gen.any_dim(x);
+  const int offset = gen.pick([&](int v) {
+    bool fits = is_integer(gen.dtype(v)) && gen.dtype(v) != DType::kU8 && gen.bound(v) <= 1e5;
+    for (const Dim& d : gen.shape(v)) fits = fits && d.name != dim.name && gen.shape(x).has(d);
+    return fits;
+  });
+  if (offset < 0 || gen.dtype(offset) == DType::kU32) return false;
+  gen.add("dynamic_shift", {Ref{x}, Ref{offset}, dim, gen.rng.chance(0.5)}, with_zero(gen.info(x)));
+  return true;
+}
+
 inline const Moves kShapeMoves = {
+    {"sorts", sorts, 2},
+    {"samples", samples, 1},
+    {"lines", lines, 3},
+    {"dynamic_shifts", dynamic_shifts, 2},
     {"one_hots", one_hots},
     {"gathers", gathers, 3},
     {"scatters", scatters, 3},

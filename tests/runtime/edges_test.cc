@@ -31,23 +31,32 @@ TEST(Edges, ExclusiveScansStartAtTheEndsOfTheDtype) {
   EXPECT_EQ(first(DType::kF32, Reduce::kMax), -std::numeric_limits<double>::infinity());
 }
 
-TEST(Edges, TopKOrdersNaNFirstAndLosesNothing) {
+TEST(Edges, SortOrdersNaNFirstAndLosesNothing) {
   const Dim n{"n", 6}, k{"k", 4};
   Builder b{Mesh()};
   const std::vector<ValueId> out =
-      b.emit(TopK{"n", "k"}, {b.input("x", type({n}))}, {type({k}), type({k}, DType::kI32)});
+      b.emit(Sort{"n", "k"}, {b.input("x", type({n}))}, {type({k}), type({k}, DType::kI32)});
   const ValueId at = out[1];
   const Array got = run(std::move(b), at, {{"x", {Array({n}, {1, NAN, 5, NAN, 9, 2}, DType::kF32)}}});
   EXPECT_EQ(got.values(), (std::vector<double>{1, 3, 4, 2}));
 }
 
-TEST(Edges, TopKComparesLargeIntegersExactly) {
+TEST(Edges, AscendingSortPutsNaNLastAndKeepsTies) {
+  const Dim n{"n", 6};
+  Builder b{Mesh()};
+  const std::vector<ValueId> out =
+      b.emit(Sort{"n", "n", true}, {b.input("x", type({n}))}, {type({n}), type({n}, DType::kI32)});
+  const Array got = run(std::move(b), out[1], {{"x", {Array({n}, {1, NAN, 0, NAN, 1, -2}, DType::kF32)}}});
+  EXPECT_EQ(got.values(), (std::vector<double>{5, 2, 0, 4, 1, 3}));
+}
+
+TEST(Edges, SortComparesLargeIntegersExactly) {
   const Dim n{"n", 2}, k{"k", 1};
   Array x({n}, DType::kI64);
   const std::int64_t numbers[] = {std::int64_t{1} << 60, (std::int64_t{1} << 60) + 1};
   std::memcpy(x.bytes(), numbers, sizeof numbers);
   Builder b{Mesh()};
-  const ValueId at = b.emit(TopK{"n", "k"}, {b.input("x", type({n}, DType::kI64))},
+  const ValueId at = b.emit(Sort{"n", "k"}, {b.input("x", type({n}, DType::kI64))},
                             {type({k}, DType::kI64), type({k}, DType::kI32)})[1];
   EXPECT_EQ(run(std::move(b), at, {{"x", {x}}}).at(0), 1);
 }

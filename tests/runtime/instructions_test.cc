@@ -242,7 +242,7 @@ TEST_P(EachDtype, ScanBothWays) {
   EXPECT_EQ(scanned(GetParam(), x, {.dim = {}, .how = Reduce::kProduct}).values(), (Numbers{3, 3, 6}));
 }
 
-TEST(TopK, LargestFirstTiesToTheLowerIndex) {
+TEST(Sort, LargestFirstTiesToTheLowerIndex) {
   const Shape s{kC, kA}, so{kA, Dim{"k", 3}};
   Array x(s, DType::kF32);
   const std::vector<double> column = {2, 7, 7, -1, 2};
@@ -250,7 +250,7 @@ TEST(TopK, LargestFirstTiesToTheLowerIndex) {
     x.set(row_major(s, i), column[static_cast<std::size_t>(i[0])] + static_cast<double>(i[1]));
   });
   Builder b{Mesh()};
-  const std::vector<ValueId> out = b.emit(TopK{"c", "k"}, {b.input("x", type(s))}, {type(so), type(so, DType::kI32)});
+  const std::vector<ValueId> out = b.emit(Sort{"c", "k"}, {b.input("x", type(s))}, {type(so), type(so, DType::kI32)});
   b.output("values", out[0]);
   b.output("indices", out[1]);
   const NamedShards got = run_on_mesh(std::move(b).finish(), {{"x", {x}}});

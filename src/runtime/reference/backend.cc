@@ -14,7 +14,7 @@ const Backend& reference_backend() {
                                  {Gather::kName, reference::gather},
                                  {ScatterAdd::kName, reference::scatter_add},
                                  {Scan::kName, reference::scan},
-                                 {TopK::kName, reference::top_k},
+                                 {Sort::kName, reference::sort},
                                  {Convolve::kName, reference::convolve},
                                  {Pool::kName, reference::pool},
                                  {Random::kName, reference::random},

@@ -19,7 +19,7 @@ Kernel put(const KernelArgs& args);
 Kernel gather(const KernelArgs& args);
 Kernel scatter_add(const KernelArgs& args);
 Kernel scan(const KernelArgs& args);
-Kernel top_k(const KernelArgs& args);
+Kernel sort(const KernelArgs& args);
 Kernel convolve(const KernelArgs& args);
 Kernel pool(const KernelArgs& args);
 Kernel random(const KernelArgs& args);

@@ -1,4 +1,4 @@
-// top_k: picking the largest of a line, in order.
+// sort: the first of each line, in order.
 #include <algorithm>
 #include <numeric>
 
@@ -9,21 +9,22 @@ namespace weft::reference {
 
 namespace {
 
-class TopKKernel {
+class SortKernel {
  public:
-  explicit TopKKernel(const KernelArgs& args)
+  explicit SortKernel(const KernelArgs& args)
       : x_(args.inputs[0]),
         given_(args.inputs.back()),
         has_given_(args.inputs.size() > 1),
+        ascending_(args.instr.as<Sort>()->ascending),
         values_(args.outputs[0]),
         indices_(args.outputs[1]),
-        lines_({x_, given_, values_, indices_}, args.instr.as<TopK>()->dim),
+        lines_({x_, given_, values_, indices_}, args.instr.as<Sort>()->dim),
         order_(static_cast<std::size_t>(lines_.length())) {
-    const std::size_t k = values_.shape.position(args.instr.as<TopK>()->k);
+    const std::size_t k = values_.shape.position(args.instr.as<Sort>()->k);
     count_ = values_.shape[k].size;
     value_step_ = values_.strides[k];
     index_step_ = indices_.strides[k];
-    begin_ = x_.begin[x_.shape.position(args.instr.as<TopK>()->dim)];
+    begin_ = x_.begin[x_.shape.position(args.instr.as<Sort>()->dim)];
   }
 
   void run() {
@@ -43,8 +44,8 @@ class TopKKernel {
   }
 
  private:
-  // The places of a line, largest first. Ties go to the lower place, so that the order is total and any sort is stable.
-  // NaN counts as the largest: it is never lost.
+  // The places of a line in order. Ties go to the lower place, so that the order is total and any sort is stable. NaN
+  // counts as the largest: it is never lost.
   template <class T>
   void order(const T* source) {
     const std::int64_t step = lines_.step(0);
@@ -52,8 +53,8 @@ class TopKKernel {
     std::sort(order_.begin(), order_.end(), [&](std::int64_t p, std::int64_t q) {
       const auto a = wide(source[p * step]), b = wide(source[q * step]);
       const bool a_nan = a != a, b_nan = b != b;
-      if (a_nan != b_nan) return a_nan;
-      return a_nan || a == b ? p < q : a > b;
+      if (a_nan != b_nan) return a_nan != ascending_;
+      return a_nan || a == b ? p < q : (a > b) != ascending_;
     });
   }
 
@@ -63,7 +64,7 @@ class TopKKernel {
   }
 
   TensorView x_, given_;
-  bool has_given_;
+  bool has_given_, ascending_;
   TensorView values_, indices_;
   Lines lines_;
   std::vector<std::int64_t> order_;
@@ -72,8 +73,8 @@ class TopKKernel {
 
 }  // namespace
 
-Kernel top_k(const KernelArgs& args) {
-  return [kernel = TopKKernel(args)](const StepState&) mutable { kernel.run(); };
+Kernel sort(const KernelArgs& args) {
+  return [kernel = SortKernel(args)](const StepState&) mutable { kernel.run(); };
 }
 
 }  // namespace weft::reference
