@@ -1,7 +1,10 @@
 // pooling: the largest element or the sum of what each window meets, and what their derivatives need.
 //
-// The derivative of max goes by `winners`, the sum of v where x == y: forward with v = 1 it counts the ties of a window,
-// to x it hands each winner its share. Both directions are linear in v and each other's derivatives.
+// The derivative of max goes by `winners`, the sum of v where x == y: forward without v it counts the ties of a window, to
+// x it hands each winner its share. Both directions are linear in v and each other's derivatives.
+#include <algorithm>
+#include <limits>
+
 #include "base/str.h"
 #include "ops/windows.h"
 
@@ -40,6 +43,7 @@ ShardingRule pooling_sharding(const OpCall& call) {
 std::vector<ValueId> lower_pooling(Lowering& l) {
   Pool work{l.call.attr<PoolKind>("kind"), l.call.attr<Direction>("direction"), {}};
   const bool forward = work.direction == Direction::kForward, winners = work.kind == PoolKind::kWinners;
+  const bool counted = winners && l.inputs.size() == 2;
   std::vector<ValueId> operands = l.inputs;
   ValueType out = l.out();
   std::vector<SplitWindow> cut;
@@ -53,7 +57,9 @@ std::vector<ValueId> lower_pooling(Lowering& l) {
         if (forward && !(winners && i == 1)) operands[i] = split.elements(operands[i]);
         if (!forward) operands[i] = winners && i == 0 ? split.aligned(operands[i]) : split.places(operands[i]);
       }
-      if (work.kind == PoolKind::kMax) operands[0] = split.masked(operands[0]);
+      if (work.kind == PoolKind::kMax)
+        operands[0] = split.filled(operands[0], -std::numeric_limits<double>::infinity());
+      if (counted) operands[0] = split.filled(operands[0], std::numeric_limits<double>::quiet_NaN());  // equals nothing
       if (!forward) out.shape = out.shape.resized(w.dim.name, split.aligned_size());
       if (!forward) cut.push_back(split);
     }
@@ -71,9 +77,9 @@ Tensors pooling_gradient(const Grad& g) {
   const auto kind = g.attr<PoolKind>("kind");
   const auto other = g.attr<Direction>("direction") == Direction::kForward ? Direction::kToInput : Direction::kForward;
   if (kind == PoolKind::kSum) return {pool(kind, other, {g.dy()}, windows, g.site())};
+  if (kind == PoolKind::kWinners && g.xs().size() == 2) return {{}, {}};
   if (kind == PoolKind::kWinners) return {{}, {}, pool(kind, other, {g.x(0), g.x(1), g.dy()}, windows, g.site())};
-  const Tensor ties =
-      pool(PoolKind::kWinners, Direction::kForward, {g.x(), g.y(), ones_like(g.x(), g.site())}, windows, g.site());
+  const Tensor ties = pool(PoolKind::kWinners, Direction::kForward, {g.x(), g.y()}, windows, g.site());
   return {
       pool(PoolKind::kWinners, Direction::kToInput, {g.x(), g.y(), divide(g.dy(), ties, g.site())}, windows, g.site())};
 }

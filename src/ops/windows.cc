@@ -1,7 +1,6 @@
 #include "ops/windows.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/str.h"
 #include "ops/exchange.h"
@@ -122,7 +121,7 @@ WindowDim SplitWindow::forward() const {
 
 // The element at index i of rank r's run is element i + r * (places' block * stride - reach) - before of the dim, with i
 // counted over all ranks.
-ValueId SplitWindow::masked(ValueId elements) const {
+ValueId SplitWindow::filled(ValueId elements, double outside) const {
   const std::int64_t last = (places_of(w_) - 1) * w_.stride + (w_.filter.size - 1) * w_.dilation - w_.before;
   if (w_.before <= 0 && last < w_.dim.size) return elements;
   const ValueType type = b_.type(elements);
@@ -135,7 +134,7 @@ ValueId SplitWindow::masked(ValueId elements) const {
   const int before_end = n.function("less", {element, size}, DType::kBool);
   const int inside = n.function("logical_and", {after_begin, before_end}, DType::kBool);
   const int x = n.input(1, type.dtype);
-  const int none = n.leaf({.op = "literal", .dtype = type.dtype, .literal = -std::numeric_limits<double>::infinity()});
+  const int none = n.leaf({.op = "literal", .dtype = type.dtype, .literal = outside});
   n.function("select", {inside, x, none}, type.dtype);
   return b_.map(std::move(n).all(), {b_.axis_index(axes_), elements}, type);
 }

@@ -35,8 +35,8 @@ class SplitWindow {
   // The elements that this rank's places meet, zeros outside the dim; windows then walk without padding.
   ValueId elements(ValueId x) const;
   WindowDim forward() const;
-  // Those of `elements(x)` outside the dim made -infinity; `x` itself if all lie inside.
-  ValueId masked(ValueId elements) const;
+  // `elements(x)` with another number outside the dim; unchanged if all lie inside.
+  ValueId filled(ValueId elements, double outside) const;
 
   // --- Back ---
   // The places that meet this rank's elements, zeros where there are none; and the elements from a multiple of the stride.

@@ -249,12 +249,13 @@ void rule(const Checked& c, const Convolve& work) {
 }
 
 void rule(const Checked& c, const Pool& work) {
-  counts(c, work.kind == PoolKind::kWinners ? 3 : 1, 1);
+  const bool forward = work.direction == Direction::kForward, winners = work.kind == PoolKind::kWinners;
+  const bool counted = winners && forward && c.instr.inputs.size() == 2;
+  counts(c, counted ? 2 : winners ? 3 : 1, 1);
   one_dtype(c);
   c.demand(is_float(c.out().dtype), "pools floats");
   c.demand(work.direction != Direction::kToFilter, "a pool has no filter");
-  c.demand(work.kind != PoolKind::kMax || work.direction == Direction::kForward,
-           "max goes forward; back it is winners");
+  c.demand(work.kind != PoolKind::kMax || forward, "max goes forward; back it is winners");
   const WindowRoles roles = roles_of(c.instr);
   const auto shape = [&](ValueId id) -> const Shape& { return c.program.values[static_cast<std::size_t>(id)].shape; };
   const Shape &x = shape(roles.x), &y = shape(roles.y);
@@ -265,9 +266,8 @@ void rule(const Checked& c, const Pool& work) {
     kept = kept.resized(w.dim, y.size_of(w.dim));
   }
   c.demand(same_dims(kept, y), "x and y have the same dims but for the windows");
-  if (work.kind != PoolKind::kWinners) return;
-  const bool forward = work.direction == Direction::kForward;
-  c.demand(same_dims(c.in(2).shape, forward ? x : y), "the third operand lies like what is summed");
+  if (!winners) return;
+  c.demand(counted || same_dims(c.in(2).shape, forward ? x : y), "the third operand lies like what is summed");
   c.demand(same_dims(c.out().shape, forward ? y : x), "gives the other side");
 }
 

@@ -117,7 +117,7 @@ struct Convolve {
   auto fields() { return std::make_tuple(std::pair("direction", &direction), std::pair("windows", &windows)); }
 };
 // Joins what each window meets: max forward (x) -> y; sum forward (x) -> y, to_input (y) -> x; winners, the sum of v where
-// x == y: forward (x, y, v like x) -> y, to_input (x, y, v like y) -> x.
+// x == y: forward (x, y, v like x) -> y, or (x, y) -> their number; to_input (x, y, v like y) -> x.
 struct Pool {
   static constexpr const char* kName = "pool";
   PoolKind kind = PoolKind::kMax;

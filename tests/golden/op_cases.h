@@ -1,32 +1,13 @@
 // The golden ops as Weft says them: for each case of golden/ops, the graph that must give its outputs.
 #pragma once
 
-#include <functional>
-#include <map>
-#include <set>
-#include <string>
-#include <vector>
-
-#include "weft/nn.h"
+#include "golden/op_case.h"
+#include "golden/window_cases.h"
 
 namespace weft::test {
 
-using Named = std::map<std::string, Tensor>;
-
-struct OpCase {
-  std::string name;
-  std::function<Named(const Named& in)> build;        // inputs by name -> outputs by name
-  std::set<std::string> refused = {};                 // even input dims that Weft may not split, see the case
-  std::map<std::string, std::string> variables = {};  // our name of a variable -> the golden one, where they differ
-  std::set<std::string> stopped = {};                 // inputs by which the seed gives no derivative and we do
-};
-
-inline void PrintTo(const OpCase& op, std::ostream* out) { *out << op.name; }
-
 // Sizes of golden/ops/case.json.
 inline const Dim kA{"a", 4}, kB{"b", 6}, kC{"c", 8}, kD{"d", 3}, kE{"e", 2};
-
-inline Named only(const Tensor& y) { return {{"y", y}}; }
 
 inline std::vector<OpCase> contraction_cases() {
   return {
@@ -248,7 +229,7 @@ inline std::vector<OpCase> layer_cases() {
 inline std::vector<OpCase> op_cases() {
   std::vector<OpCase> all;
   for (const auto& family : {contraction_cases(), pointwise_cases(), reduction_cases(), index_cases(), moving_cases(),
-                             layer_cases()})
+                             layer_cases(), window_cases()})
     all.insert(all.end(), family.begin(), family.end());
   return all;
 }

@@ -45,6 +45,13 @@ host %8.r what=print text="the loss"  @forward
 %25.r f32 [hidden=8 out=16] {hidden:model} = all_gather %24.r dim=hidden axes=data  @forward
 %26.r f32 [batch=1 out=16] {batch:data+model} = all_to_all %23.v split=batch gather=out axes=model  @forward
 %27.r f32 [batch=4 out=16] {batch:data} = permute %7.z axes=model to=[1 2 3 -1]  @forward
+%28.f f32 [taps=3 c=5] {} = constant data=[1 2 3 4 5 6 7 8 9 10 11 12 13 14 15]  @forward
+%29.c f32 [out=2 batch=4 c=5] {batch:data} = convolve %7.z, %28.f direction=forward windows=[{out:taps size=3 stride=2 dilation=4 before=-1}]  @forward
+%30.x f32 [batch=4 out=16] {batch:data} = convolve %29.c, %28.f direction=to_input windows=[{out:taps size=3 stride=2 dilation=4 before=-1}]  @backward
+%31.d f32 [c=5 taps=3] {| sum:data} = convolve %7.z, %29.c direction=to_filter windows=[{out:taps size=3 stride=2 dilation=4 before=-1}]  @backward
+%32.p f32 [batch=3 out=7] {batch:data} = pool %7.z kind=max direction=forward windows=[{out size=2 stride=2 dilation=1 before=0} {batch size=2 stride=1 dilation=1 before=1}]  @forward
+%33.p f32 [batch=4 out=16] {batch:data} = pool %7.z, %32.p, %32.p kind=winners direction=to_input windows=[{out size=2 stride=2 dilation=1 before=0} {batch size=2 stride=1 dilation=1 before=1}]  @backward
+%34.p f32 [batch=4 out=16] {batch:data} = pool %32.p kind=sum direction=to_input windows=[{out size=2 stride=2 dilation=1 before=0} {batch size=2 stride=1 dilation=1 before=1}]  @backward
 output loss %8.r
 end
 )";
@@ -168,6 +175,10 @@ TEST(ProgramTextErrors, EachNamesItsLine) {
       {"%0 f32 [a=2] = random distribution=bits a=one b=2 key=3", "'one' is not a number"},
       {"%0 f32 [a=2] = random distribution=bits a=1e999 b=2 key=3", "the number 1e999 is out of range"},
       {"%0 f32 [a=2] = scan dim=a how=sum exclusive=maybe", "expected true or false"},
+      {"%0 f32 [a=2] = convolve direction=sideways", "'sideways' is not a direction"},
+      {"%0 f32 [a=2] = pool kind=mean", "'mean' is not a kind of pool"},
+      {"%0 f32 [a=2] = pool kind=max direction=forward windows=[a]", "expected '{'"},
+      {"%0 f32 [a=2] = pool kind=max direction=forward windows=[{a size=2 dilation=1}]", "a window lacks its stride"},
       {"%0 f32 [a=2] = map expr=exp($0)", "$0 names no operand"},
       {"%0 f32 [a=2] = map expr=#1", "label #1 is not bound yet"},
       {"%0 f32 [a=2] = map expr=add(#1=exp(1:f32), #1=exp(1:f32))", "label #1 is bound twice"},

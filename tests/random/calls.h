@@ -190,6 +190,21 @@ inline const Calls kMoveCalls = {
     WEFT_CALL("shift", shift(a.x(0), a.dim(1), a.integer(2), a.flag(3))),
 };
 
+inline const Calls kWindowCalls = {
+    WEFT_CALL("convolution",
+              convolution(a.x(0), a.x(1),
+                          {Window{a.dim(2), a.dim(3), a.integer(4), a.integer(5), a.integer(6), a.integer(7)}},
+                          a.shape(8))),
+    WEFT_CALL("max_pool",
+              max_pool(a.x(0), {Window{a.dim(1), a.dim(2), a.integer(3), a.integer(4), a.integer(5), a.integer(6)}})),
+    WEFT_CALL("min_pool",
+              min_pool(a.x(0), {Window{a.dim(1), a.dim(2), a.integer(3), a.integer(4), a.integer(5), a.integer(6)}})),
+    WEFT_CALL("sum_pool",
+              sum_pool(a.x(0), {Window{a.dim(1), a.dim(2), a.integer(3), a.integer(4), a.integer(5), a.integer(6)}})),
+    WEFT_CALL("avg_pool",
+              avg_pool(a.x(0), {Window{a.dim(1), a.dim(2), a.integer(3), a.integer(4), a.integer(5), a.integer(6)}})),
+};
+
 #undef WEFT_BINARY
 #undef WEFT_UNARY
 #undef WEFT_CALL
@@ -197,7 +212,7 @@ inline const Calls kMoveCalls = {
 inline const Calls& all_calls() {
   static const Calls calls = [] {
     Calls all;
-    for (const Calls* family : {&kSourceCalls, &kPointwiseCalls, &kReduceCalls, &kMoveCalls})
+    for (const Calls* family : {&kSourceCalls, &kPointwiseCalls, &kReduceCalls, &kMoveCalls, &kWindowCalls})
       all.insert(family->begin(), family->end());
     return all;
   }();

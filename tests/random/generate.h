@@ -4,6 +4,7 @@
 #include "moves_pointwise.h"
 #include "moves_reduce.h"
 #include "moves_shape.h"
+#include "moves_windows.h"
 
 namespace weft::random_graphs {
 
@@ -100,7 +101,8 @@ inline Recipe generate(std::uint64_t seed) {
   add_inputs(gen);
   add_variables(gen);
   Moves moves = kPointwiseMoves;
-  for (const Moves* more : {&kReduceMoves, &kShapeMoves}) moves.insert(moves.end(), more->begin(), more->end());
+  for (const Moves* more : {&kReduceMoves, &kShapeMoves, &kWindowMoves})
+    moves.insert(moves.end(), more->begin(), more->end());
   if (gen.rng.chance(0.35)) moves.push_back({"own_layout", own_layout, 16});
   for (int i = gen.rng.between(3, 14); i > 0; --i) make_one(gen, moves);
   add_outputs(gen);

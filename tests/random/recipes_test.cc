@@ -54,7 +54,8 @@ TEST(RandomRecipes, StayWithinTheirRanges) {
     add_inputs(gen);
     add_variables(gen);
     Moves moves = kPointwiseMoves;
-    for (const Moves* more : {&kReduceMoves, &kShapeMoves}) moves.insert(moves.end(), more->begin(), more->end());
+    for (const Moves* more : {&kReduceMoves, &kShapeMoves, &kWindowMoves})
+      moves.insert(moves.end(), more->begin(), more->end());
     for (int i = 0; i < 8; ++i) make_one(gen, moves);
     for (int v = 0; v < gen.count(); ++v) gen.recipe.outputs.push_back({v});
     const Reference one = reference(gen.recipe);

@@ -1,5 +1,5 @@
 // pool: joins what each window meets. max: -infinity where a window meets nothing, NaN where it meets one. sum, and back
-// to x its adjoint. winners: the sum of v over the elements of x that equal their window's y.
+// to x its adjoint. winners: the sum of v, or the number, of the elements of x that equal their window's y.
 #include <limits>
 #include <memory>
 #include <optional>
@@ -31,7 +31,7 @@ class PoolKernel {
       double* out = result_.at((forward ? place : element) * rest_);
       if (work_.kind == PoolKind::kWinners)
         winners(operands_[0].at(element * rest_), operands_[1].at(place * rest_),
-                operands_[2].at((forward ? element : place) * rest_), out);
+                operands_.size() == 3 ? operands_[2].at((forward ? element : place) * rest_) : nullptr, out);
       else join(operands_[0].at((forward ? element : place) * rest_), out);
     });
     result_.write();
@@ -52,7 +52,7 @@ class PoolKernel {
 
   void winners(const double* x, const double* y, const double* v, double* out) const {
     for (std::int64_t r = 0; r < rest_; ++r)
-      if (x[r] == y[r]) out[r] += v[r];
+      if (x[r] == y[r]) out[r] += v ? v[r] : 1;
   }
 
   Pool work_;
