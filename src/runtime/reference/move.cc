@@ -22,6 +22,9 @@ std::int64_t integer_at(const TensorView& view, std::int64_t offset) {
   return visit_dtype(view.dtype, [&]<class T>() { return to_int64(static_cast<const T*>(view.data)[offset]); });
 }
 
+// index - start; -1, which is outside of every shard, for an index below it, however far.
+std::int64_t from_start(std::int64_t index, std::int64_t start) { return index < start ? -1 : index - start; }
+
 }  // namespace
 
 Kernel copy(const KernelArgs& args) {
@@ -54,7 +57,8 @@ Kernel put(const KernelArgs& args) {
   return [x = args.inputs[0], piece = args.inputs[1], offset = args.inputs[2], out = args.outputs[0],
           dim = args.instr.as<Put>()->dim](const StepState&) {
     copy_elements(x, out);
-    const std::int64_t whole = out.shape.size_of(dim), size = piece.shape.size_of(dim), at = integer_at(offset, 0);
+    const std::int64_t whole = out.shape.size_of(dim), size = piece.shape.size_of(dim);
+    const std::int64_t at = std::clamp(integer_at(offset, 0), -size, whole);
     const std::int64_t first = std::max<std::int64_t>(0, -at), last = std::min(size, whole - at);
     if (first < last)
       copy_elements(run_of(piece, dim, first, last - first), run_of(out, dim, at + first, last - first));
@@ -76,7 +80,7 @@ Kernel gather(const KernelArgs& args) {
       T* target = static_cast<T*>(out.data);
       for_each_row(out.shape, {x_strides, index_strides, out.strides}, [&](const std::int64_t* o, const std::int64_t*) {
         for (std::int64_t i = 0; i < length; ++i) {
-          const std::int64_t index = integer_at(indices, o[1] + i * row_stride(index_strides)) - x.begin[d];
+          const std::int64_t index = from_start(integer_at(indices, o[1] + i * row_stride(index_strides)), x.begin[d]);
           const bool here = index >= 0 && index < x.shape[d].size;
           target[o[2] + i * row_stride(out.strides)] =
               here ? source[o[0] + i * row_stride(x_strides) + index * x.strides[d]] : T{};
@@ -104,7 +108,7 @@ void scatter(const TensorView& indices, const TensorView& updates, const TensorV
   const std::int64_t length = row_length(every);
   for_each_row(every, {update_strides, index_strides, out_strides}, [&](const std::int64_t* o, const std::int64_t*) {
     for (std::int64_t i = 0; i < length; ++i) {
-      const std::int64_t index = integer_at(indices, o[1] + i * row_stride(index_strides)) - out.begin[d];
+      const std::int64_t index = from_start(integer_at(indices, o[1] + i * row_stride(index_strides)), out.begin[d]);
       if (index < 0 || index >= out.shape[d].size) continue;
       Wide& sum = sums[static_cast<std::size_t>(o[2] + i * row_stride(out_strides) + index * dim_stride)];
       const T update = source[o[0] + i * row_stride(update_strides)];
