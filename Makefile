@@ -1,7 +1,8 @@
 # The short way to everything. CMakePresets.json holds the flags, scripts/setup the packages.
 JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 600
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test build bench format check-all asan tsan coverage soak clean
+.PHONY: help setup demo test build bench format check-all asan tsan coverage soak fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
@@ -54,6 +55,11 @@ coverage:
 soak: setup
 	$(call build,dev)
 	@$(call ctest,dev) -L soak
+
+fuzz:  ## libFuzzer on every reader of outside bytes; FUZZ_SECONDS=600 each
+	@scripts/setup --fuzz
+	$(call build,fuzz,fuzz)
+	@scripts/run-fuzz build/fuzz $(FUZZ_SECONDS)
 
 clean:  ## remove build/
 	@rm -rf build

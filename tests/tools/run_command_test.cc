@@ -47,9 +47,10 @@ class RunCommand : public testing::Test {
 
   std::string at(const std::string& name) const { return (folder_ / name).string(); }
 
-  Ran weft(const std::string& arguments) const {
-    const int status =
-        std::system(str("cd ", folder_.string(), " && ", WEFT_COMMAND, " ", arguments, " >out 2>err").c_str());
+  // `before` is for the shell, in the folder.
+  Ran weft(const std::string& arguments, const std::string& before = "true") const {
+    const std::string line = str("cd ", folder_.string(), " && ", before, " && ", WEFT_COMMAND, " ", arguments);
+    const int status = std::system(str(line, " >out 2>err").c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content(at("out")), content(at("err"))};
   }
 
@@ -113,6 +114,15 @@ TEST_F(RunCommand, SaysWhatIsStrange) {
   write_npy(at("x.npy"), Array({{"a", 4}, {"b", 2}}, {1, inf, 3, inf - inf, 5, 6, 7, 8}, DType::kF32));
   EXPECT_THAT(weft("run p.weft --inputs x.npy").out,
               HasSubstr("min 1, max 8, mean 5; 2 infinite or not a number; first 1 inf 3"));
+}
+
+TEST_F(RunCommand, EndsWellWhereTheSystemHasNoMoreThreads) {
+  std::ofstream(at("wide.weft")) << "weft program 1\nmesh p:512\nend\n";
+  EXPECT_EQ(weft("run wide.weft").code, 0);
+  const Ran ran = weft("run wide.weft", "ulimit -s 1000000000");  // no 512 stacks of 1 TB fit the address space
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("the system gave "), HasSubstr(" threads, but 512 processors need one each: "),
+                             HasSubstr("use a smaller mesh, or raise the limit of processes (ulimit -u)")));
 }
 
 TEST_F(RunCommand, RefusesWhatDoesNotFit) {

@@ -92,7 +92,7 @@ class MapKernel {
   void literal(std::size_t n, std::int64_t count) {
     const MapNode& node = nodes_[n];
     if (is_float(node.dtype)) std::fill_n(registers_[n].f.begin(), count, rounded(node.literal, node.dtype));
-    else std::fill_n(registers_[n].i.begin(), count, static_cast<std::int64_t>(node.literal));
+    else std::fill_n(registers_[n].i.begin(), count, from_double<std::int64_t>(node.literal));
   }
 
   void index_along(std::size_t n, const std::int64_t* index, std::int64_t begin, std::int64_t count) {
@@ -140,7 +140,7 @@ class MapKernel {
         const double value = function->arity == 1 ? function->f1(registers_[x].f[at(e)])
                                                   : function->f2(registers_[x].f[at(e)], registers_[y].f[at(e)]);
         if (float_result) registers_[n].f[at(e)] = rounded(value, node.dtype);
-        else registers_[n].i[at(e)] = static_cast<std::int64_t>(value);
+        else registers_[n].i[at(e)] = from_double<std::int64_t>(value);
       } else {
         const std::int64_t value = function->arity == 1 ? function->i1(registers_[x].i[at(e)])
                                                         : function->i2(registers_[x].i[at(e)], registers_[y].i[at(e)]);

@@ -21,6 +21,9 @@ std::int64_t integer_at(const TensorView& view, std::int64_t offset) {
   return visit_dtype(view.dtype, [&]<class T>() { return to_int64(static_cast<const T*>(view.data)[offset]); });
 }
 
+// index - start; -1, which is outside of every shard, for an index below it, however far.
+std::int64_t from_start(std::int64_t index, std::int64_t start) { return index < start ? -1 : index - start; }
+
 }  // namespace
 
 Kernel copy(const KernelArgs& args) {
@@ -60,7 +63,7 @@ class PutKernel {
       : PutKernel(piece, offset, out, piece.shape.minus({piece.shape.dim(dim)}).plus({piece.shape.dim(dim)})) {}
 
   void run() {
-    const std::int64_t at = integer_at(offset_, 0);
+    const std::int64_t at = std::clamp(integer_at(offset_, 0), -size_, whole_);
     const std::int64_t first = std::max<std::int64_t>(0, -at), last = std::min(size_, whole_ - at);
     visit_dtype(out_.dtype, [&]<class T>() {
       const T* source = static_cast<const T*>(piece_.data);
@@ -128,7 +131,7 @@ class GatherKernel {
       T* target = static_cast<T*>(out_.data);
       rows_.each([&](const std::int64_t* o, const std::int64_t*) {
         for (std::int64_t i = 0; i < length; ++i) {
-          const std::int64_t index = integer_at(indices_, o[1] + i * index_step) - x_.begin[d_];
+          const std::int64_t index = from_start(integer_at(indices_, o[1] + i * index_step), x_.begin[d_]);
           const bool here = index >= 0 && index < x_.shape[d_].size;
           target[o[2] + i * out_step] = here ? source[o[0] + i * x_step + index * x_.strides[d_]] : T{};
         }
@@ -179,7 +182,8 @@ class ScatterKernel {
     const std::int64_t length = row_length(every_), dim_stride = out_.strides[d_];
     rows_.each([&](const std::int64_t* o, const std::int64_t*) {
       for (std::int64_t i = 0; i < length; ++i) {
-        const std::int64_t index = integer_at(indices_, o[1] + i * row_stride(index_strides_)) - out_.begin[d_];
+        const std::int64_t index =
+            from_start(integer_at(indices_, o[1] + i * row_stride(index_strides_)), out_.begin[d_]);
         if (index < 0 || index >= out_.shape[d_].size) continue;
         Wide& sum = sums_[static_cast<std::size_t>(o[2] + i * row_stride(sum_strides_) + index * dim_stride)];
         const T update = source[o[0] + i * row_stride(update_strides_)];
