@@ -24,7 +24,7 @@ struct Compiled {
 };
 
 inline Compiled compile(const Built& built, const Mesh& mesh, const std::string& layout) {
-  Session session(mesh, testing::wire_for(mesh), runtime::reference(), {.seed = 7, .print = [](const std::string&) {}});
+  Session session = testing::open_session(mesh, {.seed = 7, .print = [](const std::string&) {}});
   std::vector<std::pair<std::string, std::string>> dumps;
   Executable step = session.compile(
       built.graph, Layout::parse(layout),
