@@ -58,6 +58,9 @@ class Wire {
   virtual std::size_t overhead_bytes() const = 0;
 };
 
+// False in a process whose last failure on a wire is reported by another process of this host: then it ends quietly.
+bool reports_failure();
+
 // The limit of the waits that start may have to do when too many collectives are in flight.
 constexpr std::chrono::minutes kStartDeadline{10};
 

@@ -28,8 +28,7 @@ inline Store store_of(const Recipe& recipe) {
 }
 
 inline Compiled compile(const Built& built, const Mesh& mesh, const std::string& layout, const Store& store = {}) {
-  Session session(mesh, testing::wire_for(mesh), runtime::reference(),
-                  {.seed = 7, .store = store, .print = [](const std::string&) {}});
+  Session session = testing::open_session(mesh, {.seed = 7, .store = store, .print = [](const std::string&) {}});
   std::vector<std::pair<std::string, std::string>> dumps;
   Executable step = session.compile(
       built.graph, Layout::parse(layout),

@@ -34,7 +34,11 @@ int ranks() { return chosen() == "mpi" ? comm::launched().value_or(comm::Launch{
 
 bool can_have(const Mesh& mesh) { return ranks() == 0 || mesh.size() == 1 || mesh.size() == ranks(); }
 
-wire::Choice wire_for(const Mesh& mesh) { return ranks() == mesh.size() ? wire::mpi() : wire::threads(); }
+Session open_session(const Mesh& mesh, const SessionOptions& options) {
+  if (ranks() != mesh.size()) return Session(mesh, wire::threads(), runtime::reference(), options);
+  static const std::shared_ptr<comm::Wire> wire = comm::make_mpi_wire();
+  return SessionState::open(mesh, std::make_unique<OneOfMany>(wire, wire->local()), reference_backend(), options);
+}
 
 std::vector<std::exception_ptr> as_processes(int processes, int processors,
                                              const std::function<void(int, std::unique_ptr<comm::Wire>)>& body) {
@@ -58,7 +62,7 @@ std::vector<std::exception_ptr> as_processes(int processes, int processors,
 std::vector<Array> in_every_process(const Mesh& mesh, const SessionOptions& options,
                                     const std::function<std::vector<Array>(Session&)>& body) {
   if (chosen() != "ranks") {
-    Session session(mesh, wire_for(mesh), runtime::reference(), options);
+    Session session = open_session(mesh, options);
     return body(session);
   }
   std::vector<std::vector<Array>> all(static_cast<std::size_t>(mesh.size()));

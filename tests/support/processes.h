@@ -44,8 +44,9 @@ std::vector<std::exception_ptr> as_processes(int processes, int processors,
 std::vector<Array> in_every_process(const Mesh& mesh, const SessionOptions& options,
                                     const std::function<std::vector<Array>(Session&)>& body);
 
-// The wire for a session of this process on this mesh: what one processor does alone goes over no wire.
-wire::Choice wire_for(const Mesh& mesh);
+// A session of this process, with all processors of the mesh or, under mpirun, with its one. All sessions of ranks share
+// one wire, since it takes long to make one; what one processor does alone goes over no wire.
+Session open_session(const Mesh& mesh, const SessionOptions& options);
 
 // Whether a mesh can be had: under mpirun it must have as many processors as there are ranks, or one.
 bool can_have(const Mesh& mesh);

@@ -116,7 +116,8 @@ class Watchman {
       hub.set_gone(processor);
       if (!in_order)
         hub.abort(str("processor ", processor, " is gone: its process ", watched.peer.process, " has ended; ",
-                      hub.describe(processor)));
+                      hub.describe(processor)),
+                  false);
       if (watched.descriptor >= 0) close(watched.descriptor);
       return true;
     });
@@ -132,7 +133,7 @@ class Watchman {
         std::string left;
         for (const int processor : hub->local())
           if (hub->gone(processor)) left += str("; gone: ", hub->describe(processor));
-        hub->abort(str("the launcher ends this run (SIGTERM), as it does when a rank has failed", left));
+        hub->abort(str("the launcher ends this run (SIGTERM), as it does when a rank has failed", left), false);
       }
     }
     if (any) std::this_thread::sleep_for(kTimeToReport);

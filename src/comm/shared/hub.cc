@@ -4,6 +4,8 @@
 #include <cstring>
 #include <thread>
 
+#include <unistd.h>
+
 #include "base/str.h"
 #include "weft/error.h"
 
@@ -166,12 +168,11 @@ void Hub::for_every_ring(Visit visit) const {
       if (at<RingHead>(ring)->open) visit(view(*at<List>(place), *at<RingHead>(ring)));
 }
 
-bool Hub::abort(std::string_view reason) {
-  bool first = false;
+void Hub::abort(std::string_view reason, bool reports) {
   {
     const Lock lock(head());
     if (!aborted()) {
-      first = true;
+      if (reports) claims_report();
       const std::size_t length = std::min(reason.size(), kReasonBytes - 1);
       std::memcpy(head().reason, reason.data(), length);
       head().aborted.store(1);
@@ -185,12 +186,17 @@ bool Hub::abort(std::string_view reason) {
     }
   }
   wait_for_workers();
-  return first;
 }
 
 std::string Hub::reason() const {
   const Lock lock(head());
   return head().reason;
+}
+
+bool Hub::claims_report() {
+  const std::uint32_t me = static_cast<std::uint32_t>(getpid());
+  std::uint32_t nobody = 0;
+  return head().reporter.compare_exchange_strong(nobody, me) || nobody == me;
 }
 
 // begin_work raises the flag before it looks at aborted, and aborted is set before this looks at the flags: so whoever

@@ -52,12 +52,12 @@ class Hub {
   bool gone(int processor) const { return flag(processor).gone.load() != 0; }
 
   bool aborted() const { return head().aborted.load() != 0; }
-  // True for the first; returns once nobody works.
-  bool abort(std::string_view reason);
+  // The first reason stays; with `reports` its process also has the report. Returns once nobody works.
+  void abort(std::string_view reason, bool reports);
   std::string reason() const;  // of the abort
   void wait_for_workers() const;
-  // True for one caller only: the one that tells the other hosts.
-  bool claims_news() { return head().told.exchange(1) == 0; }
+  // True for one process of the host only, however often it asks: the one that reports the abort.
+  bool claims_report();
 
   // Notes what a processor of another host did last.
   void note(int processor, Collective what, std::uint32_t list, std::size_t bytes, std::string_view label);
@@ -68,7 +68,7 @@ class Hub {
   static constexpr std::size_t kReasonBytes = 8 << 10;
   struct Head {
     pthread_mutex_t mutex;
-    std::atomic<std::uint32_t> aborted, told;
+    std::atomic<std::uint32_t> aborted, reporter;  // reporter: a process, or 0
     std::uint64_t used;        // bytes of the block that are given out
     std::uint64_t first_list;  // places; 0 is none
     std::uint32_t lists;

@@ -1,6 +1,7 @@
 #include "comm/shared/wire.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include <sched.h>
 
@@ -33,8 +34,22 @@ std::unique_ptr<Group> SharedWire::make_group(Ring ring, int rank) {
   return std::make_unique<SharedGroup>(*this, std::move(ring), rank);
 }
 
+namespace {
+
+std::atomic<bool> quiet{false};
+
+}  // namespace
+
+bool reports_failure() { return !quiet.load(); }
+
+void SharedWire::abort(std::string_view reason) {
+  hub_.abort(reason, true);
+  quiet.store(!hub_.claims_report());
+}
+
 void SharedWire::throw_aborted(const std::string& where) {
   hub_.wait_for_workers();
+  quiet.store(!hub_.claims_report());
   throw RunError({.what = str("the wire was aborted: ", hub_.reason()),
                   .where = where,
                   .fix = "mend the first failure and start a new session; this one cannot go on"});

@@ -14,7 +14,7 @@ class SharedWire : public Wire {
  public:
   int size() const override { return hub_.size(); }
   std::unique_ptr<Group> join(int processor, const std::vector<int>& members) override;
-  void abort(std::string_view reason) override { hub_.abort(reason); }
+  void abort(std::string_view reason) override;
   std::string report() const override;
   std::size_t overhead_bytes() const override { return sizeof *this + hub_.bytes(); }
 
