@@ -14,10 +14,14 @@ std::string Executable::report() const {
     const Value& v = p.values[static_cast<std::size_t>(variable.value)];
     bytes += v.shape.elements() * static_cast<std::int64_t>(size_of(v.dtype));
   }
+  const std::string staging =
+      state_->session->gatherers.empty()
+          ? ""
+          : str("\n  staging    ", bytes_text(Gatherer::kStagingBytes), ", to gather what is fetched");
   return str("mesh ", p.mesh.axes().empty() ? "of one processor" : p.mesh.text(), ", layout \"", p.layout, "\", ",
              p.body.size(), " instructions; on each processor, in one step:\n  flops      ", count_text(cost.flops),
-             "\n  variables  ", bytes_text(bytes), "\n  arena      ", bytes_text(plan_memory(p).arena_bytes), "\n",
-             collectives_text(collectives_of(cost), false));
+             "\n  variables  ", bytes_text(bytes), "\n  arena      ", bytes_text(plan_memory(p).arena_bytes), staging,
+             "\n", collectives_text(collectives_of(cost), false));
 }
 
 }  // namespace weft
