@@ -32,8 +32,8 @@ Choice mpi();
 
 // The number of this process among those that mpirun or srun started together; 0 if it was started alone.
 int process();
-// For the end of main: writes the error to standard error, once for all processes. The first that can speak does so at
-// once; the others wait until mpirun ends them, and speak after two seconds if it does not.
+// For the end of main: writes the error to standard error, once for all processes of a host. One process does so at
+// once; the others wait for mpirun to end them. A process that nobody ends, and whose error only it may know, speaks then.
 void report(const std::exception& error);
 }  // namespace wire
 

@@ -122,6 +122,7 @@ void SessionState::fail(const Crew::Outcome& outcome, const std::function<std::s
   const Crew::Failure& first = own == failures.end() ? failures[0] : *own;
   ErrorText text = text_of(first);
   if (is_second_hand(first)) text.what.erase(0, kSecondHand.size());
+  note_wire_failure();
   wire->abort(str(text.what, " (", text.where.text, ")"));
   text.what = with_coordinates(text.what, mesh);
   failure = text.what;

@@ -16,10 +16,14 @@ std::string Executable::report() const {
   }
   const Store& store = state_->session->options.store;
   const std::string stored = store.level() == 0 ? "" : str(", store \"", store.text(), "\" level ", store.level());
+  const std::string staging =
+      state_->session->gatherers.empty()
+          ? ""
+          : str("\n  staging    ", bytes_text(Gatherer::kStagingBytes), ", to gather what is fetched");
   return str("mesh ", p.mesh.axes().empty() ? "of one processor" : p.mesh.text(), ", layout \"", p.layout, "\"", stored,
              ", ", p.body.size(), " instructions; on each processor, in one step:\n  flops      ",
              count_text(cost.flops), "\n  variables  ", bytes_text(bytes), "\n  arena      ",
-             bytes_text(plan_memory(p).arena_bytes), "\n", collectives_text(collectives_of(cost), false));
+             bytes_text(plan_memory(p).arena_bytes), staging, "\n", collectives_text(collectives_of(cost), false));
 }
 
 }  // namespace weft

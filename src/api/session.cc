@@ -142,9 +142,8 @@ void check_agreement(SessionState& session, const Program& program) {
     unlike = gatherer.first_unlike(number, "of the program's hash, Session::compile", session.deadline());
   });
   if (unlike < 0) return;
-  throw UserError({.what = with_coordinates(str("processor ", unlike,
-                                                " compiled another program than processor 0, or "
-                                                "has another seed"),
+  throw UserError({.what = with_coordinates(str("processor ", unlike, " compiled another program than processor ", 0,
+                                                ", or has another seed"),
                                             session.mesh),
                    .where = str("Session::compile, layout \"", program.layout, "\", mesh ", session.mesh),
                    .fix = "let every process make the same calls in the same order, with the same graph, layout, "

@@ -21,7 +21,7 @@ struct HeldVariable {
   std::vector<comm::Arena> shards;  // by processor; empty for those of other processes
 };
 
-struct SessionState : std::enable_shared_from_this<SessionState> {
+struct SessionState {
   Mesh mesh;
   SessionOptions options;
   std::unique_ptr<comm::Wire> wire;
@@ -70,7 +70,7 @@ Array initial_value(const std::string& name, const Init& init, const Shape& shap
 // The text with the coordinates of every processor that it names by number: "processor 3 (data=1 model=1)".
 std::string with_coordinates(const std::string& text, const Mesh& mesh);
 
-// Who tells the user of a failure: the first processor that the report does not call gone or missing.
-int speaker_of(const std::string& report);
+// From now on the wire decides which process tells the user what went wrong.
+void note_wire_failure();
 
 }  // namespace weft

@@ -98,6 +98,18 @@ inline std::vector<OpCase> reduction_cases() {
          return {{"softmax", softmax(x, kB)}, {"log_softmax", log_softmax(x, kB)},
                  {"logsumexp", reduce_logsumexp(x, kB)}};
        }},
+      {"while_loop",
+       [](const Named& t) {
+         const Tensor& x = t.at("x");
+         return only(loop(Graph(x.graph()), 5, {x},
+                          [](const Tensor&, const Tensors& c) { return LoopStep{{tanh(c[0]) + 0.1}, {}, {}, {}}; })
+                         .carried[0]);
+       }},
+      {"recompute_grad",
+       [](const Named& t) {
+         const Tensor &x = t.at("x"), &w = t.at("w");
+         return only(recompute(Graph(x.graph()), [&] { return Tensors{tanh(einsum({x, w})) * 0.5}; })[0]);
+       }},
       {"softmax_extra_logit",
        [](const Named& t) -> Named {
          const Tensor &x = t.at("x"), &extra = t.at("extra");

@@ -36,10 +36,12 @@ output o %6)");
   EXPECT_SCATTERS(R"(
 %5 f32 [a=8 b=8] = all_reduce %2 how=max axes=data
 %6 f32 [a=8 b=4] {b:data} = shard %5 dim=b axes=data
-output o %6)",
+%7 f32 [a=8 b=4] {b:data} = map %6 expr=exp($0)
+output o %7)",
                   R"(
 %6 f32 [a=8 b=4] {b:data} = reduce_scatter %2 how=max dim=b axes=data
-output o %6)");
+%7 f32 [a=8 b=4] {b:data} = map %6 expr=exp($0)
+output o %7)");
 }
 
 TEST(ReduceThenScatter, TheRestIsReducedOnTheSmallerPiece) {
@@ -55,11 +57,13 @@ output o %6)");
 %5 f32 [a=8 b=8] = all_reduce %1 how=sum axes=data+model
 %6 f32 [a=2 b=8] {a:model} = shard %5 dim=a axes=model
 %7 f32 [a=2 b=4] {a:model b:data} = shard %6 dim=b axes=data
-output o %7)",
+%8 f32 [a=2 b=4] {a:model b:data} = map %7 expr=exp($0)
+output o %8)",
                   R"(
 %5 f32 [a=2 b=8] {a:model | sum:data} = reduce_scatter %1 how=sum dim=a axes=model
 %7 f32 [a=2 b=4] {a:model b:data} = reduce_scatter %5 how=sum dim=b axes=data
-output o %7)");
+%8 f32 [a=2 b=4] {a:model b:data} = map %7 expr=exp($0)
+output o %8)");
 }
 
 TEST(ReduceThenScatter, TheOrderOfTheAxesIsTheShards) {

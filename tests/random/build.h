@@ -93,9 +93,10 @@ inline bool should_work(const Built& built, const Mesh& mesh, const std::string&
   return testing::is_legal(needed_part(built), mesh, layout);
 }
 
+// Whether a layout may be refused for what should_work does not see: tensors with rules of their own, loops' bodies.
 inline bool has_own_layouts(const Recipe& recipe) {
   return std::any_of(recipe.steps.begin(), recipe.steps.end(),
-                     [](const Step& s) { return s.function == "with_layout"; });
+                     [](const Step& s) { return s.function == "with_layout" || kLoopCalls.contains(s.function); });
 }
 
 }  // namespace weft::random_graphs

@@ -191,10 +191,10 @@ inline const Calls kMoveCalls = {
 };
 
 inline const Calls kWindowCalls = {
-    WEFT_CALL("convolution",
-              convolution(a.x(0), a.x(1),
-                          {Window{a.dim(2), a.dim(3), a.integer(4), a.integer(5), a.integer(6), a.integer(7)}},
-                          a.shape(8))),
+    WEFT_CALL(
+        "convolution",
+        convolution(a.x(0), a.x(1),
+                    {Window{a.dim(2), a.dim(3), a.integer(4), a.integer(5), a.integer(6), a.integer(7)}}, a.shape(8))),
     WEFT_CALL("max_pool",
               max_pool(a.x(0), {Window{a.dim(1), a.dim(2), a.integer(3), a.integer(4), a.integer(5), a.integer(6)}})),
     WEFT_CALL("min_pool",
@@ -205,6 +205,32 @@ inline const Calls kWindowCalls = {
               avg_pool(a.x(0), {Window{a.dim(1), a.dim(2), a.integer(3), a.integer(4), a.integer(5), a.integer(6)}})),
 };
 
+inline const Calls kLoopCalls = {
+    WEFT_CALL("looped", loop(g, a.integer(2), Tensors{a.x(0)},
+                             [&](const Tensor&, const Tensors& c) {
+                               return LoopStep{{tanh(c[0]) * 0.5 + a.x(1)}, {}, {}, {}};
+                             })
+                            .carried[0]),
+    WEFT_CALL("loop_sum",
+              loop(g, a.integer(2), Tensors{},
+                   [&](const Tensor& i, const Tensors&) {
+                     return LoopStep{{}, {reduce_sum(sin(a.x(0) + cast(i, a.x(0).dtype())), a.shape(1))}, {}, {}};
+                   })
+                  .sums[0]),
+    WEFT_CALL("loop_kept", [](const Tensor& kept) { return mean(kept, {kept.shape()[0]}); }(
+                               loop(g, a.integer(1), Tensors{a.x(0)},
+                                    [&](const Tensor&, const Tensors& c) {
+                                      return LoopStep{{sin(c[0])}, {}, {c[0] * a.x(0)}, {}};
+                                    })
+                                   .kept[0])),
+    WEFT_CALL("recomputed", recompute(g, [&] { return Tensors{sin(a.x(0)) * tanh(a.x(1))}; })[0]),
+    WEFT_CALL("reversed", reversible(a.x(0), tanh(a.x(0)),
+                                     {[&](const Tensor& h) { return sin(h); },
+                                      [&](const Tensor& h) { return tanh(h) * a.x(0); }})[1]),
+    WEFT_CALL("microbatched", microbatch_loss({a.x(0)}, a.dim(1), a.integer(2),
+                                              [&](const Tensors& part) { return mean(square(part[0])); })),
+};
+
 #undef WEFT_BINARY
 #undef WEFT_UNARY
 #undef WEFT_CALL
@@ -212,7 +238,8 @@ inline const Calls kWindowCalls = {
 inline const Calls& all_calls() {
   static const Calls calls = [] {
     Calls all;
-    for (const Calls* family : {&kSourceCalls, &kPointwiseCalls, &kReduceCalls, &kMoveCalls, &kWindowCalls})
+    for (const Calls* family :
+         {&kSourceCalls, &kPointwiseCalls, &kReduceCalls, &kMoveCalls, &kWindowCalls, &kLoopCalls})
       all.insert(family->begin(), family->end());
     return all;
   }();

@@ -1,6 +1,7 @@
 // From a seed to a recipe: inputs and variables, a dozen moves, outputs and a loss; then meshes and layouts for it.
 #pragma once
 
+#include "moves_loops.h"
 #include "moves_pointwise.h"
 #include "moves_reduce.h"
 #include "moves_shape.h"
@@ -101,7 +102,7 @@ inline Recipe generate(std::uint64_t seed) {
   add_inputs(gen);
   add_variables(gen);
   Moves moves = kPointwiseMoves;
-  for (const Moves* more : {&kReduceMoves, &kShapeMoves, &kWindowMoves})
+  for (const Moves* more : {&kReduceMoves, &kShapeMoves, &kWindowMoves, &kLoopMoves})
     moves.insert(moves.end(), more->begin(), more->end());
   if (gen.rng.chance(0.35)) moves.push_back({"own_layout", own_layout, 16});
   for (int i = gen.rng.between(3, 14); i > 0; --i) make_one(gen, moves);

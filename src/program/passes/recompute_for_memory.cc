@@ -80,9 +80,6 @@ class Chooser {
     if (choice.late == static_cast<int>(p_.body.size())) return {};
     const Storage& s = plan_.storages[at(storage(id))];
     if (s.last < choice.late) return {};
-    // What is written over the value's storage later, or was before, keeps that alive.
-    for (std::size_t other = 0; other < p_.values.size(); ++other)
-      if (plan_.storage_of[other] == storage(id) && root_of(static_cast<ValueId>(other)) != id) return {};
     std::set<int> chain;
     if (!add_chain(i, choice.late, chain)) return {};
     choice.chain.assign(chain.begin(), chain.end());

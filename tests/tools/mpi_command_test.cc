@@ -1,0 +1,76 @@
+// Programs under mpirun as a user meets them: one output, one error text, the exit code of a process.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+#include "base/str.h"
+#include "comm/launch.h"
+
+namespace weft {
+namespace {
+
+struct Ran {
+  int code = -1;
+  std::string output;  // standard output, and standard error if asked for
+
+  std::size_t count(const std::string& part) const {
+    std::size_t found = 0;
+    for (std::size_t at = output.find(part); at != output.npos; at = output.find(part, at + 1)) ++found;
+    return found;
+  }
+};
+
+Ran ran(const std::string& command, const std::string& errors) {
+  FILE* pipe = popen(str(command, " </dev/null ", errors).c_str(), "r");
+  Ran result;
+  char text[4096];
+  for (std::size_t got = 0; (got = fread(text, 1, sizeof text, pipe)) > 0;) result.output.append(text, got);
+  const int status = pclose(pipe);
+  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return result;
+}
+
+class MpiCommand : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (access(WEFT_MPIRUN, X_OK) != 0) GTEST_SKIP() << "there is no mpirun";
+    if (comm::launched()) GTEST_SKIP() << "this is a rank itself";
+  }
+
+  // The time limit catches hangs.
+  static Ran mpirun(int ranks, const std::string& program, const std::string& errors = "2>&1") {
+    return ran(str("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout -k 5 300 ", WEFT_MPIRUN,
+                   " --oversubscribe -n ", ranks, " ", program),
+               errors);
+  }
+
+  static void expect_refused(const Ran& ran, const std::string& what) {
+    EXPECT_EQ(ran.code, 2) << ran.output;
+    EXPECT_EQ(ran.count("error: "), 1u) << ran.output;
+    EXPECT_EQ(ran.count(what), 1u) << ran.output;
+  }
+};
+
+TEST_F(MpiCommand, RanksPrintWhatThreadsPrint) {
+  const Ran threads = ran(str(WEFT_TWO_LAYER, " 'data:2 model:2'"), "2>&1");
+  ASSERT_EQ(threads.code, 0) << threads.output;
+  EXPECT_EQ(threads.count("loss "), 5u) << threads.output;
+  const Ran ranks = mpirun(4, str(WEFT_TWO_LAYER, " --wire mpi 'data:2 model:2'"));
+  EXPECT_EQ(ranks.code, 0);
+  EXPECT_EQ(ranks.output.substr(ranks.output.find("step ")), threads.output.substr(threads.output.find("step ")));
+  EXPECT_EQ(ranks.count("\n  staging    1 MiB, to gather what is fetched\n"), 1u) << ranks.output;
+}
+
+TEST_F(MpiCommand, RefusalsAreToldOnce) {
+  expect_refused(mpirun(2, str(WEFT_TWO_LAYER, " --wire mpi 'data:2 model:2'")),
+                 "mesh data:2 model:2 has 4 processors, but mpirun started 2 processes");
+  expect_refused(mpirun(3, str(WEFT_TWO_LAYER, " --wire mpi data:3 batch:data")), "cannot be split evenly");
+  expect_refused(mpirun(2, str(WEFT_TWO_LAYER, " --wire pigeons data:2")), "there is no wire 'pigeons'");
+  expect_refused(mpirun(2, str(WEFT_COMMAND, " explain two_later")), "there is no built-in model 'two_later'");
+}
+
+}  // namespace
+}  // namespace weft
