@@ -18,14 +18,15 @@ const std::vector<Pass> kPipeline = {
     {"fold", fold},                                // what is left along axes of size 1
     {"join_collectives", join_collectives},
     {"drop_dead_code", drop_dead_code},
-    {"recompute_for_memory", recompute_for_memory},
     {"schedule_collectives", schedule_collectives},
+    {"recompute_for_memory", recompute_for_memory},  // last: it needs to know how long everything lives
 };
 
 // A pass sees the bodies of loops before the program around them. The memory limit is that of the whole.
 Program run_inside_out(const Pass& pass, Program program, const PassOptions& options) {
   PassOptions inside = options;
   inside.arena_limit = 0;
+  inside.in_loop = true;
   for (Instr& instr : program.body)
     if (Program* body = body_of(instr)) *body = run_inside_out(pass, std::move(*body), inside);
   return pass.run(std::move(program), options);

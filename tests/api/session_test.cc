@@ -171,7 +171,7 @@ TEST(Session, DumpShowsEveryPass) {
                 }});
   ASSERT_GT(passes.size(), 3u);
   EXPECT_EQ(passes.front(), "partition");
-  EXPECT_EQ(passes.back(), "schedule_collectives");
+  EXPECT_EQ(passes.back(), "recompute_for_memory");
 }
 
 TEST(Session, ReportCountsTheStep) {

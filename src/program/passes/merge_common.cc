@@ -4,15 +4,18 @@
 #include "base/str.h"
 #include "program/passes/passes.h"
 #include "program/passes/rewrite.h"
+#include "program/pipeline.h"
 #include "program/text.h"
 
 namespace weft {
 
 namespace {
 
-// The variables, and what is made of one alone: casts of it, copies, views.
-std::vector<bool> copies_of_variables(const Program& p) {
+// The variables, and what is made of one alone: casts of it, copies, views. In a loop's body they are inputs.
+std::vector<bool> copies_of_variables(const Program& p, bool in_loop) {
   std::vector<bool> is_copy(p.values.size());
+  if (in_loop)
+    for (const ProgramInput& input : p.inputs) is_copy[at(input.value)] = true;
   for (const ProgramVariable& variable : p.variables) is_copy[at(variable.value)] = true;
   for (const Instr& instr : p.body)
     if (instr.inputs.size() == 1 && instr.outputs.size() == 1)
@@ -36,8 +39,8 @@ std::string key_of(const Program& p, const Instr& instr, const std::vector<bool>
 
 }  // namespace
 
-Program merge_common(Program p, const PassOptions&) {
-  const std::vector<bool> is_copy = copies_of_variables(p);
+Program merge_common(Program p, const PassOptions& options) {
+  const std::vector<bool> is_copy = copies_of_variables(p, options.in_loop);
   std::unordered_map<std::string, std::size_t> first;  // key -> position in the new body
   std::vector<ValueId> by(p.values.size());
   for (std::size_t i = 0; i < by.size(); ++i) by[i] = static_cast<ValueId>(i);

@@ -35,13 +35,13 @@ Program reduce_then_scatter(Program program, const PassOptions& options);
 // Needs: nothing. Keeps: every member starts before its first use; the one starts where the last of its members did.
 Program join_collectives(Program program, const PassOptions& options);
 
-// Runs cheap work again behind the fullest place instead of keeping its result over it, until the arena is no larger than
-// options.arena_limit (0: any). UserError if that cannot be. Needs: nothing. Keeps: the order; loops as they are.
-Program recompute_for_memory(Program program, const PassOptions& options);
-
 // Starts each collective as soon as its operands are there and finishes it right before the first use of what it gives,
 // with a `done` of its own if there is work in between. What gathers a variable starts where the last one is first used.
 // Needs: no dones. Keeps: the order of other work; views of what is in flight follow its done.
 Program schedule_collectives(Program program, const PassOptions& options);
+
+// Runs cheap work again behind the fullest place instead of keeping its result over it, until the arena is no larger than
+// options.arena_limit (0: any). UserError if that cannot be. Needs: nothing. Keeps: the order; loops as they are.
+Program recompute_for_memory(Program program, const PassOptions& options);
 
 }  // namespace weft

@@ -77,7 +77,7 @@ class Chooser {
     Choice choice{.value = id, .late = static_cast<int>(p_.body.size()), .chain = {}};
     int early = i;
     find_uses(id, peak, early, choice.late);
-    if (choice.late == static_cast<int>(p_.body.size())) return {};
+    if (choice.late <= peak || choice.late == static_cast<int>(p_.body.size())) return {};
     const Storage& s = plan_.storages[at(storage(id))];
     if (s.last < choice.late) return {};
     std::set<int> chain;
