@@ -39,6 +39,9 @@ Tensor multiplicative_jitter(const Tensor& x, double epsilon = 1e-2, Site site =
 // differ (the others share one draw); all of them by default.
 Tensor dropout(const Tensor& x, double keep, Site site = Site::current());
 Tensor dropout(const Tensor& x, double keep, const Shape& noise_shape, Site site = Site::current());
+// With a run-time probability, an f32 scalar: it may change from step to step.
+Tensor dropout(const Tensor& x, const Tensor& keep, Site site = Site::current());
+Tensor dropout(const Tensor& x, const Tensor& keep, const Shape& noise_shape, Site site = Site::current());
 
 // --- Element by element ---
 Tensor identity(const Tensor& x, Site site = Site::current());

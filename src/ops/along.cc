@@ -148,7 +148,7 @@ Tensor dynamic_shift(const Tensor& x, const Tensor& offset, const Dim& dim, bool
     throw UserError({.what = str("dynamic_shift along ", dim, " by ", offset.dtype(), " ", offset.shape()),
                      .where = str("dynamic_shift at ", to_string(site)),
                      .fix = str("give whole offsets without dim '", dim.name, "'")});
-  const Tensor place = subtract(iota(Graph(x.graph()), dim, offset.dtype(), site), offset, site);
+  const Tensor place = subtract(iota(Graph(x.graph()), dim, DType::kI64, site), cast(offset, DType::kI64, site), site);
   return take_along(x, wrap ? mod(place, static_cast<double>(dim.size), site) : place, dim, site);
 }
 

@@ -83,21 +83,42 @@ Tensor multiplicative_jitter(const Tensor& x, double epsilon, Site site) {
   return multiply(x, random_uniform(Graph(x.graph()), x.shape(), 1 - epsilon, 1 + epsilon, x.dtype(), site), site);
 }
 
-Tensor dropout(const Tensor& x, double keep, const Shape& noise_shape, Site site) {
-  if (keep <= 0 || keep > 1)
-    throw UserError({.what = str("dropout keeps elements with probability ", keep),
-                     .where = str("dropout at ", to_string(site)),
-                     .fix = "give a probability above 0 and at most 1"});
+namespace {
+
+void expect_noise_dims(const Tensor& x, const Shape& noise_shape, Site site) {
   for (const Dim& dim : noise_shape)
     if (!x.shape().has(dim))
       throw UserError(
           {.what = str("dropout draws along dim ", dim, ", which '", x.name(), "' ", x.shape(), " does not have"),
            .where = str("dropout at ", to_string(site)),
            .fix = "name dims of the tensor, with their sizes; the others share one draw"});
+}
+
+}  // namespace
+
+Tensor dropout(const Tensor& x, double keep, const Shape& noise_shape, Site site) {
+  if (keep <= 0 || keep > 1)
+    throw UserError({.what = str("dropout keeps elements with probability ", keep),
+                     .where = str("dropout at ", to_string(site)),
+                     .fix = "give a probability above 0 and at most 1"});
+  expect_noise_dims(x, noise_shape, site);
   if (keep == 1) return x;
   const Tensor kept = random_bernoulli(Graph(x.graph()), noise_shape, keep, DType::kBool, site);
   return select(kept, multiply(x, 1 / keep, site), 0.0, site);
 }
 Tensor dropout(const Tensor& x, double keep, Site site) { return dropout(x, keep, x.shape(), site); }
+
+Tensor dropout(const Tensor& x, const Tensor& keep, const Shape& noise_shape, Site site) {
+  if (keep.dtype() != DType::kF32 || !keep.shape().empty())
+    throw UserError({.what = str("dropout keeps elements with a probability that is ", keep.dtype(), " ", keep.shape()),
+                     .where = str("dropout at ", to_string(site)),
+                     .fix = "give an f32 scalar"});
+  expect_noise_dims(x, noise_shape, site);
+  const Tensor kept = less(random_uniform(Graph(x.graph()), noise_shape, 0, 1, DType::kF32, site), keep, site);
+  const Tensor scale = reciprocal(keep, site);
+  const Tensor scaled = multiply(x, x.dtype() == DType::kF32 ? scale : cast(scale, x.dtype(), site), site);
+  return select(kept, scaled, 0.0, site);
+}
+Tensor dropout(const Tensor& x, const Tensor& keep, Site site) { return dropout(x, keep, x.shape(), site); }
 
 }  // namespace weft

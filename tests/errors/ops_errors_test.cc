@@ -229,6 +229,12 @@ TEST_F(IndexErrors, CrossEntropy) {
 
 using OtherErrors = OpsErrors;
 
+TEST_F(OtherErrors, DropoutAtRunTime) {
+  EXPECT_USER_ERROR(dropout(x, x), lines("dropout keeps elements with a probability that is f32 [a=6 b=4]",
+                                         "dropout at " + here(), "give an f32 scalar"));
+  EXPECT_USER_ERROR(dropout(x, index), "dropout keeps elements with a probability that is i32 []");
+}
+
 TEST_F(OtherErrors, Jitter) {
   EXPECT_USER_ERROR(multiplicative_jitter(x, -0.5),
                     lines("multiplicative_jitter with epsilon -0.5", "multiplicative_jitter at " + here(),

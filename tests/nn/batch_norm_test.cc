@@ -60,6 +60,21 @@ INSTANTIATE_TEST_SUITE_P(Layouts, BatchNormLayout,
                          ::testing::Values(std::pair{"", ""}, std::pair{"p:2", "batch:p"}, std::pair{"p:2", "place:p"},
                                            std::pair{"p:2 q:2", "batch:p place:q"}, std::pair{"p:3", "channel:p"}));
 
+// In bf16 a mean of 1000 would not move by the 1 that it is to move here.
+TEST(BatchNorm, StatisticsOfNarrowFloatsAreWide) {
+  Graph g;
+  const Tensor x = g.input("x", kShape, DType::kBF16);
+  const auto [y, updates] = nn::batch_norm(x, {kBatch, kPlace}, {.momentum = 0.75});
+  EXPECT_EQ(y.dtype(), DType::kBF16);
+  Session session{Mesh()};
+  Executable step = session.compile(g, {}, {.fetch = {y}, .update = updates});
+  session.set_value("batch_norm/moving_mean", Array({kChannel}, std::vector<float>{1000, 1000, 1000}));
+  Array near(kShape, DType::kBF16);
+  for (std::int64_t i = 0; i < near.elements(); ++i) near.set(i, 1004);
+  step.run({{x, near}});
+  EXPECT_EQ(session.value("batch_norm/moving_mean").values(), (std::vector<double>{1001, 1001, 1001}));
+}
+
 TEST(BatchNorm, TheMovingOnesAreNotTrained) {
   Graph g;
   nn::batch_norm(g.input("x", kShape), {kBatch, kPlace});

@@ -73,6 +73,23 @@ TEST(MultiplicativeJitter, StaysWithinEpsilon) {
   EXPECT_GT(*high, 2.49);
 }
 
+TEST(Dropout, TakesAProbabilityAtRunTime) {
+  Graph g;
+  const Tensor keep = g.input("keep", {}), y = dropout(constant(g, 3, {kRows}), keep);
+  Session session{Mesh()};
+  Executable step = session.compile(g, {}, {.fetch = {y}});
+  for (const double p : {0.25, 0.5, 1.0, 0.0}) {
+    std::int64_t kept = 0;
+    for (const double v : step.run({{keep, Array::scalar(p)}})[y].values()) {
+      kept += v != 0;
+      if (v != 0) {
+        ASSERT_NEAR(v, 3 / p, 1e-5);
+      }
+    }
+    EXPECT_NEAR(static_cast<double>(kept) / static_cast<double>(kRows.size), p, 0.018) << p;
+  }
+}
+
 // dy = [6, 8] has a root mean square of sqrt(50): clipped to 1, it is dy / sqrt(50); a small one passes.
 TEST(ClipActivationGradient, ScalesTheDerivativeAlone) {
   const Dim n{"n", 2};

@@ -42,9 +42,13 @@ inline const std::vector<OpDef>& plain_functions() {
                [](Graph& g, const Tensors&) {
                  return Tensors{random_gumbel(g, {kA, kB})};
                }),
-      // Without a derivative: every run draws anew, so that differences between runs say nothing.
+      // Without a derivative: every run draws anew, so that differences between runs say nothing. So too below.
       function("multiplicative_jitter", {kX},
                [](Graph&, const Tensors& x) { return Tensors{multiplicative_jitter(stop_gradient(x[0]), 0.25)}; }),
+      function("dropout_at_run_time", {kX, {{}, uniform(0.4, 0.6), DType::kF32}},
+               [](Graph&, const Tensors& x) {
+                 return Tensors{dropout(stop_gradient(x[0]), stop_gradient(x[1]), {kA, kB})};
+               }),
       function("batch_norm_training", {kX}, normed(true)),
       function("batch_norm", {kX}, normed(false)),
   };

@@ -75,6 +75,7 @@ inline const Calls kSourceCalls = {
     WEFT_CALL("random_gumbel", random_gumbel(g, a.shape(0))),
     WEFT_CALL("multiplicative_jitter", multiplicative_jitter(a.x(0), a.number(1))),
     WEFT_CALL("dropout", dropout(a.x(0), a.number(1))),
+    WEFT_CALL("dropout_run_time", dropout(a.x(0), stop_gradient(sigmoid(a.x(1))))),
     WEFT_CALL("dropout_noise", dropout(a.x(0), a.number(1), a.shape(2))),
 };
 

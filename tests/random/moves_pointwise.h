@@ -395,7 +395,12 @@ inline bool noisy(Generator& gen) {
   const int x = gen.pick_float();
   if (x < 0) return false;
   const double most = gen.bound(x);
-  switch (gen.rng.below(3)) {
+  const int scalar =
+      gen.pick([&](int v) { return gen.floats(v) && gen.shape(v).empty() && gen.bound(v) <= 1 && gen.info(v).exact; });
+  switch (gen.rng.below(scalar < 0 ? 3 : 4)) {
+    case 3:  // 1 / sigmoid(-1) is below 4
+      gen.add("dropout_run_time", {Ref{x}, Ref{scalar}}, {-4 * most, 4 * most, gen.info(x).exact});
+      break;
     case 0: gen.add("random_gumbel", {gen.pool_shape(3)}, {-3.1, 16.8}); break;
     case 1: gen.add("multiplicative_jitter", {Ref{x}, 0.25}, {-1.25 * most, 1.25 * most, gen.info(x).exact}); break;
     default: gen.add("clip_activation_gradient", {Ref{x}, 0.125}, gen.info(x));
@@ -404,12 +409,10 @@ inline bool noisy(Generator& gen) {
 }
 
 inline const Moves kPointwiseMoves = {
-    {"noisy", noisy, 2},
-    {"unary", unary, 8},      {"binary", binary, 8},       {"with_number", with_number, 3},
-    {"remainder", remainder}, {"whole", whole_binary},     {"compare", compare, 3},
-    {"logic", logic},         {"selection", selection, 3}, {"add_many", add_many},
-    {"casts", casts, 3},      {"by_hand", by_hand},        {"dropped", dropped},
-    {"printed", printed, 1},  {"source", source, 4},
+    {"noisy", noisy, 2},         {"unary", unary, 8},     {"binary", binary, 8},   {"with_number", with_number, 3},
+    {"remainder", remainder},    {"whole", whole_binary}, {"compare", compare, 3}, {"logic", logic},
+    {"selection", selection, 3}, {"add_many", add_many},  {"casts", casts, 3},     {"by_hand", by_hand},
+    {"dropped", dropped},        {"printed", printed, 1}, {"source", source, 4},
 };
 
 }  // namespace weft::random_graphs
