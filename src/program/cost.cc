@@ -101,7 +101,8 @@ ProgramCost summarize(const Program& program) {
   for (const Instr& instr : program.body) {
     const Cost cost = cost_of(program, instr);
     sum.flops += cost.flops;
-    if (instr.is<Contract>() || instr.is<Convolve>()) sum.contract_flops[static_cast<std::size_t>(instr.origin.phase)] += cost.flops;
+    if (instr.is<Contract>() || instr.is<Convolve>())
+      sum.contract_flops[static_cast<std::size_t>(instr.origin.phase)] += cost.flops;
     if (is_collective(instr)) add(sum.collectives, program, instr);
     else sum.bytes += cost.bytes;
   }

@@ -215,7 +215,8 @@ void windows(const Checked& c, const std::vector<WindowDim>& windows, const Shap
     c.demand(x.has(w.dim) && y.has(w.dim), "x and y have the dim of a window");
     c.demand(dims.insert(w.dim).second, "a dim has one window");
     c.demand(w.size >= 1 && w.stride >= 1 && w.dilation >= 1, "taps, stride and dilation are positive");
-    const __int128 last = static_cast<__int128>(y.size_of(w.dim)) * w.stride + static_cast<__int128>(w.size) * w.dilation;
+    const __int128 last =
+        static_cast<__int128>(y.size_of(w.dim)) * w.stride + static_cast<__int128>(w.size) * w.dilation;
     c.demand(last + (w.before < 0 ? -w.before : w.before) < kMost, "the windows stay within what can be counted");
   }
 }
