@@ -45,7 +45,7 @@ std::string ledger() {
   out << "# The primitives\n\n"
          "Written from their declarations in `src/ops` by the test `OpCatalog` (`WEFT_WRITE_DOCS=1` writes it anew). Every\n"
          "one is checked against one processor on every layout of its samples, and its gradient against differences.\n"
-         "All other functions of `include/weft/ops.h` are made of these.\n\n"
+         "All other functions of `ops.h` and `convolution.h` in `include/weft` are made of these.\n\n"
          "| primitive | what it is | gradient | a split dim | samples |\n|---|---|---|---|---|\n";
   for (const OpDef* op : op_catalog())
     out << "| `" << op->name << "` | " << op->doc << " | " << gradient_text(*op) << " | " << split_text(*op) << " | "

@@ -75,12 +75,12 @@ inline bool sums(Generator& gen) {
 }
 
 inline bool extrema(Generator& gen) {
-  const bool truth = gen.rng.chance(0.3);
+  const bool truth = gen.rng.chance(0.4);
   const int x = gen.pick([&](int v) { return gen.truths(v) == truth && gen.shape(v).rank() > 0; });
   if (x < 0) return false;
   const std::string name =
       truth ? gen.rng.pick({"reduce_any", "reduce_all"}) : gen.rng.pick({"reduce_max", "reduce_min"});
-  if (gen.rng.chance(0.2)) gen.add(name, {Ref{x}}, gen.info(x));
+  if (gen.rng.chance(0.4)) gen.add(name, {Ref{x}}, gen.info(x));
   else gen.add(name + "_dims", {Ref{x}, gen.some_dims(x)}, gen.info(x));
   return true;
 }
@@ -165,7 +165,7 @@ inline bool truths_or_not(Generator& gen) {
 inline const Moves kReduceMoves = {
     {"truths_or_not", truths_or_not, 1},
     {"contraction", contraction, 10},  {"sums", sums, 5},
-    {"extrema", extrema, 3},           {"product", product, 1},
+    {"extrema", extrema, 5},           {"product", product, 1},
     {"exponentials", exponentials, 3}, {"classes", classes, 2},
     {"running_sum", running_sum, 3},
 };
