@@ -5,10 +5,10 @@ namespace weft {
 
 namespace {
 
-// Keeps the members of a joined all_reduce that are needed. False if none is.
+// Keeps the members of a joined collective that are needed. False if none is.
 bool keep_needed(Instr& instr, const std::vector<bool>& needed) {
   if (instr.is<Host>()) return true;
-  if (!instr.is<AllReduce>()) {
+  if (!instr.is<AllReduce>() && !instr.is<ReduceScatter>() && !instr.is<AllGather>()) {
     for (ValueId id : instr.outputs)
       if (needed[at(id)]) return true;
     return false;
