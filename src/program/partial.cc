@@ -123,8 +123,8 @@ struct Passing {
   }
   // Over other axes; the verifier sees to that.
   bool operator()(const AllReduce& work) const { return work.how == how && pending.size() == 1; }
-  bool operator()(const ReduceScatter& work) const { return work.how == how; }
-  bool operator()(const AllGather&) const { return true; }
+  bool operator()(const ReduceScatter& work) const { return work.how == how && pending.size() == 1; }
+  bool operator()(const AllGather&) const { return pending.size() == 1; }
   bool operator()(const AllToAll&) const { return true; }
   bool operator()(const Permute&) const { return true; }
   template <class Other>

@@ -309,22 +309,31 @@ void rule(const Checked& c, const Shard& work) {
   typed_as_result(c, work);
 }
 
-void rule(const Checked& c, const AllReduce& work) {
+// Several values in one collective.
+void travel_together(const Checked& c) {
   c.demand(!c.instr.inputs.empty() && c.instr.inputs.size() == c.instr.outputs.size(), "as many values as operands");
   for (std::size_t i = 1; i < c.instr.inputs.size(); ++i)
     c.demand(c.in(i).dtype == c.in(0).dtype, "operands that travel together have one dtype");
+}
+
+void all_have(const Checked& c, const std::string& dim) {
+  for (std::size_t i = 0; i < c.instr.inputs.size(); ++i) c.demand(c.in(i).shape.has(dim), "the operand has the dim");
+}
+
+void rule(const Checked& c, const AllReduce& work) {
+  travel_together(c);
   reduction(c, work);
 }
 
 void rule(const Checked& c, const ReduceScatter& work) {
-  counts(c, 1, 1);
-  c.demand(c.in(0).shape.has(work.dim), "the operand has the dim");
+  travel_together(c);
+  all_have(c, work.dim);
   reduction(c, work);
 }
 
 void rule(const Checked& c, const AllGather& work) {
-  counts(c, 1, 1);
-  c.demand(c.in(0).shape.has(work.dim), "the operand has the dim");
+  travel_together(c);
+  all_have(c, work.dim);
   typed_as_result(c, work);
 }
 

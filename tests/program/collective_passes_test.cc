@@ -203,6 +203,40 @@ TEST(JoinCollectives, UnlikeOnesStay) {
   EXPECT_TRUE(is_program(joined(lines), kMany + lines));
 }
 
+TEST(JoinCollectives, ScattersAndGathersAlongOneDim) {
+  const std::string inputs = R"(input x %0 f32 [a=8 b=2] {| sum:data}
+input y %1 f32 [a=4] {| sum:data}
+input z %2 f32 [b=4] {| sum:data}
+input u %3 f32 [a=2] {a:data}
+input v %4 f32 [b=4 a=2] {a:data}
+)";
+  const std::string outputs = "output p %10\noutput q %11\noutput r %12\noutput s %13\noutput t %14\n";
+  const std::string lines = inputs + R"(%10 f32 [a=4 b=2] {a:data} = reduce_scatter %0 how=sum dim=a axes=data
+%13 f32 [a=4] = all_gather %3 dim=a axes=data
+%12 f32 [b=2] {b:data} = reduce_scatter %2 how=sum dim=b axes=data
+%11 f32 [a=2] {a:data} = reduce_scatter %1 how=sum dim=a axes=data
+%14 f32 [b=4 a=4] = all_gather %4 dim=a axes=data
+)" + outputs;
+  const std::string together = inputs + R"(%12 f32 [b=2] {b:data} = reduce_scatter %2 how=sum dim=b axes=data
+%10 f32 [a=4 b=2] {a:data}, %11 f32 [a=2] {a:data} = reduce_scatter %0, %1 how=sum dim=a axes=data
+%13 f32 [a=4], %14 f32 [b=4 a=4] = all_gather %3, %4 dim=a axes=data
+)" + outputs;
+  EXPECT_TRUE(is_program(join_collectives(program_of(lines), {}), together));
+  PassOptions small;
+  small.join_limit = 64 + 16;  // 64 and 16 bytes enter the reduce_scatters, 8 and 32 the all_gathers
+  EXPECT_TRUE(is_program(join_collectives(program_of(lines), small), together));
+  small.join_limit = 64 + 15;
+  EXPECT_EQ(join_collectives(program_of(lines), small).body.size(), 4u);
+  // What is joined and half of it dead loses that half.
+  const std::string half = inputs + R"(%10 f32 [a=4 b=2] {a:data} = reduce_scatter %0 how=sum dim=a axes=data
+%14 f32 [b=4 a=4] = all_gather %4 dim=a axes=data
+output p %10
+output t %14
+)";
+  const std::size_t end = together.find("output q");
+  EXPECT_TRUE(is_program(drop_dead_code(program_of(together.substr(0, end) + "output t %14\n"), {}), half));
+}
+
 TEST(JoinCollectives, AllCauses) {
   const Program p = join_collectives(program_of(R"(input x %0 f32 [a=8] {| sum:data}
 input y %1 f32 [b=4] {| sum:data}

@@ -130,14 +130,14 @@ class Evaluation {
     if (const auto* w = instr.as<ReduceScatter>()) {
       const std::size_t d = shape.position(w->dim);
       index[d] += p_.mesh.coordinate(processor, w->axes) * shape[d].size;
-      return reduced(processor, instr.inputs[0], w->axes, w->how, index);
+      return reduced(processor, instr.inputs[output], w->axes, w->how, index);
     }
     if (const auto* w = instr.as<AllGather>()) {
       const std::size_t d = shape.position(w->dim);
-      const std::int64_t size = value(instr.inputs[0]).shape[d].size;
+      const std::int64_t size = value(instr.inputs[output]).shape[d].size;
       const int from = p_.mesh.group(processor, w->axes)[static_cast<std::size_t>(index[d] / size)];
       index[d] %= size;
-      return read(from, instr.inputs[0], index);
+      return read(from, instr.inputs[output], index);
     }
     if (const auto* w = instr.as<Concat>()) {
       const std::size_t d = shape.position(w->dim);

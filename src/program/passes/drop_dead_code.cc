@@ -63,14 +63,14 @@ void thin_loop(Instr& instr, const std::vector<bool>& needed, const PassOptions&
   body = drop_dead_code(std::move(body), options);
 }
 
-// Keeps the members of a joined all_reduce that are needed. False if none is.
+// Keeps the members of a joined collective that are needed. False if none is.
 bool keep_needed(Instr& instr, const std::vector<bool>& needed) {
   if (instr.is<Host>() || calls_host(instr)) return true;
   if (instr.is<Done>()) {
     std::erase_if(instr.inputs, [&](ValueId id) { return !needed[at(id)]; });
     return !instr.inputs.empty();
   }
-  if (!instr.is<AllReduce>()) {
+  if (!instr.is<AllReduce>() && !instr.is<ReduceScatter>() && !instr.is<AllGather>()) {
     for (ValueId id : instr.outputs)
       if (needed[at(id)]) return true;
     return false;

@@ -1,28 +1,42 @@
 #include <algorithm>
 
+#include "base/str.h"
 #include "program/passes/passes.h"
 #include "program/passes/rewrite.h"
 #include "program/pipeline.h"
+#include "program/text.h"
 
 namespace weft {
 
 namespace {
 
-// All_reduces that become one. A view of what they give is no use of it: it follows them.
+// The bytes that enter one joined reduce_scatter or all_gather: the large side of the first waits for the last.
+constexpr std::int64_t kMostScattered = std::int64_t{1} << 20;
+
+// Collectives that become one. A view of what they give is no use of it: it follows them.
 struct Bucket {
-  AllReduce work;
-  DType dtype = DType::kF32;
-  Phase phase = Phase::kForward;  // of all members: a forward result is not kept waiting for the backward pass
+  std::string key;  // of all members
   std::int64_t bytes = 0;
   bool open = true;
   std::vector<std::size_t> members;    // positions in the body
   std::vector<std::size_t> followers;  // of views that stand before the last member
 
   bool takes(const Bucket& other, std::int64_t limit) const {
-    return open && work.axes == other.work.axes && work.how == other.work.how && dtype == other.dtype &&
-           phase == other.phase && bytes + other.bytes <= limit;
+    return open && key == other.key && bytes + other.bytes <= limit;
   }
 };
+
+bool may_join(const Program& p, const Instr& instr) {
+  if (!instr.is<AllReduce>() && !instr.is<ReduceScatter>() && !instr.is<AllGather>()) return false;
+  return std::none_of(instr.outputs.begin(), instr.outputs.end(),
+                      [&](ValueId id) { return p.values[at(id)].sharding.is_partial(); });
+}
+
+// What members have in common: all of the work, the dtype, and the phase, since a forward result is not kept waiting for
+// the backward pass.
+std::string key_of(const Program& p, const Instr& instr) {
+  return str(work_text(p, instr), " ", p.values[at(instr.inputs[0])].dtype, " ", name_of(instr.origin.phase));
+}
 
 class Joiner {
  public:
@@ -46,7 +60,7 @@ class Joiner {
     }
     for (ValueId id : instr.inputs)
       if (bucket_of_[at(id)] >= 0) buckets_[static_cast<std::size_t>(bucket_of_[at(id)])].open = false;
-    if (const auto* work = instr.as<AllReduce>()) take(i, *work);
+    if (may_join(p_, instr)) take(i);
   }
 
   void follow(std::size_t i, int bucket) {
@@ -54,19 +68,15 @@ class Joiner {
     bucket_of_[at(p_.body[i].outputs[0])] = bucket;
   }
 
-  void take(std::size_t i, const AllReduce& work) {
+  void take(std::size_t i) {
     const Instr& instr = p_.body[i];
     std::int64_t bytes = 0;
     for (ValueId id : instr.inputs) bytes += bytes_of(p_, id);
-    if (bytes >= limit_) return;
-    const Bucket alone{.work = work,
-                       .dtype = p_.values[at(instr.inputs[0])].dtype,
-                       .phase = instr.origin.phase,
-                       .bytes = bytes,
-                       .members = {},
-                       .followers = {}};
+    const std::int64_t limit = instr.is<AllReduce>() ? limit_ : std::min(limit_, kMostScattered);
+    if (bytes >= limit) return;
+    const Bucket alone{.key = key_of(p_, instr), .bytes = bytes, .members = {}, .followers = {}};
     auto bucket =
-        std::find_if(buckets_.begin(), buckets_.end(), [&](const Bucket& b) { return b.takes(alone, limit_); });
+        std::find_if(buckets_.begin(), buckets_.end(), [&](const Bucket& b) { return b.takes(alone, limit); });
     if (bucket == buckets_.end()) bucket = buckets_.insert(buckets_.end(), alone);
     else bucket->bytes += bytes;
     bucket->members.push_back(i);
@@ -78,7 +88,7 @@ class Joiner {
     std::vector<bool> moved(p_.body.size());
     for (const Bucket& bucket : buckets_) {
       if (bucket.members.size() < 2) continue;
-      Instr one{bucket.work, {}, {}, p_.body[bucket.members[0]].origin};
+      Instr one{p_.body[bucket.members[0]].work, {}, {}, p_.body[bucket.members[0]].origin};
       for (std::size_t i : bucket.members) {
         const Instr& member = p_.body[i];
         one.inputs.insert(one.inputs.end(), member.inputs.begin(), member.inputs.end());

@@ -2,6 +2,34 @@
 
 namespace weft {
 
+namespace {
+
+using Maker = std::function<Talk(const KernelArgs&)>;
+
+// A collective of one operand and result, for several one after another.
+Maker each(const Maker& make) {
+  return [make](const KernelArgs& args) -> Talk {
+    if (args.inputs.size() == 1) return make(args);
+    std::vector<Kernel> starts, dones;
+    for (std::size_t i = 0; i < args.inputs.size(); ++i) {
+      KernelArgs one = args;
+      one.inputs = {args.inputs[i]};
+      one.outputs = {args.outputs[i]};
+      Talk talk = make(one);
+      starts.push_back(std::move(talk.start));
+      dones.push_back(std::move(talk.done));
+    }
+    const auto all = [](const std::vector<Kernel>& kernels) -> Kernel {
+      return [kernels](const StepState& state) {
+        for (const Kernel& kernel : kernels) kernel(state);
+      };
+    };
+    return {all(starts), all(dones)};
+  };
+}
+
+}  // namespace
+
 const Backend& reference_backend() {
   static const Backend kBackend{"reference",
                                 {{Map::kName, reference::map},
@@ -22,8 +50,8 @@ const Backend& reference_backend() {
                                  {Constant::kName, reference::constant},
                                  {Host::kName, reference::host}},
                                 {{AllReduce::kName, reference::all_reduce},
-                                 {ReduceScatter::kName, reference::reduce_scatter},
-                                 {AllGather::kName, reference::all_gather},
+                                 {ReduceScatter::kName, each(reference::reduce_scatter)},
+                                 {AllGather::kName, each(reference::all_gather)},
                                  {AllToAll::kName, reference::all_to_all},
                                  {Permute::kName, reference::permute}}};
   return kBackend;
