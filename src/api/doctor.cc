@@ -8,6 +8,7 @@
 
 #include "api/explain_parts.h"
 #include "base/str.h"
+#include "comm/wire.h"
 
 namespace weft {
 
@@ -75,9 +76,10 @@ std::string simd() {
 
 std::vector<std::pair<std::string, std::string>> doctor() {
   const Machine machine = measure_machine();
-  return {{"wires", "threads"},
+  const std::string mpi = comm::mpi_version();
+  return {{"wires", mpi.empty() ? "threads" : str("threads, mpi (", mpi.substr(0, mpi.find(',')), ")")},
           {"runtimes", "reference"},
-          {"not in this build", "wires mpi, nccl; runtimes cpu, cuda"},
+          {"not in this build", str(mpi.empty() ? "wires mpi, nccl" : "wire nccl", "; runtimes cpu, cuda")},
           {"processor", field("/proc/cpuinfo", "model name")},
           {"cores", cores()},
           {"simd", simd()},

@@ -11,6 +11,9 @@ constexpr std::size_t kOpen = 32;  // receives
 }  // namespace
 
 Notes::Notes(MPI_Comm ranks) : ranks_(ranks), coming_(kOpen), requests_(kOpen, MPI_REQUEST_NULL), done_(kOpen) {
+  int size = 0;
+  MPI_Comm_size(ranks, &size);
+  met_.resize(static_cast<std::size_t>(size));
   for (std::size_t i = 0; i < kOpen; ++i) listen(i);
 }
 
@@ -41,6 +44,7 @@ void Notes::send(const Note& note, int processor) {
   }
   if (free == nullptr) free = sent_.emplace_back(std::make_unique<Sent>()).get();
   free->note = note;
+  met_[static_cast<std::size_t>(processor)] = true;
   const std::size_t bytes = offsetof(Note, text) + note.length;
   check_mpi(MPI_Isend(&free->note, static_cast<int>(bytes), MPI_BYTE, processor, kTag, ranks_, &free->request),
             "MPI_Isend");

@@ -41,6 +41,8 @@ class Notes {
   // Gives what has come to `read`.
   void receive(const std::function<void(const Note& note)>& read);
   bool all_sent();
+  // Whether a note has gone there before. MPI ends a process that cannot make its first connection to another.
+  bool has_met(int processor) const { return met_[static_cast<std::size_t>(processor)]; }
 
  private:
   struct Sent {
@@ -54,6 +56,7 @@ class Notes {
   std::vector<MPI_Request> requests_;  // of coming_
   std::vector<int> done_;
   std::vector<std::unique_ptr<Sent>> sent_;
+  std::vector<bool> met_;
 };
 
 }  // namespace weft::comm

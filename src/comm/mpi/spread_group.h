@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "comm/mpi/itinerary.h"
+#include "comm/itinerary.h"
 #include "comm/mpi/notes.h"
 #include "comm/shared/group.h"
 

@@ -126,7 +126,8 @@ std::string MpiWire::describe(int processor) const {
 }
 
 std::size_t MpiWire::overhead_bytes() const {
-  return SharedWire::overhead_bytes() + (notes_ ? sizeof(Notes) + spread_.size() * Itinerary::kInHand * Itinerary::kStaging : 0);
+  return SharedWire::overhead_bytes() +
+         (notes_ ? sizeof(Notes) + spread_.size() * Itinerary::kInHand * Itinerary::kStaging : 0);
 }
 
 std::unique_ptr<Group> MpiWire::make_group(Ring ring, int rank) {
@@ -178,7 +179,7 @@ std::uint32_t MpiWire::take_tags(std::uint32_t count) {
   return std::exchange(next_tag_, next_tag_ + count);
 }
 
-// By one rank of the host where it happened, to all ranks of the others.
+// By one rank of the host where it happened, to those of the others that it knows; their hub tells the rest.
 void MpiWire::spread_abort() {
   if (!notes_ || !hub_.claims_news()) return;
   const auto held = lock();
@@ -188,7 +189,7 @@ void MpiWire::spread_abort() {
   note.length = static_cast<std::uint32_t>(std::min(reason.size(), note.text.size()));
   std::memcpy(note.text.data(), reason.data(), note.length);
   for (int processor = 0; processor < size(); ++processor)
-    if (!hub_.is_local(processor)) notes_->send(note, processor);
+    if (notes_->has_met(processor)) notes_->send(note, processor);
   const auto end = std::chrono::steady_clock::now() + kTimeToTell;
   while (!notes_->all_sent() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
 }

@@ -1,4 +1,4 @@
-#include "comm/mpi/itinerary.h"
+#include "comm/itinerary.h"
 
 #include <algorithm>
 #include <cstring>
@@ -298,7 +298,8 @@ void Itinerary::work(const Joint& joint, const Step& step, std::byte* staging, P
       for (const int member : local)
         move_bytes(joint.out[as_size(member)] + step.where, joint.in[as_size(step.peer)] + step.at, step.bytes);
       return;
-    case Step::Kind::kStage: return move_bytes(staging + step.where, joint.in[as_size(step.peer)] + step.at, step.bytes);
+    case Step::Kind::kStage:
+      return move_bytes(staging + step.where, joint.in[as_size(step.peer)] + step.at, step.bytes);
     case Step::Kind::kUnstage: return move_bytes(joint.out[as_size(step.peer)] + step.where, staging, step.bytes);
     case Step::Kind::kPermute: return permute_here(joint, step, pointers);
     case Step::Kind::kExchange:
