@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <thread>
 
 #include "base/str.h"
@@ -213,9 +214,15 @@ std::vector<int> SpreadGroup::owing() const {
   for (const Slot& slot : slots_)
     for (const int peer : slot.peers)
       if (std::find(all.begin(), all.end(), peer) == all.end()) all.push_back(peer);
-  if (all.empty())  // others on this host still wait for theirs
-    for (const int rank : geography_.local())
-      if (rank != rank_) all.push_back(ring_.members[static_cast<std::size_t>(rank)]);
+  // My own messages are done: someone here does not move on, or waits for messages itself.
+  if (all.empty())
+    for (const int rank : geography_.local()) {
+      const int member = ring_.members[static_cast<std::size_t>(rank)];
+      if (rank != rank_ && hub().board().read(member).stage != Board::Stage::kWaiting) all.push_back(member);
+    }
+  if (all.empty())
+    std::copy_if(ring_.members.begin(), ring_.members.end(), std::back_inserter(all),
+                 [&](int member) { return !hub().is_local(member); });
   std::sort(all.begin(), all.end());
   return all;
 }
