@@ -2,6 +2,7 @@
 // The tail of a range goes through the same vector code, padded, so that its bits cannot differ from the middle's.
 #include "comm/reduce.h"
 
+#include <algorithm>
 #include <cstring>
 
 #undef HWY_TARGET_INCLUDE
@@ -152,33 +153,80 @@ void reduce_range(Sources sources, Targets targets, std::size_t count) {
   if (i < count) reduce_tail<Form, kReduce>(sources, targets, i, count - i);
 }
 
+// What comes before and after the sources; both null in a whole reduction.
+struct Leg {
+  const std::byte* before = nullptr;
+  std::byte* after = nullptr;
+};
+
+// A vector at a time, the last one padded.
+template <class Form, Reduce kReduce>
+void reduce_leg_range(const Leg& leg, Sources sources, Targets targets, std::size_t count) {
+  using Stored = typename Form::Stored;
+  using Passed = hn::TFromD<typename Form::D>;
+  const typename Form::D d;
+  const std::size_t lanes = hn::Lanes(d);
+  HWY_ALIGN Stored stored[hn::MaxLanes(typename Form::D())] = {};
+  HWY_ALIGN Passed passed[hn::MaxLanes(typename Form::D())] = {};
+  for (std::size_t i = 0; i < count; i += lanes) {
+    const std::size_t n = std::min(lanes, count - i);
+    auto sum = hn::Zero(d);
+    bool begun = leg.before != nullptr;
+    if (begun) {
+      std::memcpy(passed, leg.before + i * sizeof(Passed), n * sizeof(Passed));
+      sum = hn::Load(d, passed);
+    }
+    for (const std::byte* source : sources) {
+      std::memcpy(stored, source + i * sizeof(Stored), n * sizeof(Stored));
+      const auto value = Form::load(d, stored);
+      sum = begun ? combine<kReduce>(d, sum, value) : value;
+      begun = true;
+    }
+    if (leg.after != nullptr) {
+      hn::Store(sum, d, passed);
+      std::memcpy(leg.after + i * sizeof(Passed), passed, n * sizeof(Passed));
+      continue;
+    }
+    Form::store(d, sum, stored);
+    for (std::byte* target : targets) std::memcpy(target + i * sizeof(Stored), stored, n * sizeof(Stored));
+  }
+}
+
+template <class Form, Reduce kReduce>
+void reduce_one(const Leg& leg, Sources sources, Targets targets, std::size_t count) {
+  if (leg.before == nullptr && leg.after == nullptr) reduce_range<Form, kReduce>(sources, targets, count);
+  else reduce_leg_range<Form, kReduce>(leg, sources, targets, count);
+}
+
 template <class Form>
-void reduce_form(Reduce reduce, Sources sources, Targets targets, std::size_t count) {
+void reduce_form(Reduce reduce, const Leg& leg, Sources sources, Targets targets, std::size_t count) {
   switch (reduce) {
-    case Reduce::kSum: return reduce_range<Form, Reduce::kSum>(sources, targets, count);
-    case Reduce::kMax: return reduce_range<Form, Reduce::kMax>(sources, targets, count);
-    case Reduce::kMin: return reduce_range<Form, Reduce::kMin>(sources, targets, count);
-    case Reduce::kProduct: return reduce_range<Form, Reduce::kProduct>(sources, targets, count);
+    case Reduce::kSum: return reduce_one<Form, Reduce::kSum>(leg, sources, targets, count);
+    case Reduce::kMax: return reduce_one<Form, Reduce::kMax>(leg, sources, targets, count);
+    case Reduce::kMin: return reduce_one<Form, Reduce::kMin>(leg, sources, targets, count);
+    case Reduce::kProduct: return reduce_one<Form, Reduce::kProduct>(leg, sources, targets, count);
   }
 }
 
 // Bools are bytes 0 and 1: any is max, all is min.
-void reduce_bools(Reduce reduce, Sources sources, Targets targets, std::size_t count) {
+void reduce_bools(Reduce reduce, const Leg& leg, Sources sources, Targets targets, std::size_t count) {
   const bool any = reduce == Reduce::kSum || reduce == Reduce::kMax;
-  reduce_form<Plain<std::uint8_t>>(any ? Reduce::kMax : Reduce::kMin, sources, targets, count);
+  reduce_form<Plain<std::uint8_t>>(any ? Reduce::kMax : Reduce::kMin, leg, sources, targets, count);
 }
 
-void reduce_any(DType dtype, Reduce reduce, Sources sources, Targets targets, std::size_t count) {
+void reduce_any(DType dtype, Reduce reduce, const std::byte* before, Sources sources, std::byte* after, Targets targets,
+                std::size_t count) {
+  const Leg leg{before, after};
   switch (dtype) {
-    case DType::kF32: return reduce_form<Plain<float>>(reduce, sources, targets, count);
-    case DType::kBF16: return reduce_form<AsBF16>(reduce, sources, targets, count);
-    case DType::kF16: return reduce_form<AsF16>(reduce, sources, targets, count);
-    case DType::kF64: return reduce_form<Plain<double>>(reduce, sources, targets, count);
-    case DType::kI32: return reduce_form<Plain<std::int32_t>>(reduce, sources, targets, count);
-    case DType::kI64: return reduce_form<Plain<std::int64_t>>(reduce, sources, targets, count);
-    case DType::kU32: return reduce_form<Plain<std::uint32_t>>(reduce, sources, targets, count);
-    case DType::kU8: return reduce_form<Plain<std::uint8_t>>(reduce, sources, targets, count);
-    case DType::kBool: return reduce_bools(reduce, sources, targets, count);
+    case DType::kF32: return reduce_form<Plain<float>>(reduce, leg, sources, targets, count);
+    case DType::kBF16: return reduce_form<AsBF16>(reduce, leg, sources, targets, count);
+    case DType::kF16: return reduce_form<AsF16>(reduce, leg, sources, targets, count);
+    case DType::kF64: return reduce_form<Plain<double>>(reduce, leg, sources, targets, count);
+    case DType::kI32: return reduce_form<Plain<std::int32_t>>(reduce, leg, sources, targets, count);
+    case DType::kI64: return reduce_form<Plain<std::int64_t>>(reduce, leg, sources, targets, count);
+    case DType::kU32: return reduce_form<Plain<std::uint32_t>>(reduce, leg, sources, targets, count);
+    case DType::kU8: return reduce_form<Plain<std::uint8_t>>(reduce, leg, sources, targets, count);
+    case DType::kBool: return reduce_bools(reduce, leg, sources, targets, count);
   }
 }
 
@@ -192,7 +240,16 @@ HWY_EXPORT(reduce_any);
 
 void reduce_in_rank_order(DType dtype, Reduce reduce, std::span<const std::byte* const> sources,
                           std::span<std::byte* const> targets, std::size_t count) {
-  HWY_DYNAMIC_DISPATCH(reduce_any)(dtype, reduce, sources, targets, count);
+  HWY_DYNAMIC_DISPATCH(reduce_any)(dtype, reduce, nullptr, sources, nullptr, targets, count);
+}
+
+void reduce_leg(DType dtype, Reduce reduce, const std::byte* before, std::span<const std::byte* const> sources,
+                std::byte* after, std::span<std::byte* const> targets, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(reduce_any)(dtype, reduce, before, sources, after, targets, count);
+}
+
+std::size_t leg_size_of(DType dtype) {
+  return dtype == DType::kBF16 || dtype == DType::kF16 ? sizeof(float) : size_of(dtype);
 }
 
 }  // namespace weft::comm

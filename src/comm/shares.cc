@@ -58,16 +58,19 @@ void exchange(const std::byte* from_a, const std::byte* from_b, std::byte* to_a,
   }
 }
 
-// Half of what `rank` and `peer` exchange, or all of rank's own block.
-void run_all_to_all(const Joint& joint, std::size_t rank, std::size_t peer, std::size_t part, std::size_t parts) {
+void exchange_blocks(const Joint& joint, std::size_t rank, std::size_t peer, Range range) {
   const std::size_t block = block_bytes(joint);
   const std::size_t mine = peer * block, theirs = rank * block;
-  Range range{0, block};
-  if (peer != rank) range = cut(range, rank < peer ? 0 : 1, 2);
-  range = cut(range, part, parts);
   const std::size_t a = mine + range.begin, b = theirs + range.begin;
   if (peer == rank) copy(joint.out[rank] + a, joint.in[rank] + a, range.bytes());
   else exchange(joint.in[rank] + a, joint.in[peer] + b, joint.out[rank] + a, joint.out[peer] + b, range.bytes());
+}
+
+// Half of what `rank` and `peer` exchange, or all of rank's own block.
+void run_all_to_all(const Joint& joint, std::size_t rank, std::size_t peer, std::size_t part, std::size_t parts) {
+  Range range{0, block_bytes(joint)};
+  if (peer != rank) range = cut(range, rank < peer ? 0 : 1, 2);
+  exchange_blocks(joint, rank, peer, cut(range, part, parts));
 }
 
 // Follows the senders from `first` back and moves each one's input to its receiver, which has given up its own before.
@@ -76,6 +79,7 @@ void follow_senders(const Joint& joint, int first, Range range, const std::byte*
   for (int to = first;;) {
     const int from = joint.source[static_cast<std::size_t>(to)];
     std::byte* out = joint.out[static_cast<std::size_t>(to)] + range.begin;
+    if (from == kElsewhere) return;
     if (from < 0) {
       std::memset(out, 0, range.bytes());
       return;
@@ -94,7 +98,7 @@ bool starts_ring(const Joint& joint, int rank) {
 }
 
 // A range of all the moves of a permutation, in an order in which every input is read before it may be overwritten.
-void run_permute(const Joint& joint, Range range) {
+void permute_range(const Joint& joint, Range range) {
   std::array<std::byte, kTempBytes> temp;
   const int size = static_cast<int>(members_of(joint));
   for (Range step{range.begin, 0}; step.begin < range.end; step.begin = step.end) {
@@ -114,6 +118,12 @@ void run_permute(const Joint& joint, Range range) {
 }
 
 }  // namespace
+
+void run_permute(const Joint& joint, std::size_t begin, std::size_t end) { permute_range(joint, {begin, end}); }
+
+void run_exchange(const Joint& joint, std::size_t rank, std::size_t peer, std::size_t begin, std::size_t end) {
+  exchange_blocks(joint, rank, peer, {begin, end});
+}
 
 std::uint32_t chunks_per_share(const Joint& joint) {
   const std::size_t size = members_of(joint);
@@ -145,7 +155,7 @@ void run_chunk(const Joint& joint, int rank, std::uint32_t chunk, Pointers& poin
       return copy(joint.out[r] + peer * whole.end + range.begin, joint.in[peer] + range.begin, range.bytes());
     }
     case Collective::kAllToAll: return run_all_to_all(joint, r, chunk / parts, chunk % parts, parts);
-    case Collective::kPermute: return run_permute(joint, cut(cut(whole, r, size), chunk, chunks));
+    case Collective::kPermute: return permute_range(joint, cut(cut(whole, r, size), chunk, chunks));
     case Collective::kBarrier: return;
   }
 }

@@ -36,6 +36,13 @@ struct Pointers {
 // The number of chunks in every member's share.
 std::uint32_t chunks_per_share(const Joint& joint);
 
+// A source that is not among the members: its data come by other ways, the output is left alone.
+constexpr int kElsewhere = -2;
+
+// The bytes [begin, end) of all the moves of a permutation, and of what `rank` and `peer` exchange in an all_to_all.
+void run_permute(const Joint& joint, std::size_t begin, std::size_t end);
+void run_exchange(const Joint& joint, std::size_t rank, std::size_t peer, std::size_t begin, std::size_t end);
+
 // Runs one chunk of the share of `rank`.
 void run_chunk(const Joint& joint, int rank, std::uint32_t chunk, Pointers& pointers);
 

@@ -22,8 +22,9 @@ struct Outcome {
 
 // A job of three ranks. The time limit catches hangs; the tests do not measure.
 Outcome run_job(const std::string& arguments) {
-  const std::string command = str("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout -k 5 120 ", WEFT_MPIRUN,
-                                  " --oversubscribe -n 3 ", WEFT_FAILING_RANK, " ", arguments, " 2>&1 </dev/null");
+  const std::string command =
+      str("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout -k 5 120 ", WEFT_MPIRUN,
+          " --oversubscribe -n 3 ", WEFT_FAILING_RANK, " ", arguments, " 2>&1 </dev/null");
   FILE* pipe = popen(command.c_str(), "r");
   Outcome outcome;
   char text[4096];

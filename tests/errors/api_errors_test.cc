@@ -161,6 +161,8 @@ TEST(BenchErrors, KindsCountsAndSizes) {
       lines("there is no collective 'all_reduse'", "bench::collectives",
             "did you mean 'all_reduce'? the kinds are: all_reduce, reduce_scatter, all_gather, all_to_all, "
             "permute"));
+  EXPECT_USER_ERROR(bench::collectives({.wire = "string"}), lines("there is no wire 'string' to measure",
+                                                                  "bench::collectives", "the wires are: threads, mpi"));
   EXPECT_USER_ERROR(bench::collectives({.processors = {0}}),
                     lines("a bench on 0 processors", "bench::collectives", "give from 1 to 1024 processors"));
   EXPECT_USER_ERROR(bench::collectives({.bytes = {0}}),

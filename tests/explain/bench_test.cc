@@ -41,7 +41,7 @@ TEST(Bench, RefusesWhatCannotBeMeasured) {
 TEST(Doctor, FindsCoresAndBackends) {
   std::map<std::string, std::string> found;
   for (const auto& [what, text] : doctor()) found[what] = text;
-  EXPECT_TRUE(found["wires"].starts_with("threads"));
+  EXPECT_THAT(found["wires"], testing::StartsWith("threads"));
   EXPECT_THAT(found["cores"], testing::HasSubstr("in the affinity mask"));
   for (const char* what : {"runtimes", "simd", "memory", "compiler", "one thread"})
     EXPECT_FALSE(found[what].empty()) << what;

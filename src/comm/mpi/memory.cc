@@ -19,7 +19,8 @@ constexpr int kCollapse = 25;  // MADV_COLLAPSE, since Linux 6.1: large pages no
 constexpr std::size_t kPage = 4 << 10, kLargePage = 2 << 20;
 
 [[noreturn]] void fail(const std::string& what, const std::string& fix) {
-  throw RunError({.what = str(what, ": ", std::strerror(errno)), .where = "memory shared by the ranks of one host", .fix = fix});
+  throw RunError(
+      {.what = str(what, ": ", std::strerror(errno)), .where = "memory shared by the ranks of one host", .fix = fix});
 }
 
 }  // namespace

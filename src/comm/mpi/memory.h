@@ -17,8 +17,8 @@ namespace weft::comm {
 class Mapping {
  public:
   Mapping() = default;
-  static Mapping create(std::size_t bytes, int& descriptor);                 // the descriptor is the caller's to close
-  static Mapping open(pid_t process, int descriptor, std::size_t bytes);     // what another process has created
+  static Mapping create(std::size_t bytes, int& descriptor);              // the descriptor is the caller's to close
+  static Mapping open(pid_t process, int descriptor, std::size_t bytes);  // what another process has created
   std::byte* data() const { return static_cast<std::byte*>(data_.get()); }
   std::size_t bytes() const { return bytes_; }
   const std::shared_ptr<void>& owner() const { return data_; }

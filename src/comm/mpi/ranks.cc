@@ -14,9 +14,10 @@ MPI_Comm first_ranks(int processors) {
   int size = 0;
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
   if (processors > size)
-    throw UserError({.what = str("a wire of ", processors, " processors in a job of ", size, size == 1 ? " rank" : " ranks"),
-                     .where = "making the mpi wire",
-                     .fix = str("start one rank per processor: mpirun -n ", processors, " …")});
+    throw UserError(
+        {.what = str("a wire of ", processors, " processors in a job of ", size, " rank", size == 1 ? "" : "s"),
+         .where = "making the mpi wire",
+         .fix = str("start one rank per processor: mpirun -n ", processors, " …")});
   if (processors == 0 || processors == size) {
     check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &all), "MPI_Comm_dup");
     return all;

@@ -1,17 +1,24 @@
 #include "comm/mpi/wire.h"
 
 #include <algorithm>
+#include <cstring>
+#include <thread>
+#include <utility>
 
 #include <sched.h>
 #include <unistd.h>
 
 #include "base/str.h"
+#include "comm/mpi/spread_group.h"
 #include "comm/mpi/watch.h"
 #include "weft/error.h"
 
 namespace weft::comm {
 
 namespace {
+
+constexpr std::chrono::microseconds kLook{50};         // between two looks for messages of a waiter that sleeps
+constexpr std::chrono::milliseconds kTimeToTell{300};  // the other hosts of an abort
 
 // What a rank tells the others of its host.
 struct Card {
@@ -90,6 +97,7 @@ MpiWire::MpiWire(Parts parts)
     bases_[static_cast<std::size_t>(processor)] = reinterpret_cast<std::uintptr_t>(peers_[i].data());
     if (processor != ranks_->me) others.push_back({.processor = processor, .process = parts.cards[i].process});
   }
+  if (!ranks_->one_host()) notes_ = std::make_unique<Notes>(ranks_->all);
   watch(hub_, others);
 }
 
@@ -113,11 +121,77 @@ void MpiWire::check_reach(int processor, const void* data, std::size_t bytes) co
     throw InternalError(str("processor ", processor, " gave a buffer of ", bytes, " bytes outside of its arenas"));
 }
 
-std::string MpiWire::report() const {
-  std::string text;
+std::string MpiWire::describe(int processor) const {
+  return str(hub_.describe(processor), ", on ", ranks_->names[static_cast<std::size_t>(processor)]);
+}
+
+std::size_t MpiWire::overhead_bytes() const {
+  return SharedWire::overhead_bytes() +
+         (notes_ ? sizeof(Notes) + spread_.size() * Itinerary::kInHand * Itinerary::kStaging : 0);
+}
+
+std::unique_ptr<Group> MpiWire::make_group(Ring ring, int rank) {
+  std::vector<int> hosts;
+  for (const int member : ring.members) hosts.push_back(ranks_->host[static_cast<std::size_t>(member)]);
+  if (std::all_of(hosts.begin(), hosts.end(), [&](int host) { return host == hosts.front(); }))
+    return SharedWire::make_group(std::move(ring), rank);
+  return std::make_unique<SpreadGroup>(*this, std::move(ring), rank, Geography(hosts, rank));
+}
+
+std::chrono::nanoseconds MpiWire::patience() const {
+  return notes_ ? std::chrono::nanoseconds(kLook) : SharedWire::patience();
+}
+
+void MpiWire::progress() {
+  if (!notes_) return;
+  const auto held = lock();
+  notes_->receive([this](const Note& note) { read(note); });
+  for (SpreadGroup* group : spread_) group->advance();
+}
+
+void MpiWire::read(const Note& note) {
+  if (note.kind == Note::Kind::kAbort)
+    return hub_.abort_from_afar({reinterpret_cast<const char*>(note.text.data()), note.length});
+  for (SpreadGroup* group : spread_)
+    if (group->list() == note.list && group->sequence() == note.sequence) return group->deliver(note);
+  early_.push_back(note);
+}
+
+void MpiWire::enter(SpreadGroup& group) {
+  const auto held = lock();
+  spread_.push_back(&group);
+  std::erase_if(early_, [&](const Note& note) {
+    if (group.list() != note.list || group.sequence() != note.sequence) return false;
+    group.deliver(note);
+    return true;
+  });
+}
+
+void MpiWire::leave(SpreadGroup& group) {
+  const auto held = lock();
+  std::erase(spread_, &group);
+}
+
+std::uint32_t MpiWire::take_tags(std::uint32_t count) {
+  constexpr std::uint32_t kEnd = std::uint32_t{1} << 31;
+  if (count > kEnd / 64) throw InternalError(str("a collective in ", count, " messages"));
+  if (next_tag_ + count >= kEnd) next_tag_ = Notes::kTag + 1;
+  return std::exchange(next_tag_, next_tag_ + count);
+}
+
+// By one rank of the host where it happened, to those of the others that it knows; their hub tells the rest.
+void MpiWire::spread_abort() {
+  if (!notes_ || !hub_.claims_news()) return;
+  const auto held = lock();
+  Note note;
+  note.kind = Note::Kind::kAbort;
+  const std::string reason = hub_.reason();
+  note.length = static_cast<std::uint32_t>(std::min(reason.size(), note.text.size()));
+  std::memcpy(note.text.data(), reason.data(), note.length);
   for (int processor = 0; processor < size(); ++processor)
-    text += str(hub_.describe(processor), ", on ", ranks_->names[static_cast<std::size_t>(processor)], "\n");
-  return text;
+    if (notes_->has_met(processor)) notes_->send(note, processor);
+  const auto end = std::chrono::steady_clock::now() + kTimeToTell;
+  while (!notes_->all_sent() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
 }
 
 }  // namespace weft::comm

@@ -2,12 +2,15 @@
 // and carries what goes between hosts.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "comm/mpi/calls.h"
 #include "comm/mpi/memory.h"
+#include "comm/mpi/notes.h"
 #include "comm/shared/wire.h"
 
 namespace weft::comm {
@@ -28,6 +31,8 @@ struct Ranks {
   std::vector<std::string> names;  // by processor: its host's name
 };
 
+class SpreadGroup;
+
 class MpiWire : public SharedWire {
  public:
   static std::unique_ptr<MpiWire> make(int processors);
@@ -35,9 +40,31 @@ class MpiWire : public SharedWire {
 
   std::vector<int> local() const override { return {ranks_->me}; }
   Arena allocate(int processor, std::size_t bytes) override;
-  std::string report() const override;
+  std::size_t overhead_bytes() const override;
 
   void check_reach(int processor, const void* data, std::size_t bytes) const override;
+  std::string describe(int processor) const override;
+  void progress() override;
+  std::chrono::nanoseconds patience() const override;
+  void spread_abort() override;
+
+  // For groups on several hosts.
+  MPI_Comm ranks() const { return ranks_->all; }
+  Notes& notes() { return *notes_; }
+  // Held around everything that calls MPI.
+  std::unique_lock<std::recursive_mutex> lock() { return std::unique_lock(mutex_); }
+  std::uint32_t take_tags(std::uint32_t count);
+  void enter(SpreadGroup& group);
+  void leave(SpreadGroup& group);
+  // Leaves memory that a message may still touch to it, and all arenas as well.
+  template <class Memory>
+  void keep_memory(Memory memory) {
+    new Memory(std::move(memory));
+    for (const Mapping& mapping : peers_) new Mapping(mapping);
+  }
+
+ protected:
+  std::unique_ptr<Group> make_group(Ring ring, int rank) override;
 
  private:
   struct Parts;  // what make brings together
@@ -45,7 +72,15 @@ class MpiWire : public SharedWire {
 
   const std::unique_ptr<Ranks> ranks_;
   const std::shared_ptr<Heap> heap_;
-  std::vector<Mapping> peers_;  // the memory of the others on this host
+  std::vector<Mapping> peers_;  // the memory of all on this host
+
+  // If there are several hosts.
+  void read(const Note& note);
+  std::recursive_mutex mutex_;
+  std::unique_ptr<Notes> notes_;
+  std::vector<SpreadGroup*> spread_;
+  std::vector<Note> early_;  // for groups that are not joined here yet
+  std::uint32_t next_tag_ = Notes::kTag + 1;
 };
 
 }  // namespace weft::comm

@@ -140,8 +140,9 @@ void SharedGroup::check_agreement(std::uint64_t number) {
   const std::size_t size = in_.size();
   const auto refuse = [&](std::size_t a, std::size_t b) {
     fail(number,
-         str("members of a group disagree: processor ", ring_.members[a], " runs ", text_of(ring_.post(number, a).request),
-             ", processor ", ring_.members[b], " runs ", text_of(ring_.post(number, b).request)),
+         str("members of a group disagree: processor ", ring_.members[a], " runs ",
+             text_of(ring_.post(number, a).request), ", processor ", ring_.members[b], " runs ",
+             text_of(ring_.post(number, b).request)),
          "every processor must run the same program; see that all were compiled from the same graph and layout");
   };
   for (std::size_t p = 1; p < size; ++p)
@@ -247,11 +248,13 @@ void SharedGroup::give_up(std::uint64_t number, const Timer& timer) {
   for (std::size_t p = 0; p < in_.size(); ++p) {
     const int member = ring_.members[p];
     const bool came = ring_.post(number, p).number.load(std::memory_order_acquire) >= number;
+    if (!came && is_excused(number, p)) continue;
     if (!came) missing.push_back(member);
     else if (hub().works(member)) working.push_back(member);
-    if (!came || hub().works(member)) last += str("; ", hub().describe(member));
   }
+  if (missing.empty() && working.empty()) working = owing();
   const std::vector<int>& named = missing.empty() ? working : missing;
+  for (const int member : named) last += str("; ", wire_.describe(member));
   const Request& mine = request(number);
   fail(number,
        str(mine.what, " '", labels_[number % kRounds], "' waited ", std::chrono::duration<double>(timer.limit).count(),

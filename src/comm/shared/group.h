@@ -52,6 +52,10 @@ class SharedGroup : public Group {
   void sleep_until(std::uint64_t number, const std::atomic<std::uint32_t>& word, std::uint32_t value, Timer& timer);
   template <class Reached>
   bool spin_until(Reached reached) const;
+  // The processors whose messages are missing, when all have come and none is at work.
+  virtual std::vector<int> owing() const { return {}; }
+  // Whether the member's post may have come to another one of this host that has not come itself.
+  virtual bool is_excused(std::uint64_t, std::size_t) const { return false; }
   [[noreturn]] void give_up(std::uint64_t number, const Timer& timer);
   [[noreturn]] void fail(std::uint64_t number, const std::string& what, const std::string& fix);  // for all
   std::string place(std::uint64_t number) const;                                                  // who waits, in what

@@ -18,6 +18,8 @@ constexpr std::size_t kReservePerProcessor = 32 << 20, kReserveAtLeast = 256 << 
 // memory stays mapped for it, so that going on hurts nobody.
 constexpr std::chrono::seconds kPatience{2};
 
+constexpr std::uint32_t kAfar = ~0u;  // no process of this host
+
 std::size_t rounded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 }  // namespace
@@ -191,6 +193,13 @@ void Hub::abort(std::string_view reason, bool reports) {
 std::string Hub::reason() const {
   const Lock lock(head());
   return head().reason;
+}
+
+void Hub::abort_from_afar(std::string_view reason) {
+  head().told.store(1);
+  std::uint32_t nobody = 0;
+  if (!aborted()) head().reporter.compare_exchange_strong(nobody, kAfar);
+  abort(reason, false);
 }
 
 bool Hub::claims_report() {

@@ -58,6 +58,10 @@ class Hub {
   void wait_for_workers() const;
   // True for one process of the host only, however often it asks: the one that reports the abort.
   bool claims_report();
+  // True for one caller only: the one that tells the other hosts.
+  bool claims_news() { return head().told.exchange(1) == 0; }
+  // An abort that another host has told of, and reports.
+  void abort_from_afar(std::string_view reason);
 
   // Notes what a processor of another host did last.
   void note(int processor, Collective what, std::uint32_t list, std::size_t bytes, std::string_view label);
@@ -68,9 +72,9 @@ class Hub {
   static constexpr std::size_t kReasonBytes = 8 << 10;
   struct Head {
     pthread_mutex_t mutex;
-    std::atomic<std::uint32_t> aborted, reporter;  // reporter: a process, or 0
-    std::uint64_t used;        // bytes of the block that are given out
-    std::uint64_t first_list;  // places; 0 is none
+    std::atomic<std::uint32_t> aborted, told, reporter;  // reporter: a process, or 0
+    std::uint64_t used;                                  // bytes of the block that are given out
+    std::uint64_t first_list;                            // places; 0 is none
     std::uint32_t lists;
     char reason[kReasonBytes];
   };

@@ -44,11 +44,13 @@ bool reports_failure() { return !quiet.load(); }
 
 void SharedWire::abort(std::string_view reason) {
   hub_.abort(reason, true);
+  spread_abort();
   quiet.store(!hub_.claims_report());
 }
 
 void SharedWire::throw_aborted(const std::string& where) {
   hub_.wait_for_workers();
+  spread_abort();
   quiet.store(!hub_.claims_report());
   throw RunError({.what = str("the wire was aborted: ", hub_.reason()),
                   .where = where,
@@ -57,7 +59,7 @@ void SharedWire::throw_aborted(const std::string& where) {
 
 std::string SharedWire::report() const {
   std::string text;
-  for (int processor = 0; processor < size(); ++processor) text += hub_.describe(processor) + "\n";
+  for (int processor = 0; processor < size(); ++processor) text += describe(processor) + "\n";
   return text;
 }
 

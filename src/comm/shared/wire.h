@@ -22,6 +22,8 @@ class SharedWire : public Wire {
   Hub& hub() { return hub_; }
   bool spins() const { return spins_; }
   // Throws the RunError of an aborted wire, once nobody touches the buffers of others any more.
+  // Tells those whom the abort of the hub does not reach.
+  virtual void spread_abort() {}
   [[noreturn]] void throw_aborted(const std::string& where);
 
   // A place in the memory of `processor` as a number that means the same to all who share it, and back to a pointer
@@ -32,6 +34,7 @@ class SharedWire : public Wire {
   std::byte* reach(int processor, std::uint64_t place) const {
     return reinterpret_cast<std::byte*>(bases_[static_cast<std::size_t>(processor)] + place);
   }
+  virtual std::string describe(int processor) const { return hub_.describe(processor); }  // its line of the report
   // InternalError if peers cannot reach the bytes.
   virtual void check_reach(int, const void*, std::size_t) const {}
 
@@ -49,7 +52,8 @@ class SharedWire : public Wire {
 
   Hub hub_;
   const bool spins_;
-  std::vector<std::uintptr_t> bases_;  // by processor: where its memory begins in this process; 0: an address is a place
+  std::vector<std::uintptr_t>
+      bases_;  // by processor: where its memory begins in this process; 0: an address is a place
 };
 
 // The cores that this process may run on, which containers and launchers make fewer than the machine's.

@@ -1,0 +1,101 @@
+// A collective between hosts as items of work, each with a list of steps: messages and local work.
+//
+// An item is a range of the buffers. On every host one member handles it, the same one in everybody's eyes, on behalf of
+// all members there: it reads their inputs and writes their outputs through shared memory, and exchanges messages with
+// the handlers of the same item on the other hosts. So each byte crosses to a host once, however many members it has.
+// A reduction goes along the runs of consecutive ranks on one host, in rank order, and the result comes back from host
+// to host: 2 x bytes per host and direction, at any number of hosts. An item needs nothing of another one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "comm/shares.h"
+
+namespace weft::comm {
+
+// Which members live together. Hosts are numbered by their lowest rank.
+struct Geography {
+  Geography(const std::vector<int>& host_of_member, int rank);
+
+  struct Run {
+    int host = 0, first = 0, last = 0;  // ranks, last included
+  };
+  std::vector<int> host;                  // by rank
+  std::vector<std::vector<int>> members;  // by host: ranks
+  std::vector<Run> runs;
+  int rank = 0, here = 0;  // mine
+
+  int hosts() const { return static_cast<int>(members.size()); }
+  int handler(int host, std::size_t item) const {
+    const std::vector<int>& all = members[static_cast<std::size_t>(host)];
+    return all[item % all.size()];
+  }
+  const std::vector<int>& local() const { return members[static_cast<std::size_t>(here)]; }
+  bool is_here(int rank) const { return host[static_cast<std::size_t>(rank)] == here; }
+};
+
+struct Step {
+  enum class Kind : std::uint8_t {
+    kSettle,    // nothing, after all messages before it are done; so are all kinds of work below
+    kSend,      // data to peer
+    kReceive,   // data from peer
+    kFold,      // the inputs of a run onto what the staging buffer holds
+    kFinish,    // the same for the last run, into the outputs
+    kSpread,    // a range of my own output to the other outputs here
+    kGather,    // an input to all outputs here
+    kStage,     // an input into the staging buffer
+    kUnstage,   // the staging buffer to an output
+    kPermute,   // the moves between members here
+    kExchange,  // with a peer here
+  };
+  Kind kind = Kind::kSettle;
+  int peer = -1;          // a rank
+  std::uint32_t tag = 0;  // of a message, counted from the receiver's first
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  std::size_t at = 0, where = 0;  // work: offsets in the inputs and in the outputs, or in the staging buffer
+  int run = -1;
+};
+
+class Itinerary {
+ public:
+  explicit Itinerary(const Geography& geography) : geography_(geography), source_(geography.local().size()) {}
+
+  // Bytes of an item's staging buffer.
+  static constexpr std::size_t kStaging = 256 << 10;
+  // Items that a member works on at a time.
+  static constexpr std::size_t kInHand = 4;
+
+  // Message tags that the largest collective of that kind and count needs.
+  std::uint32_t tags(Collective what, DType dtype, std::size_t count) const;
+  // Items that this host has, and those that I handle, for all of which steps() can be asked.
+  std::size_t items_here(const Joint& joint) const;
+  std::size_t my_items(const Joint& joint) const;
+  // The steps of my k-th item, with that staging buffer; `steps` is emptied first.
+  void steps(const Joint& joint, std::size_t k, std::byte* staging, std::vector<Step>& steps) const;
+  // Does a step of work.
+  void work(const Joint& joint, const Step& step, std::byte* staging, Pointers& pointers);
+
+ private:
+  struct Cut {
+    std::size_t chunks = 0, items = 0, unit = 0;  // chunks of a block, all items, bytes of a chunk
+  };
+  Cut cut(Collective what, DType dtype, std::size_t count) const;
+  Cut cut(const Joint& joint) const { return cut(joint.what, joint.dtype, joint.count); }
+
+  void reduce_steps(const Joint& joint, std::size_t item, std::byte* staging, std::vector<Step>& steps) const;
+  void result_steps(const Joint& joint, std::size_t item, std::size_t at, std::size_t bytes, std::byte* staging,
+                    std::vector<Step>& steps) const;
+  void gather_steps(const Joint& joint, std::size_t item, std::vector<Step>& steps) const;
+  void permute_steps(const Joint& joint, std::size_t item, std::byte* staging, std::vector<Step>& steps) const;
+  void exchange_steps(const Joint& joint, std::size_t k, std::byte* staging, std::vector<Step>& steps) const;
+
+  void permute_here(const Joint& joint, const Step& step, Pointers& pointers);
+
+  const Geography& geography_;
+  std::vector<int> source_;  // room for permute_here
+};
+
+}  // namespace weft::comm

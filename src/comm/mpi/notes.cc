@@ -1,0 +1,74 @@
+#include "comm/mpi/notes.h"
+
+#include <cstddef>
+
+namespace weft::comm {
+
+namespace {
+
+constexpr std::size_t kOpen = 32;  // receives
+
+}  // namespace
+
+Notes::Notes(MPI_Comm ranks) : ranks_(ranks), coming_(kOpen), requests_(kOpen, MPI_REQUEST_NULL), done_(kOpen) {
+  int size = 0;
+  MPI_Comm_size(ranks, &size);
+  met_.resize(static_cast<std::size_t>(size));
+  for (std::size_t i = 0; i < kOpen; ++i) listen(i);
+}
+
+// What is still open when the wire goes is given up; what is still being sent stays allocated for the library's sake.
+Notes::~Notes() {
+  for (MPI_Request& request : requests_) {
+    MPI_Cancel(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);  // a cancelled receive ends at once
+  }
+  if (all_sent()) return;
+  for (std::unique_ptr<Sent>& sent : sent_)
+    if (sent->request != MPI_REQUEST_NULL) static_cast<void>(sent.release());
+}
+
+void Notes::listen(std::size_t i) {
+  check_mpi(MPI_Irecv(&coming_[i], sizeof(Note), MPI_BYTE, MPI_ANY_SOURCE, kTag, ranks_, &requests_[i]), "MPI_Irecv");
+}
+
+void Notes::send(const Note& note, int processor) {
+  Sent* free = nullptr;
+  for (const std::unique_ptr<Sent>& sent : sent_) {
+    int done = 1;
+    if (sent->request != MPI_REQUEST_NULL) MPI_Test(&sent->request, &done, MPI_STATUS_IGNORE);
+    if (done != 0) {
+      free = sent.get();
+      break;
+    }
+  }
+  if (free == nullptr) free = sent_.emplace_back(std::make_unique<Sent>()).get();
+  free->note = note;
+  met_[static_cast<std::size_t>(processor)] = true;
+  const std::size_t bytes = offsetof(Note, text) + note.length;
+  check_mpi(MPI_Isend(&free->note, static_cast<int>(bytes), MPI_BYTE, processor, kTag, ranks_, &free->request),
+            "MPI_Isend");
+}
+
+void Notes::receive(const std::function<void(const Note& note)>& read) {
+  int count = 0;
+  check_mpi(MPI_Testsome(static_cast<int>(kOpen), requests_.data(), &count, done_.data(), MPI_STATUSES_IGNORE),
+            "MPI_Testsome");
+  for (int i = 0; i < count; ++i) {
+    const std::size_t at = static_cast<std::size_t>(done_[static_cast<std::size_t>(i)]);
+    read(coming_[at]);
+    listen(at);
+  }
+}
+
+bool Notes::all_sent() {
+  bool all = true;
+  for (const std::unique_ptr<Sent>& sent : sent_) {
+    int done = 1;
+    if (sent->request != MPI_REQUEST_NULL) MPI_Test(&sent->request, &done, MPI_STATUS_IGNORE);
+    all = all && done != 0;
+  }
+  return all;
+}
+
+}  // namespace weft::comm

@@ -1,0 +1,62 @@
+// Small messages between hosts: what a member posts in a collective, with its data if they are small, and aborts.
+//
+// Receives are always open, so that a note never waits for its receiver. Threads: one at a time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/mpi/calls.h"
+#include "comm/shared/ring.h"
+
+namespace weft::comm {
+
+struct Note {
+  enum class Kind : std::uint32_t { kPost, kAbort };
+  Kind kind = Kind::kPost;
+  int rank = 0;  // the sender's, in the group
+  // The group: a hash of its member list, and which join of the list it is. And which of its collectives.
+  std::uint64_t list = 0, sequence = 0, number = 0;
+  Request request;
+  std::array<char, 64> label = {};
+  std::uint32_t length = 0;  // of the text: a post's data, or the reason of an abort
+  std::array<std::byte, kMailBytes> text;
+};
+
+class Notes {
+ public:
+  static constexpr int kTag = 1;  // of all notes; other messages use larger ones
+
+  explicit Notes(MPI_Comm ranks);
+  ~Notes();
+  Notes(const Notes&) = delete;
+  Notes& operator=(const Notes&) = delete;
+
+  void send(const Note& note, int processor);
+  // Gives what has come to `read`.
+  void receive(const std::function<void(const Note& note)>& read);
+  bool all_sent();
+  // Whether a note has gone there before. MPI ends a process that cannot make its first connection to another.
+  bool has_met(int processor) const { return met_[static_cast<std::size_t>(processor)]; }
+
+ private:
+  struct Sent {
+    Note note;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+  void listen(std::size_t i);
+
+  const MPI_Comm ranks_;
+  std::vector<Note> coming_;
+  std::vector<MPI_Request> requests_;  // of coming_
+  std::vector<int> done_;
+  std::vector<std::unique_ptr<Sent>> sent_;
+  std::vector<bool> met_;
+};
+
+}  // namespace weft::comm
