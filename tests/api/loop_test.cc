@@ -75,46 +75,56 @@ TEST(Loop, ErrorsSayWhatToDo) {
   const Tensor x = g.input("x", {kBatch});
   const auto same = [](const Tensor&, const Tensors& c) { return LoopStep{c, {}, {}, {}}; };
   EXPECT_USER_ERROR(loop(g, 0, {x}, same), "a loop of 0 trips", "give at least one trip");
-  EXPECT_USER_ERROR(loop(g, 2, {Tensor()}, same), "a loop carries an empty tensor", "give first values");
-  EXPECT_USER_ERROR(loop(g, 2, {Graph().input("y", {})}, same), "of another graph", "give first values");
+  EXPECT_USER_ERROR(loop(g, 2, {Tensor()}, same), "a loop carries an empty tensor",
+                    "give first values of the loop's graph");
+  EXPECT_USER_ERROR(loop(g, 2, {Graph().input("y", {})}, same), "a loop carries 'y', which is of another graph",
+                    "give first values of the loop's graph");
   EXPECT_USER_ERROR(loop(g, 2, {x}, [](const Tensor&, const Tensors&) { return LoopStep{}; }),
-                    "carries 1 values gave 0 next ones", "in their order");
+                    "the body of a loop that carries 1 values gave 0 next ones",
+                    "give the next of every carried value, in their order");
   EXPECT_USER_ERROR(loop(g, 2, {x},
                          [](const Tensor&, const Tensors& c) {
                            return LoopStep{{mean(c[0])}, {}, {}, {}};
                          }),
-                    "carried value 0 of a loop starts as f32 [batch=8] and goes on as f32 []", "keep its dims");
+                    "carried value 0 of a loop starts as f32 [batch=8] and goes on as f32 []",
+                    "keep its dims and dtype from trip to trip");
   EXPECT_USER_ERROR(loop(g, 2, {x},
                          [](const Tensor&, const Tensors& c) {
                            return LoopStep{c, {}, {}, mean(c[0])};
                          }),
-                    "a loop is to stop by f32 []", "give a bool scalar");
+                    "a loop is to stop by f32 []", "give a bool scalar, for instance reduce_all(…)");
   Tensor leaked;
   loop(g, 2, {x}, [&](const Tensor&, const Tensors& c) {
     leaked = c[0] * 2.0;
     return LoopStep{{leaked}, {}, {}, {}};
   });
-  EXPECT_USER_ERROR(leaked + 1.0, "which is inside the body of a loop", "return it from the body");
+  EXPECT_USER_ERROR(leaked + 1.0, "add uses 'multiply', which is inside the body of a loop",
+                    "return it from the body, carried or summed, and use what loop() gives");
   Session session(Mesh::parse(""));
-  EXPECT_USER_ERROR(session.compile(g, Layout::parse(""), {.fetch = {leaked}}), "is inside the body of a loop",
-                    "return it from the body");
+  EXPECT_USER_ERROR(session.compile(g, Layout::parse(""), {.fetch = {leaked}}),
+                    "a tensor to fetch, 'multiply', is inside the body of a loop",
+                    "return it from the body, carried, summed or kept, and take what loop() gives");
   const Tensor w = g.variable("w", {});
   EXPECT_USER_ERROR(loop(g, 2, {x},
                          [&](const Tensor&, const Tensors& c) {
                            assign(w, mean(c[0]));
                            return LoopStep{c, {}, {}, {}};
                          }),
-                    "variable 'w' is assigned inside the body of a loop", "assign what loop() gives");
+                    "variable 'w' is assigned inside the body of a loop",
+                    "carry the value through the loop and assign what loop() gives");
   EXPECT_USER_ERROR(loop(g, 2, {x},
                          [&](const Tensor&, const Tensors& c) {
                            scalar_metric("m", mean(c[0]));
                            return LoopStep{c, {}, {}, {}};
                          }),
-                    "metric 'm' is inside the body of a loop", "report what loop() gives");
+                    "metric 'm' is inside the body of a loop",
+                    "return it from the body, carried or summed, and report what loop() gives");
   const LoopResult stopping = loop(g, 2, {x}, [](const Tensor&, const Tensors& c) {
     return LoopStep{c, {}, {}, greater(mean(c[0]), 0.0)};
   });
-  EXPECT_USER_ERROR(gradients({mean(stopping.carried[0])}, {x}), "a loop that may stop early", "fixed number of trips");
+  EXPECT_USER_ERROR(gradients({mean(stopping.carried[0])}, {x}),
+                    "the gradient goes through a loop that may stop early, and such a loop has none",
+                    "give it a fixed number of trips, or put stop_gradient() behind it");
 }
 
 TEST(Microbatch, GivesTheLossAndGradientsOfTheWholeBatch) {
@@ -151,14 +161,17 @@ TEST(Microbatch, ResultsWithTheBatchDimComeBackWhole) {
 TEST(Microbatch, ErrorsSayWhatToDo) {
   Model m;
   const auto loss = [&](const Tensors& part) { return m.loss(part[0]); };
-  EXPECT_USER_ERROR(microbatch_loss({m.x}, kBatch, 3, loss), "a batch of 8 cannot be worked off in 3 equal parts");
-  EXPECT_USER_ERROR(microbatch_loss({}, kBatch, 2, loss), "microbatch() was given no input");
+  EXPECT_USER_ERROR(microbatch_loss({m.x}, kBatch, 3, loss), "a batch of 8 cannot be worked off in 3 equal parts",
+                    "give a number of parts that divides the batch");
+  EXPECT_USER_ERROR(microbatch_loss({}, kBatch, 2, loss), "microbatch() was given no input",
+                    "give the tensors that have the dim batch");
   EXPECT_USER_ERROR(microbatch_loss({m.w1}, kBatch, 2, loss), "input 'w1' [in=4 hidden=16] has no dim batch=8");
-  EXPECT_USER_ERROR(microbatch_loss({Tensor()}, kBatch, 2, loss), "an input of microbatch() is empty");
+  EXPECT_USER_ERROR(microbatch_loss({Tensor()}, kBatch, 2, loss), "an input of microbatch() is empty",
+                    "give only tensors that have the batch dim; the function may use any others directly");
   EXPECT_USER_ERROR(microbatch_loss({m.x}, kBatch, 2, [](const Tensors& part) { return part[0]; }),
-                    "the loss of a part is f32 [batch=4 in=4]", "for instance mean");
+                    "the loss of a part is f32 [batch=4 in=4]", "give a floating-point scalar, for instance mean(…)");
   EXPECT_USER_ERROR(microbatch_loss({m.x}, kBatch, 2, [](const Tensors&) { return Tensor(); }),
-                    "the loss of a part is an empty tensor", "for instance mean");
+                    "the loss of a part is an empty tensor", "give a floating-point scalar, for instance mean(…)");
 }
 
 Program compiled(const Graph& g, const Tensors& fetch, const std::string& mesh, const std::string& layout) {
@@ -249,7 +262,8 @@ TEST(Recompute, CommonWorkIsNotMergedWithTheFirstTime) {
 
 TEST(Recompute, OfNothingIsAnError) {
   Graph g;
-  EXPECT_USER_ERROR(recompute(g, [] { return Tensors{}; }), "returned no tensor", "return what the rest");
+  EXPECT_USER_ERROR(recompute(g, [] { return Tensors{}; }), "the function given to recompute() returned no tensor",
+                    "return what the rest of the model uses");
 }
 
 Tensors reversible_gradients(Graph& g, int layers, bool reverse) {
@@ -296,10 +310,11 @@ TEST(Reversible, HasTheGradientsOfTheStackAndKeepsNothing) {
 TEST(Reversible, ErrorsSayWhatToDo) {
   Graph g;
   const Tensor x = g.input("x", {kBatch}), y = g.input("y", {kIn});
-  EXPECT_USER_ERROR(reversible(x, y, {}), "reversible() of f32 [batch=8] and f32 [in=4]", "the same dims");
+  EXPECT_USER_ERROR(reversible(x, y, {}), "reversible() of f32 [batch=8] and f32 [in=4]",
+                    "give two tensors of the same dims and dtype");
   EXPECT_USER_ERROR(reversible(x, Tensor(), {}), "and nothing", "give two tensors");
   EXPECT_USER_ERROR(reversible(x, x, {[](const Tensor& h) { return mean(h); }}),
-                    "a layer of reversible() gave f32 [] for f32 [batch=8]", "like the layer's input");
+                    "a layer of reversible() gave f32 [] for f32 [batch=8]", "give a tensor like the layer's input");
 }
 
 TEST(Dones, CollectivesOfTheBackwardPassOverlapWithIt) {

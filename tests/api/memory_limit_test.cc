@@ -71,9 +71,11 @@ TEST(MemoryLimit, WhatCannotBeIsRefused) {
   const Deep deep;
   Session session(Mesh::parse(""));
   EXPECT_USER_ERROR(session.compile(deep.g, Layout::parse(""), deep.options(100)),
-                    "the variables alone take 2048 bytes of each processor; the memory limit is 100", "storage layout");
-  EXPECT_USER_ERROR(session.compile(deep.g, Layout::parse(""), deep.options(2048 + 64)),
-                    "recomputation cannot bring it to 64", "use microbatches");
+                    "the variables alone take 2048 bytes of each processor; the memory limit is 100",
+                    "use a storage layout, more processors or a higher limit");
+  EXPECT_USER_ERROR(session.compile(deep.g, Layout::parse(""), deep.options(2048 + 64)), "the step needs ",
+                    " bytes besides its variables, and recomputation cannot bring it to 64",
+                    "use microbatches, a storage layout, more processors or a higher limit");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "support/expect_error.h"
 #include "weft/doctor.h"
+#include "weft/models.h"
 
 namespace weft {
 namespace {
@@ -36,6 +37,22 @@ TEST(Bench, RefusesWhatCannotBeMeasured) {
                     "give from 1 to 1024 processors");
   EXPECT_USER_ERROR(bench::collectives({.bytes = {0}}), "a bench with buffers of 0 bytes", "from 1 byte to 16 GiB");
   EXPECT_USER_ERROR(bench::collectives({.repeats = 0}), "a bench of 0 repeats", "give from 1 to 100000 repeats");
+}
+
+TEST(CompileBench, TimesEveryPassAndCountsBytes) {
+  const models::Model model = models::build("two_layer");
+  const bench::CompileTime time = bench::compile(model.graph, model.mesh, model.layout, model.options, {}, 3);
+  EXPECT_GT(time.compile_s, 0);
+  EXPECT_GT(time.instructions, 4);
+  EXPECT_GE(time.arena_bytes, time.live_bytes);
+  EXPECT_GT(time.variable_bytes + time.arena_bytes, 0);
+  ASSERT_FALSE(time.passes.empty());
+  EXPECT_EQ(time.passes.front().first, "partition");
+  EXPECT_EQ(time.passes.back().first, "memory plan");
+  EXPECT_THAT(bench::json(time), testing::HasSubstr("\"compile_s\""));
+  EXPECT_THAT(bench::table(time), testing::HasSubstr("memory plan"));
+  EXPECT_USER_ERROR(bench::compile(model.graph, model.mesh, model.layout, model.options, {}, 0),
+                    "a compile bench of 0 repeats", "give from 1 to 1000 repeats");
 }
 
 TEST(Doctor, FindsCoresAndBackends) {

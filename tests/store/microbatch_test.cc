@@ -17,7 +17,9 @@ test::TestModel model_in_parts(std::int64_t parts) {
   const Tensor x = m.g.input("x", {kBatch, kIn});
   const Tensor w = m.g.variable("w", {kIn, kHidden}, init::fan_in(kIn));
   const Tensor v = m.g.variable("v", {kHidden, kIn}, init::fan_in(kHidden));
-  const auto loss = [&](const Tensors& part) { return mean(square(einsum({tanh(einsum({part[0], w})), v}) - part[0])); };
+  const auto loss = [&](const Tensors& part) {
+    return mean(square(einsum({tanh(einsum({part[0], w})), v}) - part[0]));
+  };
   m.loss = parts == 1 ? loss({x}) : microbatch_loss({x}, kBatch, parts, loss);
   test::feed(m, x, 1);
   return m;
@@ -28,8 +30,8 @@ std::map<std::string, Array> trained(std::int64_t parts, const std::string& mesh
   const test::TestModel m = model_in_parts(parts);
   const test::TestOptimizer optim = test::build_optimizer("adam", m);
   Session session(Mesh::parse(mesh), wire::threads(), runtime::reference(), {.seed = 7, .store = store});
-  Executable step = session.compile(
-      m.g, Layout::parse(layout), {.fetch = {m.loss}, .update = optim.updates, .compute_as = DType::kF64});
+  Executable step = session.compile(m.g, Layout::parse(layout),
+                                    {.fetch = {m.loss}, .update = optim.updates, .compute_as = DType::kF64});
   std::map<std::string, Array> result;
   for (int t = 1; t <= 3; ++t) {
     Feeds feeds = m.feeds;
@@ -47,7 +49,8 @@ TEST(StoreMicrobatch, EveryLevelGivesTheNumbersOfTheWholeBatch) {
                                      std::pair("data:2 model:2", "batch:data hidden:model")})
     for (int level = 0; level <= 3; ++level) {
       SCOPED_TRACE(str(mesh, " level ", level));
-      const std::map<std::string, Array> got = trained(4, mesh, layout, level == 0 ? Store() : Store::parse("*:data", level));
+      const std::map<std::string, Array> got =
+          trained(4, mesh, layout, level == 0 ? Store() : Store::parse("*:data", level));
       for (const auto& [name, array] : want) EXPECT_LE(relative_difference(got.at(name), array), 1e-9) << name;
     }
 }

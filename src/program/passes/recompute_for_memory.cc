@@ -195,12 +195,11 @@ Program recompute_for_memory(Program p, const PassOptions& options) {
     if (chooser.plan().arena_bytes <= options.arena_limit) return p;
     const std::optional<Choice> choice = chooser.best();
     if (!choice)
-      throw UserError({.what = str("the step needs ", chooser.plan().arena_bytes,
-                                   " bytes besides its variables on each "
-                                   "processor, and recomputation cannot bring it to ",
-                                   options.arena_limit),
-                       .where = str("mesh ", p.mesh, ", layout \"", p.layout, "\", the memory limit"),
-                       .fix = "use microbatches, a storage layout, more processors or a higher limit"});
+      throw UserError(
+          {.what = str("the step needs ", chooser.plan().arena_bytes,
+                       " bytes besides its variables, and recomputation cannot bring it to ", options.arena_limit),
+           .where = str("mesh ", p.mesh, ", layout \"", p.layout, "\", the memory limit"),
+           .fix = "use microbatches, a storage layout, more processors or a higher limit"});
     apply(p, *choice, ++number);
     p = drop_dead_code(std::move(p), options);
   }
