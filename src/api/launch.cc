@@ -34,9 +34,11 @@ void note_wire_failure() { wire_failed = true; }
 int wire::process() { return launch().rank; }
 
 void wire::report(const std::exception& error) {
-  const bool speaks = wire_failed ? comm::reports_failure() : process() == 0;
+  // What is wrong with the user's program each process finds out by itself.
+  const bool is_of_wire = wire_failed && dynamic_cast<const UserError*>(&error) == nullptr;
+  const bool speaks = is_of_wire ? comm::reports_failure() : process() == 0;
   if (!speaks) std::this_thread::sleep_for(kPoliteness);
-  if (!speaks && wire_failed) return;
+  if (!speaks && is_of_wire) return;
   std::cout.flush();
   std::cerr << error.what() << "\n" << std::flush;
 }

@@ -28,7 +28,7 @@ class Variable {
 };
 
 TEST(Report, IsWrittenByWhoeverIsNotEnded) {
-  const RunError error({.what = "no", .where = "here", .fix = "none"});
+  const UserError error({.what = "no", .where = "here", .fix = "none"});
   const auto written = [&] {
     ::testing::internal::CaptureStderr();
     wire::report(error);
