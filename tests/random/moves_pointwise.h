@@ -395,12 +395,13 @@ inline bool noisy(Generator& gen) {
   const int x = gen.pick_float();
   if (x < 0) return false;
   const double most = gen.bound(x);
-  const int scalar =
-      gen.pick([&](int v) { return gen.floats(v) && gen.shape(v).empty() && gen.bound(v) <= 1 && gen.info(v).exact; });
-  switch (gen.rng.below(scalar < 0 ? 3 : 4)) {
-    case 3:  // 1 / sigmoid(-1) is below 4
-      gen.add("dropout_run_time", {Ref{x}, Ref{scalar}}, {-4 * most, 4 * most, gen.info(x).exact});
+  switch (gen.rng.below(4)) {
+    case 3: {
+      const int scalar =
+          gen.add("constant", {0.25, Shape{}, DType::kF32}, {0.25, 0.25});  // 1 / sigmoid(0.25) is below 2
+      gen.add("dropout_run_time", {Ref{x}, Ref{scalar}}, {-2 * most, 2 * most, gen.info(x).exact});
       break;
+    }
     case 0: gen.add("random_gumbel", {gen.pool_shape(3)}, {-3.1, 16.8}); break;
     case 1: gen.add("multiplicative_jitter", {Ref{x}, 0.25}, {-1.25 * most, 1.25 * most, gen.info(x).exact}); break;
     default: gen.add("clip_activation_gradient", {Ref{x}, 0.125}, gen.info(x));
