@@ -20,9 +20,9 @@ namespace weft {
 bool is_stored_split(const Store& store, const VariableOptions& options);
 bool is_updated_split(const Store& store, const VariableOptions& options);
 
-// The axes of a storage layout behind those of `compute`, in which a shape lies by the layout: first those of rules that
-// name a dim, then those of `*` on the first dim whose shard still divides. An axis that splits the shape already adds
-// nothing. UserError if two rules lay dims of the shape on one axis, or a named dim does not divide.
+// The axes of a storage layout behind those of `compute`, in which a shape lies by the layout: first those of rules
+// that name a dim, then those of `*` on the first dim whose shard still divides. An axis that splits the shape already
+// adds nothing. UserError if two rules lay dims of the shape on one axis, or a named dim does not divide.
 Sharding stored_sharding(const DimAxes& rules, const Shape& shape, const Sharding& compute, const Mesh& mesh,
                          const Subject& subject);
 

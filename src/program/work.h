@@ -181,7 +181,7 @@ struct AllReduce {
   Axes axes;
   auto fields() { return std::make_tuple(std::pair("how", &how), std::pair("axes", &axes)); }
 };
-// As all_reduce, but each processor keeps its block of `dim` along `axes` (which become the dim's minor axes).
+// As all_reduce, but of each operand a processor keeps its block of `dim` along `axes` (the dim's new minor axes).
 struct ReduceScatter {
   static constexpr const char* kName = "reduce_scatter";
   Reduce how = Reduce::kSum;
@@ -189,7 +189,7 @@ struct ReduceScatter {
   Axes axes;
   auto fields() { return std::make_tuple(std::pair("how", &how), std::pair("dim", &dim), std::pair("axes", &axes)); }
 };
-// The shards of `dim` along `axes` (the dim's minor axes) side by side.
+// The shards of `dim` along `axes` (the dim's minor axes) side by side; as many outputs as operands.
 struct AllGather {
   static constexpr const char* kName = "all_gather";
   std::string dim;

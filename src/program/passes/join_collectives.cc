@@ -32,8 +32,8 @@ bool may_join(const Program& p, const Instr& instr) {
                       [&](ValueId id) { return p.values[at(id)].sharding.is_partial(); });
 }
 
-// What members have in common: all of the work, the dtype, and the phase, since a forward result is not kept waiting for
-// the backward pass.
+// What members have in common: all of the work, the dtype, and the phase, since a forward result is not kept waiting
+// for the backward pass.
 std::string key_of(const Program& p, const Instr& instr) {
   return str(work_text(p, instr), " ", p.values[at(instr.inputs[0])].dtype, " ", name_of(instr.origin.phase));
 }

@@ -31,7 +31,8 @@ Program place_reductions(Program program, const PassOptions& options);
 // Needs: unary all_reduces. Keeps: the order; what is pending along other axes is reduced after, on the smaller piece.
 Program reduce_then_scatter(Program program, const PassOptions& options);
 
-// Joins all_reduces of one group, kind, dtype and phase into one, up to options.join_limit bytes, to pay the latency once.
+// Joins all_reduces, and small reduce_scatters or all_gathers along one dim, of one group, kind, dtype and phase into
+// one, up to options.join_limit bytes, to pay the latency once.
 // Needs: nothing. Keeps: every member starts before its first use; the one starts where the last of its members did.
 Program join_collectives(Program program, const PassOptions& options);
 
