@@ -228,9 +228,9 @@ struct Permute {
   auto fields() { return std::make_tuple(std::pair("axes", &axes), std::pair("to", &to)); }
 };
 
-using Work =
-    std::variant<Contract, Map, ReduceDims, Copy, Concat, Take, Put, Gather, ScatterAdd, Scan, TopK, Convolve, Pool,
-                 Random, AxisIndex, Constant, Host, View, Shard, AllReduce, ReduceScatter, AllGather, AllToAll, Permute>;
+using Work = std::variant<Contract, Map, ReduceDims, Copy, Concat, Take, Put, Gather, ScatterAdd, Scan, TopK, Convolve,
+                          Pool, Random, AxisIndex, Constant, Host, View, Shard, AllReduce, ReduceScatter, AllGather,
+                          AllToAll, Permute>;
 
 // Where an instruction comes from: its phase and the user's lines, each "file:line op".
 struct Origin {

@@ -176,10 +176,10 @@ inline const Calls kMoveCalls = {
 };
 
 inline const Calls kWindowCalls = {
-    WEFT_CALL("convolution",
-              convolution(a.x(0), a.x(1),
-                          {Window{a.dim(2), a.dim(3), a.integer(4), a.integer(5), a.integer(6), a.integer(7)}},
-                          a.shape(8))),
+    WEFT_CALL(
+        "convolution",
+        convolution(a.x(0), a.x(1),
+                    {Window{a.dim(2), a.dim(3), a.integer(4), a.integer(5), a.integer(6), a.integer(7)}}, a.shape(8))),
     WEFT_CALL("max_pool",
               max_pool(a.x(0), {Window{a.dim(1), a.dim(2), a.integer(3), a.integer(4), a.integer(5), a.integer(6)}})),
     WEFT_CALL("min_pool",
