@@ -18,7 +18,14 @@ const OpDef& kLoopInput = define_op({
     .gradient = [](const Grad&) -> Tensors { return {}; },
     .lower = [](Lowering&) -> std::vector<ValueId> { throw InternalError("a loop's body is lowered outside of it"); },
     .flops = flops_rule::none(),
-    .samples = {},
+    .samples = {{{{{{"a", 6}, {"b", 4}}, uniform(-1, 1), DType::kF32}},
+                 [](Graph& g, const Tensors& x) {
+                   return loop(g, 2, x,
+                               [](const Tensor&, const Tensors& c) {
+                                 return LoopStep{{sin(c[0])}, {}, {}, {}};
+                               })
+                       .carried;
+                 }}},
 });
 
 // What a loop op remembers of its body.
@@ -55,12 +62,13 @@ std::vector<TensorType> loop_types(const OpCall& call) {
   return types;
 }
 
-// The body's own view: appends the last instructions of a trip and names its outputs.
+// The body's own view: appends the last instructions of a trip and names its outputs. Each lies as its input does.
 void finish_trip(Lowering& l, const LoopBody& body, const std::vector<ValueId>& inputs,
                  const std::vector<ValueId>& results) {
   Builder& b = l.builder;
   const auto laid = [&](ValueId x, std::size_t output) {
-    return b.dense(l.resharder.reshard(x, l.wanted[output]), b.value(inputs[1 + output]).shape);
+    const ValueId last = inputs[1 + output];
+    return b.dense(l.resharder.reshard(x, b.value(last).sharding), b.value(last).shape);
   };
   std::vector<ValueId> next;
   for (std::size_t k = 0; k < body.carried; ++k) next.push_back(laid(results[k], k));
@@ -68,10 +76,11 @@ void finish_trip(Lowering& l, const LoopBody& body, const std::vector<ValueId>& 
     next.push_back(b.map("add", {inputs[1 + k], laid(results[k], k)}, b.type(inputs[1 + k])));
   const auto keep = [&](std::size_t output, ValueId x) {
     const ValueId all = inputs[1 + output];
-    Sharding sharding = l.wanted[output];
+    const Sharding whole = b.value(all).sharding;
+    Sharding sharding = whole;
     sharding.dims.erase(sharding.dims.begin());
     const ValueId laid = l.resharder.reshard(x, sharding);
-    const ValueId piece = b.reshape(laid, Shape{{body.history, 1}}.plus(b.value(laid).shape), l.wanted[output]);
+    const ValueId piece = b.reshape(laid, Shape{{body.history, 1}}.plus(b.value(laid).shape), whole);
     next.push_back(b.emit_one(Put{body.history}, {all, piece, inputs[0]}, b.type(all)));
   };
   for (std::size_t k = 0; k < body.kept; ++k) keep(body.first_kept() + k, results[body.first_kept() + k]);
@@ -88,8 +97,10 @@ std::vector<ValueId> lower_loop(Lowering& l) {
   std::vector<ValueType> types;
   for (std::size_t k = 0; k < l.call.outputs.size(); ++k) {
     const TensorType& whole = l.call.outputs[k];
-    types.push_back({whole.dtype, local_shape(whole.shape, l.wanted[k], b.mesh()), l.wanted[k]});
-    operands.push_back(k < body.carried ? b.dense(l.resharder.reshard(l.inputs[k], l.wanted[k]), types[k].shape)
+    Sharding laid = l.wanted[k];
+    if (k >= body.first_kept()) laid.dims[0].clear();  // every trip writes its own: not split inside
+    types.push_back({whole.dtype, local_shape(whole.shape, laid, b.mesh()), laid});
+    operands.push_back(k < body.carried ? b.dense(l.resharder.reshard(l.inputs[k], laid), types[k].shape)
                                         : b.fill(0, types[k]));
     request.inputs.push_back({k < body.carried ? body.given[k] : TensorId{}, types[k]});
   }

@@ -53,11 +53,14 @@ class Planner {
     for (const ProgramOutput& output : p_.outputs) last_use_[at(output.value)] = end;
     for (const ProgramVariable& variable : p_.variables)
       if (variable.update) last_use_[at(*variable.update)] = end;
+    last_read_ = last_use_;
     for (int i = end - 1; i >= 0; --i) {
       const Instr& instr = p_.body[at(i)];
       for (ValueId id : instr.inputs) {
         const int used = is_view(instr) ? std::max(last_use_[at(instr.outputs[0])], i) : ends_at(i);
+        const int read = is_view(instr) ? std::max(last_read_[at(instr.outputs[0])], i) : i;
         last_use_[at(id)] = std::max(last_use_[at(id)], used);
+        last_read_[at(id)] = std::max(last_read_[at(id)], read);
       }
     }
   }
@@ -68,12 +71,14 @@ class Planner {
   int add_storage(int first, int last, std::int64_t bytes) {
     plan_.storages.push_back({first, last, aligned(bytes), 0});
     filled_.push_back(bytes);
+    read_until_.push_back(last);
     return static_cast<int>(plan_.storages.size()) - 1;
   }
 
   void make(ValueId id, int position) {
     const int last = std::max(position < 0 ? position : ends_at(position), last_use_[at(id)]);
     plan_.storage_of[at(id)] = add_storage(position, last, bytes_of(p_.values[at(id)]));
+    read_until_.back() = last_read_[at(id)];
   }
 
   void plan_loop(int i, const Instr& instr, const Program& body) {
@@ -100,6 +105,7 @@ class Planner {
       plan_.storage_of[at(out)] = taken;
       Storage& storage = plan_.storages[at(taken)];
       storage.last = std::max(storage.last, last_use_[at(out)]);
+      read_until_[at(taken)] = std::max(read_until_[at(taken)], last_read_[at(out)]);
     }
   }
 
@@ -122,6 +128,7 @@ class Planner {
     const Value &from = p_.values[at(in)], &to = p_.values[at(instr.outputs[output])];
     const int storage = plan_.storage_of[at(in)];
     if (storage == MemoryPlan::kHeld || plan_.storages[at(storage)].last > ends_at(i)) return false;
+    if (read_until_[at(storage)] > i) return false;  // by others, while this is in flight
     if (from.shape != to.shape || size_of(from.dtype) != size_of(to.dtype) || !dense_[at(in)]) return false;
     if (filled_[at(storage)] != bytes_of(to)) return false;
     for (std::size_t other = 0; other < instr.inputs.size(); ++other)
@@ -197,9 +204,11 @@ class Planner {
   std::vector<std::vector<std::int64_t>> strides_;
   std::vector<bool> dense_;
   std::vector<int> last_use_;
+  std::vector<int> last_read_;        // the same, but for a collective where it starts
   std::vector<int> done_at_;          // per instruction: where its done stands, if it has one
   std::map<int, int> loop_storage_;   // by position: what holds the arena of its body
   std::vector<std::int64_t> filled_;  // per storage, without the rounding up
+  std::vector<int> read_until_;       // per storage
   MemoryPlan plan_;
 };
 

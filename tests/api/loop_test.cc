@@ -98,11 +98,11 @@ TEST(Loop, ErrorsSayWhatToDo) {
     leaked = c[0] * 2.0;
     return LoopStep{{leaked}, {}, {}, {}};
   });
-  EXPECT_USER_ERROR(leaked + 1.0, "add uses 'multiply', which is inside the body of a loop",
+  EXPECT_USER_ERROR(leaked + 1.0, "add uses 'multiply_2', which is inside the body of a loop",
                     "return it from the body, carried or summed, and use what loop() gives");
   Session session(Mesh::parse(""));
   EXPECT_USER_ERROR(session.compile(g, Layout::parse(""), {.fetch = {leaked}}),
-                    "a tensor to fetch, 'multiply', is inside the body of a loop",
+                    "a tensor to fetch, 'multiply_2', is inside the body of a loop",
                     "return it from the body, carried, summed or kept, and take what loop() gives");
   const Tensor w = g.variable("w", {});
   EXPECT_USER_ERROR(loop(g, 2, {x},

@@ -282,5 +282,17 @@ output p %3)");
   EXPECT_NE(storage(3).offset, storage(1).offset);
 }
 
+TEST(DoneMemory, WhatOthersReadIsNotWrittenOverInFlight) {
+  const MemoryPlan plan = plan_memory(program_of(R"(
+input x %0 f32 [a=4]
+%1 f32 [a=4] = map %0 expr=exp($0)
+%2 f32 [a=4] = permute %1 axes=data to=[1 0]
+%3 f32 [a=4] = map %1 expr=exp($0)
+done %2
+output o %2
+output p %3)"));
+  EXPECT_NE(plan.storage_of[2], plan.storage_of[1]);
+}
+
 }  // namespace
 }  // namespace weft

@@ -228,6 +228,8 @@ inline const Calls kLoopCalls = {
     WEFT_CALL("reversed", reversible(a.x(0), tanh(a.x(0)),
                                      {[&](const Tensor& h) { return sin(h); },
                                       [&](const Tensor& h) { return tanh(h) * a.x(0); }})[1]),
+    WEFT_CALL("microbatch_whole", microbatch({a.x(0)}, a.dim(1), a.integer(2),
+                                             [&](const Tensors& part) { return Tensors{sin(part[0])}; })[0]),
     WEFT_CALL("microbatched", microbatch_loss({a.x(0)}, a.dim(1), a.integer(2),
                                               [&](const Tensors& part) { return mean(square(part[0])); })),
 };

@@ -90,12 +90,14 @@ class Generator {
   }
   Dim pool_dim() { return rng.pick(kPool); }
   Dim pool_dim_outside(const Shape& shape) {
-    for (;;)
-      if (const Dim dim = pool_dim(); !shape.has(dim.name)) return dim;
+    for (int i = 0;; ++i)
+      if (Dim dim = pool_dim(); !shape.has(i < 40 ? dim.name : dim.name += std::to_string(i))) return dim;
   }
   std::string new_name(const Shape& shape) {
-    for (;;)
-      if (const std::string name = rng.pick({"m", "n", "u", "v", "w"}); !shape.has(name)) return name;
+    for (int i = 0;; ++i)
+      if (const std::string name = rng.pick({"m", "n", "u", "v", "w"}) + (i < 20 ? "" : std::to_string(i));
+          !shape.has(name))
+        return name;
   }
   Shape pool_shape(int most_rank, std::int64_t most = 600) {
     std::vector<Dim> dims;

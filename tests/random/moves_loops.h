@@ -56,7 +56,8 @@ inline bool microbatches(Generator& gen) {
   const std::int64_t parts = dim.size % 3 == 0 && gen.rng.chance(0.3) ? 3 : 2;
   if (dim.size % parts != 0) return false;
   const double most = gen.bound(x) * gen.bound(x);
-  gen.add("microbatched", {Ref{x}, dim, parts}, {0, most, false});
+  if (gen.rng.chance(0.4)) gen.add("microbatch_whole", {Ref{x}, dim, parts}, {-1, 1, false});
+  else gen.add("microbatched", {Ref{x}, dim, parts}, {0, most, false});
   return true;
 }
 

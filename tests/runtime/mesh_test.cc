@@ -219,7 +219,7 @@ TEST(Failures, OneProcessorsFailureUnwindsAll) {
     ASSERT_TRUE(result.failures[p]) << "processor " << p << " did not stop";
     EXPECT_RUN_ERROR(std::rethrow_exception(result.failures[p]), "the disk is full", "processor 0 (x=0 y=0)");
   }
-  EXPECT_RUN_ERROR(std::rethrow_exception(result.failures[0]), "host failed", "model.cc:7 print");
+  EXPECT_RUN_ERROR(std::rethrow_exception(result.failures[0]), "host of 'x' failed", "model.cc:7 print");
 }
 
 TEST(Failures, AllMissingKernelsAreListed) {

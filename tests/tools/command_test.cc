@@ -116,7 +116,7 @@ TEST(Command, RefusesWrongLines) {
   expect_refused("explain two_layer extra", "'weft explain' has no argument 'extra'", "leave it out");
   expect_refused("explain two_layer --mesh", "--mesh", "see weft explain --help");
   expect_refused("explain two_layer --json=3", "json was given a disallowed flag override", "--help");
-  expect_refused("bench", "'weft bench' needs a command", "give one of: collectives");
+  expect_refused("bench", "'weft bench' needs a command", "give one of: compile, collectives");
   expect_refused("bench collectivs", "'weft bench' has no command 'collectivs'", "did you mean 'collectives'?");
   expect_refused("bench collectives --repeats x", "--repeats", "see weft bench collectives --help");
 }
