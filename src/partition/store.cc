@@ -148,9 +148,9 @@ bool StorePlan::is_summed_in_shards(const Request& r, TensorId id) const {
 void StorePlan::flow(const Request& r, int n) {
   const Node& node = r.graph.nodes[static_cast<std::size_t>(n)];
   const Sharding* wanted = want({n, 0});
-  const bool scales_sums = !elsewhere_.contains({n, 0}) && !node.inputs.empty() &&
-                           std::any_of(node.inputs.begin(), node.inputs.end(),
-                                       [&](TensorId id) { return is_summed_in_shards(r, id); });
+  const bool scales_sums =
+      !elsewhere_.contains({n, 0}) && !node.inputs.empty() &&
+      std::any_of(node.inputs.begin(), node.inputs.end(), [&](TensorId id) { return is_summed_in_shards(r, id); });
   if (!wanted || !(node.phase == Phase::kUpdate || scales_sums) || !is_pointwise(r.graph, node)) return;
   axes_[n] = by_name(node.outputs[0].shape, *wanted);
   wants_.erase({n, 0});
