@@ -6,6 +6,7 @@
 #include <iostream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include <unistd.h>
 
@@ -40,6 +41,15 @@ void fail(const std::string& how) {
   if (how == "throw") throw std::runtime_error("the disk is full");
 }
 
+// Until all others are in the second step: what they say then is the same every time.
+void await_peers(const Wire& wire) {
+  for (int peers = 0; peers < wire.size() - 1; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+    const std::string board = wire.report();
+    peers = 0;
+    for (std::size_t at = 0; (at = board.find("second step", at)) != std::string::npos; ++at) ++peers;
+  }
+}
+
 void run(const std::string& how, const std::string& what, Deadline deadline) {
   const std::unique_ptr<Wire> wire = make_mpi_wire();
   on_every_processor(*wire, [&](int processor) {
@@ -50,6 +60,7 @@ void run(const std::string& how, const std::string& what, Deadline deadline) {
     float* data = reinterpret_cast<float*>(arena.data());
     call(*group, what, data, "first step", deadline);
     if (processor == 0) std::cout << "all ranks have made the first step" << std::endl;
+    if (processor == 1 && how == "kill") await_peers(*wire);
     if (processor == 1) fail(how);
     do call(*group, what, data, "second step", deadline);
     while (how == "cut");

@@ -139,8 +139,8 @@ inline std::string random_layout(Rng& rng, const std::vector<std::string>& dims,
 
 // Half of the time none; otherwise `*` on some of the axes in any order.
 inline std::string random_store(Rng& rng, const Mesh& mesh) {
-  if (rng.chance(0.5)) return "";
   std::vector<Axis> axes = mesh.axes();
+  if (rng.chance(0.5) || axes.empty()) return "";
   rng.shuffle(axes);
   std::string text = "*:" + axes[0].name;
   for (std::size_t i = 1; i < axes.size(); ++i)
