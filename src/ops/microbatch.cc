@@ -120,11 +120,13 @@ Tensor microbatch_loss(const Tensors& inputs, const Dim& batch, std::int64_t par
       },
       site);
   if (xs.empty()) return sums[0];
+  std::vector<TensorId> ids;  // the graph keeps the function below: a Tensor in it would keep the graph for ever
+  for (std::size_t i = 1; i < sums.size(); ++i) ids.push_back(sums[i].id());
   return custom_gradient(
       xs, [&](const Tensors&) { return Tensors{sums[0]}; },
-      [sums, site](const Tensors&, const Tensors&, const Tensors& dys) {
+      [ids, site](const Tensors&, const Tensors&, const Tensors& dys) {
         Tensors dxs;
-        for (std::size_t i = 1; i < sums.size(); ++i) dxs.push_back(multiply(sums[i], dys[0], site));
+        for (TensorId id : ids) dxs.push_back(multiply(Tensor(dys[0].graph(), id), dys[0], site));
         return dxs;
       },
       site)[0];
