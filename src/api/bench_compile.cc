@@ -22,10 +22,6 @@ double median(std::vector<double> numbers) {
   return *middle;
 }
 
-std::int64_t bytes_of(const Value& value) {
-  return value.shape.elements() * static_cast<std::int64_t>(size_of(value.dtype));
-}
-
 }  // namespace
 
 CompileTime compile(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
@@ -57,8 +53,7 @@ CompileTime compile(const Graph& graph, const Mesh& mesh, const Layout& layout, 
                  [&](const Program& body, std::int64_t) { time.instructions += static_cast<int>(body.body.size()); });
     time.arena_bytes = plan.arena_bytes;
     time.live_bytes = plan.live_bytes;
-    for (const ProgramVariable& variable : compiled.program.variables)
-      time.variable_bytes += bytes_of(compiled.program.values[static_cast<std::size_t>(variable.value)]);
+    time.variable_bytes = variable_bytes(compiled.program);
   }
   time.compile_s = median(whole);
   return time;

@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "partition/partition.h"
+#include "program/memory_plan.h"
 #include "program/text.h"
 
 namespace weft {
@@ -40,11 +41,7 @@ std::vector<TensorId> ids_of(const Tensors& tensors, const Graph& graph, const c
 
 // What a memory limit leaves for the arena.
 std::int64_t arena_limit(const Program& program, std::int64_t memory_bytes) {
-  std::int64_t held = 0;
-  for (const ProgramVariable& variable : program.variables) {
-    const Value& v = program.values[static_cast<std::size_t>(variable.value)];
-    held += v.shape.elements() * static_cast<std::int64_t>(size_of(v.dtype));
-  }
+  const std::int64_t held = variable_bytes(program);
   if (held >= memory_bytes)
     throw UserError(
         {.what = str("the variables alone take ", held, " bytes of each processor; the memory limit is ", memory_bytes),

@@ -17,10 +17,6 @@ namespace {
 
 const Value& value_of(const Program& p, ValueId id) { return p.values[static_cast<std::size_t>(id)]; }
 
-std::int64_t bytes_of(const Value& value) {
-  return value.shape.elements() * static_cast<std::int64_t>(size_of(value.dtype));
-}
-
 // The nominal flops of every op that the fetches, updates and metrics stand on.
 double model_flops(const GraphData& graph, const CompileOptions& options) {
   std::vector<int> open;
@@ -35,12 +31,8 @@ double model_flops(const GraphData& graph, const CompileOptions& options) {
     open.pop_back();
     if (!needed.insert(n).second) continue;
     const Node& node = graph.nodes[static_cast<std::size_t>(n)];
-    OpCall call{.op = node.op, .inputs = {}, .outputs = node.outputs, .attrs = &node.attrs, .site = node.site};
-    for (TensorId input : node.inputs) {
-      call.inputs.push_back(graph.type(input));
-      open.push_back(input.node);
-    }
-    if (node.recompute == 0) sum += node.op->flops(call);
+    for (TensorId input : node.inputs) open.push_back(input.node);
+    if (node.recompute == 0) sum += node.op->flops(call_of(graph, node));
   }
   return sum;
 }
@@ -99,10 +91,10 @@ void count_memory(const Program& p, Explanation& e) {
   const MemoryPlan plan = plan_memory(p);
   e.arena_bytes = plan.arena_bytes;
   e.live_bytes = plan.live_bytes;
+  e.variable_bytes = variable_bytes(p);
   for (const ProgramVariable& variable : p.variables) {
-    const Value& v = value_of(p, variable.value);
-    e.variable_bytes += bytes_of(v);
     if (!variable.trainable) continue;
+    const Value& v = value_of(p, variable.value);
     e.parameters_per_processor += v.shape.elements();
     e.parameters += global_shape(v.shape, v.sharding, p.mesh).elements();
   }

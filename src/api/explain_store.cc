@@ -4,6 +4,7 @@
 #include "api/explain_parts.h"
 #include "base/str.h"
 #include "partition/store.h"
+#include "program/memory_plan.h"
 
 namespace weft {
 
@@ -35,7 +36,7 @@ std::vector<Explanation::Warning> stored_whole(const Program& program, const Gra
     const bool is_split = std::any_of(axes.begin(), axes.end(), [&](int axis) { return value.sharding.uses(axis); });
     if (is_split || !is_stored_split(e.store, node.attrs.get<VariableOptions>("options"))) continue;
     names.push_back(variable.name);
-    bytes += value.shape.elements() * static_cast<std::int64_t>(size_of(value.dtype));
+    bytes += bytes_of(value);
   }
   if (names.empty() || program.mesh.size(axes) == 1) return {};
   const std::string along = text_of(axes, program.mesh);

@@ -5,6 +5,7 @@
 #include "api/explain_parts.h"
 #include "base/str.h"
 #include "program/cost.h"
+#include "program/memory_plan.h"
 
 namespace weft {
 
@@ -116,7 +117,7 @@ void replicated_tensors(const Program& p, const Explanation& e, std::vector<Expl
   const std::vector<ValueId> all = stored_values(p);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Value& v = p.values[static_cast<std::size_t>(all[i])];
-    const std::int64_t bytes = v.shape.elements() * static_cast<std::int64_t>(size_of(v.dtype));
+    const std::int64_t bytes = bytes_of(v);
     const Axes axes = alike(p, all[i]);
     if (axes.empty() || !is_big(bytes, e)) continue;
     Found& here = found[axes];

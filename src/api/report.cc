@@ -9,11 +9,6 @@ namespace weft {
 std::string Executable::report() const {
   const Program& p = state_->program;
   const ProgramCost cost = summarize(p);
-  std::int64_t bytes = 0;
-  for (const ProgramVariable& variable : p.variables) {
-    const Value& v = p.values[static_cast<std::size_t>(variable.value)];
-    bytes += v.shape.elements() * static_cast<std::int64_t>(size_of(v.dtype));
-  }
   const Store& store = state_->session->options.store;
   const std::string stored = store.level() == 0 ? "" : str(", store \"", store.text(), "\" level ", store.level());
   const std::string staging =
@@ -22,7 +17,7 @@ std::string Executable::report() const {
           : str("\n  staging    ", bytes_text(Gatherer::kStagingBytes), ", to gather what is fetched");
   return str("mesh ", p.mesh.axes().empty() ? "of one processor" : p.mesh.text(), ", layout \"", p.layout, "\"", stored,
              ", ", p.body.size(), " instructions; on each processor, in one step:\n  flops      ",
-             count_text(cost.flops), "\n  variables  ", bytes_text(bytes), "\n  arena      ",
+             count_text(cost.flops), "\n  variables  ", bytes_text(variable_bytes(p)), "\n  arena      ",
              bytes_text(plan_memory(p).arena_bytes), staging, "\n", collectives_text(collectives_of(cost), false));
 }
 

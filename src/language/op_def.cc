@@ -43,6 +43,12 @@ void check_inputs(const std::shared_ptr<GraphData>& graph, const OpDef& op, cons
 
 Place OpCall::where() const { return str(op->name, " at ", to_string(site)); }
 
+OpCall call_of(const GraphData& graph, const Node& node) {
+  OpCall call{.op = node.op, .inputs = {}, .outputs = node.outputs, .attrs = &node.attrs, .site = node.site};
+  for (TensorId id : node.inputs) call.inputs.push_back(graph.type(id));
+  return call;
+}
+
 const OpDef& define_op(OpDef def) {
   internal_check(std::none_of(catalog().begin(), catalog().end(), [&](const OpDef& op) { return op.name == def.name; }),
                  "two primitives of one name");

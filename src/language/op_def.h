@@ -33,6 +33,9 @@ struct OpCall {
   Place where() const;
 };
 
+// The call that a node of a graph is.
+OpCall call_of(const GraphData& graph, const Node& node);
+
 // What a gradient sees: the op's inputs and outputs and the derivatives of its outputs.
 class Grad {
  public:

@@ -289,9 +289,7 @@ double flops_in(const GraphData& graph, const Region& region) {
   for (int n = region.first; n < region.last; ++n) {
     if (!is_in(graph, region, n)) continue;
     const Node& node = graph.nodes[static_cast<std::size_t>(n)];
-    OpCall call{.op = node.op, .inputs = {}, .outputs = node.outputs, .attrs = &node.attrs, .site = node.site};
-    for (TensorId input : node.inputs) call.inputs.push_back(graph.type(input));
-    if (node.recompute == 0) sum += node.op->flops(call);
+    if (node.recompute == 0) sum += node.op->flops(call_of(graph, node));
   }
   return sum;
 }

@@ -237,9 +237,9 @@ class Partitioner : private Resharder {
 
   void lower(int n) {
     const Node& node = graph_.nodes[static_cast<std::size_t>(n)];
-    OpCall call{.op = node.op, .inputs = {}, .outputs = {}, .attrs = &node.attrs, .site = node.site};
-    for (TensorId id : node.inputs) call.inputs.push_back(promoted(graph_.type(id)));
-    for (const TensorType& type : node.outputs) call.outputs.push_back(promoted(type));
+    OpCall call = call_of(graph_, node);
+    for (auto* types : {&call.inputs, &call.outputs})
+      for (TensorType& type : *types) type = promoted(type);
     const ShardingRule rule = node.op->sharding(call);
     std::vector<ValueId> operands, inputs;
     for (TensorId id : node.inputs) operands.push_back(operand(node, id));

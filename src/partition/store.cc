@@ -22,8 +22,7 @@ DimAxes by_name(const Shape& shape, const Sharding& sharding) {
 // Any split of any dim passes through it, and all its dims are in its one output.
 bool is_pointwise(const GraphData& graph, const Node& node) {
   if (node.outputs.size() != 1 || node.op->name == "variable" || is_assign(node)) return false;
-  OpCall call{.op = node.op, .inputs = {}, .outputs = node.outputs, .attrs = &node.attrs, .site = node.site};
-  for (TensorId id : node.inputs) call.inputs.push_back(graph.type(id));
+  const OpCall call = call_of(graph, node);
   const ShardingRule rule = node.op->sharding(call);
   if (rule.relays || !rule.dims.empty()) return false;
   return std::all_of(call.inputs.begin(), call.inputs.end(),

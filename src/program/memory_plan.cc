@@ -14,10 +14,6 @@ constexpr std::size_t kNoLoop = static_cast<std::size_t>(-1);
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
-std::int64_t bytes_of(const Value& value) {
-  return value.shape.elements() * static_cast<std::int64_t>(size_of(value.dtype));
-}
-
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 class Planner {
@@ -26,6 +22,8 @@ class Planner {
       : p_(program), carried_(carried), strides_(strides_of(program)), done_at_(program.body.size(), -1) {
     plan_.storage_of.assign(p_.values.size(), MemoryPlan::kHeld);
     dense_.resize(p_.values.size());
+    root_.resize(p_.values.size());
+    std::iota(root_.begin(), root_.end(), 0);
     for (std::size_t i = 0; i < p_.values.size(); ++i) dense_[i] = strides_[i] == dense_strides(p_.values[i].shape);
   }
 
@@ -36,7 +34,7 @@ class Planner {
     for (int i = 0; i < static_cast<int>(p_.body.size()); ++i) visit(i);
     place();
     for (auto& [position, inner] : plan_.loops) inner.offset = plan_.storages[at(loop_storage_.at(position))].offset;
-    plan_.live_bytes = most_live();
+    find_fullest();
     return std::move(plan_);
   }
 
@@ -90,6 +88,7 @@ class Planner {
   void visit(int i) {
     const Instr& instr = p_.body[at(i)];
     if (is_view(instr)) {
+      root_[at(instr.outputs[0])] = root_[at(instr.inputs[0])];
       plan_.storage_of[at(instr.outputs[0])] = plan_.storage_of[at(instr.inputs[0])];
       return;
     }
@@ -144,22 +143,13 @@ class Planner {
     for (std::size_t k = 0; k < carried_; ++k) {
       const ValueId last = p_.inputs[k + 1].value;
       if (p_.outputs[k].value != out || last_use_[at(last)] > i) continue;
-      const auto reads = std::count(instr.inputs.begin(), instr.inputs.end(), last);
-      if (reads != 1 || (instr.is<Put>() && instr.inputs[0] != last)) continue;
-      if (p_.values[at(last)].shape != p_.values[at(out)].shape || views_read(instr, last)) continue;
+      const auto reads =
+          std::count_if(instr.inputs.begin(), instr.inputs.end(), [&](ValueId id) { return root_[at(id)] == last; });
+      const auto whole = std::find(instr.inputs.begin(), instr.inputs.end(), last);
+      if (reads != 1 || whole == instr.inputs.end() || (instr.is<Put>() && whole != instr.inputs.begin())) continue;
+      if (p_.values[at(last)].shape != p_.values[at(out)].shape) continue;
       plan_.over[out] = last;
       return true;
-    }
-    return false;
-  }
-
-  // Whether an operand is a view of the value.
-  bool views_read(const Instr& instr, ValueId value) const {
-    for (ValueId operand : instr.inputs) {
-      ValueId root = operand;
-      for (auto i = p_.body.rbegin(); i != p_.body.rend(); ++i)
-        if (is_view(*i) && i->outputs[0] == root) root = i->inputs[0];
-      if (operand != value && root == value) return true;
     }
     return false;
   }
@@ -188,21 +178,26 @@ class Planner {
     }
   }
 
-  std::int64_t most_live() const {
+  void find_fullest() {
     std::vector<std::int64_t> change(p_.body.size() + 3, 0);
     for (const Storage& storage : plan_.storages) {
       change[at(storage.first + 1)] += storage.bytes;
       change[at(storage.last + 2)] -= storage.bytes;
     }
-    std::int64_t live = 0, most = 0;
-    for (std::int64_t by : change) most = std::max(most, live += by);
-    return most;
+    std::int64_t live = 0;
+    for (std::size_t i = 0; i < change.size(); ++i) {
+      live += change[i];
+      if (live <= plan_.live_bytes) continue;
+      plan_.live_bytes = live;
+      plan_.fullest = static_cast<int>(i) - 1;
+    }
   }
 
   const Program& p_;
   const std::size_t carried_;  // of the loop whose body it is
   std::vector<std::vector<std::int64_t>> strides_;
   std::vector<bool> dense_;
+  std::vector<ValueId> root_;  // what a value is a view of, in the end; itself, if it is none
   std::vector<int> last_use_;
   std::vector<int> last_read_;        // the same, but for a collective where it starts
   std::vector<int> done_at_;          // per instruction: where its done stands, if it has one
@@ -215,5 +210,16 @@ class Planner {
 }  // namespace
 
 MemoryPlan plan_memory(const Program& program) { return Planner(program, kNoLoop).run(); }
+
+std::int64_t bytes_of(const Value& value) {
+  return value.shape.elements() * static_cast<std::int64_t>(size_of(value.dtype));
+}
+
+std::int64_t variable_bytes(const Program& program) {
+  std::int64_t bytes = 0;
+  for (const ProgramVariable& variable : program.variables)
+    bytes += bytes_of(program.values[static_cast<std::size_t>(variable.value)]);
+  return bytes;
+}
 
 }  // namespace weft

@@ -25,6 +25,7 @@ struct MemoryPlan {
   std::vector<Storage> storages;
   std::int64_t arena_bytes = 0;  // what a run allocates
   std::int64_t live_bytes = 0;   // the most that is live at once: no plan can need less
+  int fullest = 0;               // the position in the body where that is
 
   // A loop takes the arena of its body as one piece.
   struct Inner {
@@ -39,5 +40,8 @@ struct MemoryPlan {
 // collective reads until it is done. A map, put, all_reduce, permute or loop takes over the storage of an operand that
 // dies with it and lies exactly like its result.
 MemoryPlan plan_memory(const Program& program);
+
+std::int64_t bytes_of(const Value& value);            // on each processor
+std::int64_t variable_bytes(const Program& program);  // of all variables
 
 }  // namespace weft

@@ -1,43 +1,24 @@
 // Whole jobs in which one rank dies, throws, stops or leaves: the others end with one report that names it.
 #include <chrono>
-#include <cstdio>
 #include <string>
 #include <tuple>
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "comm/launch.h"
+#include "support/command.h"
 
 #include <gtest/gtest.h>
 
 namespace weft::comm {
 namespace {
 
-struct Outcome {
-  int code = 0;
-  std::string output;
-};
+using Outcome = test::Ran;
 
-// A job of three ranks. The time limit catches hangs; the tests do not measure.
+// A job of three ranks.
 Outcome run_job(const std::string& arguments) {
-  const std::string command =
-      str("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout -k 5 120 ", WEFT_MPIRUN,
-          " --oversubscribe -n 3 ", WEFT_FAILING_RANK, " ", arguments, " 2>&1 </dev/null");
-  FILE* pipe = popen(command.c_str(), "r");
-  Outcome outcome;
-  char text[4096];
-  for (std::size_t got = 0; (got = fread(text, 1, sizeof text, pipe)) > 0;) outcome.output.append(text, got);
-  const int status = pclose(pipe);
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
-}
-
-std::size_t count_of(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
-  return count;
+  return test::mpirun(3, str(WEFT_FAILING_RANK, " ", arguments, " 2>&1"));
 }
 
 class MpiFailure : public testing::TestWithParam<const char*> {
@@ -50,7 +31,7 @@ class MpiFailure : public testing::TestWithParam<const char*> {
   void expect(const Outcome& outcome, const std::vector<std::string>& parts) {
     EXPECT_NE(outcome.code, 0);
     EXPECT_NE(outcome.code, 124) << "it hung";
-    EXPECT_EQ(count_of(outcome.output, "report: error:"), 1u) << outcome.output;
+    EXPECT_EQ(outcome.count("report: error:"), 1u) << outcome.output;
     for (const std::string& part : parts)
       EXPECT_NE(outcome.output.find(part), std::string::npos) << "'" << part << "' is not in:\n" << outcome.output;
   }
@@ -73,7 +54,7 @@ TEST_P(MpiFailure, ARankThrows) {
   const Outcome outcome = run_job(str("throw ", what));
   EXPECT_EQ(outcome.code, 3);
   EXPECT_NE(outcome.output.find("report: the disk is full"), std::string::npos) << outcome.output;
-  EXPECT_EQ(count_of(outcome.output, "report: "), 1u) << outcome.output;
+  EXPECT_EQ(outcome.count("report: "), 1u) << outcome.output;
 }
 
 TEST_P(MpiFailure, ARankStops) {

@@ -86,10 +86,12 @@ output o %10)"));
   EXPECT_INTERNAL_ERROR(verify(stopping("data"), "t"), "what ends a loop is the same on every processor");
 }
 
-TEST(LoopPasses, WhatALoopSumsUpIsReducedAfterIt) {
-  const std::string inputs = "input x %0 f32 [a=4] {| sum:data}\n";
-  EXPECT_TRUE(is_program(run_passes(program_of(inputs + R"(
-%1 f32 [a=4] = map expr=0:f32
+// A loop that adds an all_reduce to what it carries, from a number on.
+std::string summing_from(const std::string& number) {
+  return str(R"(
+input x %0 f32 [a=4] {| sum:data}
+%1 f32 [a=4] = map expr=)",
+             number, R"(
 %2 f32 [a=4] = loop %1, %0 trips=5 stops=false
   input i %0 i64 []
   input sum %1 f32 [a=4]
@@ -98,8 +100,13 @@ TEST(LoopPasses, WhatALoopSumsUpIsReducedAfterIt) {
   %4 f32 [a=4] = map %1, %3 expr=add($0, $1)
   output next %4
 end
-output o %2)")),
-                         inputs + R"(
+output o %2)");
+}
+
+TEST(LoopPasses, WhatALoopSumsUpIsReducedAfterIt) {
+  EXPECT_TRUE(is_program(run_passes(program_of(summing_from("0:f32"))),
+                         R"(
+input x %0 f32 [a=4] {| sum:data}
 %1 f32 [a=4] {| sum:data} = map expr=0:f32
 %2 f32 [a=4] {| sum:data} = loop %1, %0 trips=5 stops=false
   input i %0 i64 []
@@ -113,18 +120,7 @@ output o %3)"));
 }
 
 TEST(LoopPasses, WhatStartsAtAnotherNumberIsReducedInside) {
-  const std::string text = R"(
-input x %0 f32 [a=4] {| sum:data}
-%1 f32 [a=4] = map expr=1:f32
-%2 f32 [a=4] = loop %1, %0 trips=5 stops=false
-  input i %0 i64 []
-  input sum %1 f32 [a=4]
-  input x %2 f32 [a=4] {| sum:data}
-  %3 f32 [a=4] = all_reduce %2 how=sum axes=data
-  %4 f32 [a=4] = map %1, %3 expr=add($0, $1)
-  output next %4
-end
-output o %2)";
+  const std::string text = summing_from("1:f32");
   EXPECT_TRUE(is_program(run_passes(program_of(text)), text));
 }
 
@@ -149,18 +145,7 @@ output o %10)"),
 }
 
 TEST(LoopCost, CountsEveryTrip) {
-  const ProgramCost cost = summarize(program_of(R"(
-input x %0 f32 [a=4] {| sum:data}
-%1 f32 [a=4] = map expr=1:f32
-%2 f32 [a=4] = loop %1, %0 trips=5 stops=false
-  input i %0 i64 []
-  input sum %1 f32 [a=4]
-  input x %2 f32 [a=4] {| sum:data}
-  %3 f32 [a=4] = all_reduce %2 how=sum axes=data
-  %4 f32 [a=4] = map %1, %3 expr=add($0, $1)
-  output next %4
-end
-output o %2)"));
+  const ProgramCost cost = summarize(program_of(summing_from("1:f32")));
   ASSERT_EQ(cost.collectives.size(), 1u);
   EXPECT_EQ(cost.collectives[0].count, 5);
   EXPECT_EQ(cost.collectives[0].bytes, 5 * 16);

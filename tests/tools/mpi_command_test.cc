@@ -1,37 +1,17 @@
 // Programs under mpirun as a user meets them: one output, one error text, the exit code of a process.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <string>
 
 #include "base/str.h"
 #include "comm/launch.h"
+#include "support/command.h"
 
 namespace weft {
 namespace {
 
-struct Ran {
-  int code = -1;
-  std::string output;  // standard output, and standard error if asked for
-
-  std::size_t count(const std::string& part) const {
-    std::size_t found = 0;
-    for (std::size_t at = output.find(part); at != output.npos; at = output.find(part, at + 1)) ++found;
-    return found;
-  }
-};
-
-Ran ran(const std::string& command, const std::string& errors) {
-  FILE* pipe = popen(str(command, " </dev/null ", errors).c_str(), "r");
-  Ran result;
-  char text[4096];
-  for (std::size_t got = 0; (got = fread(text, 1, sizeof text, pipe)) > 0;) result.output.append(text, got);
-  const int status = pclose(pipe);
-  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return result;
-}
+using test::Ran;
 
 class MpiCommand : public ::testing::Test {
  protected:
@@ -40,11 +20,8 @@ class MpiCommand : public ::testing::Test {
     if (comm::launched()) GTEST_SKIP() << "this is a rank itself";
   }
 
-  // The time limit catches hangs.
   static Ran mpirun(int ranks, const std::string& program, const std::string& errors = "2>&1") {
-    return ran(str("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout -k 5 300 ", WEFT_MPIRUN,
-                   " --oversubscribe -n ", ranks, " ", program),
-               errors);
+    return test::mpirun(ranks, str(program, " ", errors));
   }
 
   static void expect_refused(const Ran& ran, const std::string& what) {
@@ -55,7 +32,7 @@ class MpiCommand : public ::testing::Test {
 };
 
 TEST_F(MpiCommand, RanksPrintWhatThreadsPrint) {
-  const Ran threads = ran(str(WEFT_TWO_LAYER, " 'data:2 model:2'"), "2>&1");
+  const Ran threads = test::ran(str(WEFT_TWO_LAYER, " 'data:2 model:2' 2>&1"));
   ASSERT_EQ(threads.code, 0) << threads.output;
   EXPECT_EQ(threads.count("loss "), 5u) << threads.output;
   const Ran ranks = mpirun(4, str(WEFT_TWO_LAYER, " --wire mpi 'data:2 model:2'"));

@@ -10,12 +10,6 @@ namespace weft {
 
 namespace {
 
-void make_pending(Sharding& sharding, const ReductionKey& key) {
-  sharding.partial.insert(sharding.partial.end(), key.axes.begin(), key.axes.end());
-  std::sort(sharding.partial.begin(), sharding.partial.end());
-  sharding.pending = key.how;
-}
-
 // Lands reductions where their plans pay.
 class Landing {
  public:
@@ -85,7 +79,7 @@ class Landing {
       origin = joined(std::move(origin), p_.body[i].origin);
       return;
     }
-    make_pending(p_.values[at(id)].sharding, key);
+    make_pending(p_.values[at(id)].sharding, key.axes, key.how);
     for (ValueId operand : plan.pending) pend(operand, key, origin);
   }
 
@@ -102,7 +96,7 @@ class Landing {
       const ReductionKey& key = lands_[i]->key;
       const ValueId y = instr.outputs[0];
       ValueType type = type_of(p_, y);
-      make_pending(type.sharding, key);
+      make_pending(type.sharding, key.axes, key.how);
       const ValueId pending = add_value(p_, p_.values[at(y)].name, std::move(type));
       instr.outputs = {pending};
       body.push_back(std::move(instr));

@@ -42,7 +42,7 @@ class Chooser {
 
   // The best choice at the place where most is live; none if nothing helps there.
   std::optional<Choice> best() const {
-    const int peak = fullest();
+    const int peak = plan_.fullest;
     std::optional<Choice> best;
     for (ValueId id = 0; id < static_cast<ValueId>(p_.values.size()); ++id)
       if (const std::optional<Choice> choice = choice_for(id, peak); choice && (!best || *best < *choice))
@@ -53,30 +53,13 @@ class Chooser {
  private:
   int storage(ValueId id) const { return plan_.storage_of[at(id)]; }
 
-  int fullest() const {
-    std::vector<std::int64_t> change(p_.body.size() + 3, 0);
-    for (const Storage& s : plan_.storages) {
-      change[at(s.first + 1)] += s.bytes;
-      change[at(s.last + 2)] -= s.bytes;
-    }
-    std::int64_t live = 0, most = 0;
-    int peak = 0;
-    for (std::size_t i = 0; i < change.size(); ++i)
-      if ((live += change[i]) > most) {
-        most = live;
-        peak = static_cast<int>(i) - 1;
-      }
-    return peak;
-  }
-
   std::optional<Choice> choice_for(ValueId id, int peak) const {
     const int i = defined_[at(id)];
     if (i < 0 || i >= peak || is_view(p_.body[at(i)]) || !can_run_again(p_.body[at(i)]) || uses_.kept[at(id)])
       return {};
     if (storage(id) == MemoryPlan::kHeld || p_.body[at(i)].origin.recompute) return {};
     Choice choice{.value = id, .late = static_cast<int>(p_.body.size()), .chain = {}};
-    int early = i;
-    find_uses(id, peak, early, choice.late);
+    find_late_use(id, peak, choice.late);
     if (choice.late <= peak || choice.late == static_cast<int>(p_.body.size())) return {};
     const Storage& s = plan_.storages[at(storage(id))];
     if (s.last < choice.late) return {};
@@ -91,15 +74,13 @@ class Chooser {
     return choice;
   }
 
-  // The last use up to the peak and the first behind it, through views.
-  void find_uses(ValueId id, int peak, int& early, int& late) const {
+  // The first use behind the peak, through views; -1 if a view must be kept.
+  void find_late_use(ValueId id, int peak, int& late) const {
     for (int user : uses_.users[at(id)]) {
       if (is_view(p_.body[at(user)])) {
         if (uses_.kept[at(p_.body[at(user)].outputs[0])]) late = -1;
-        find_uses(p_.body[at(user)].outputs[0], peak, early, late);
-      } else if (user <= peak) {
-        early = std::max(early, user);
-      } else {
+        find_late_use(p_.body[at(user)].outputs[0], peak, late);
+      } else if (user > peak) {
         late = std::min(late, user);
       }
     }
@@ -115,7 +96,7 @@ class Chooser {
   bool is_there(ValueId id, int position) const {
     const ValueId root = root_of(id);
     if (storage(root) == MemoryPlan::kHeld) return true;
-    int last = uses_.kept[at(root)] ? static_cast<int>(p_.body.size()) : last_use(root);
+    const int last = uses_.kept[at(root)] ? static_cast<int>(p_.body.size()) : last_use(root);
     return last >= position;
   }
 

@@ -56,6 +56,12 @@ void replace_uses(Program& program, std::vector<ValueId> by) {
     if (variable.update) replace(*variable.update);
 }
 
+void make_pending(Sharding& sharding, const Axes& axes, Reduce how) {
+  sharding.partial.insert(sharding.partial.end(), axes.begin(), axes.end());
+  std::sort(sharding.partial.begin(), sharding.partial.end());
+  sharding.pending = how;
+}
+
 Origin joined(Origin a, const Origin& b) {
   a.phase = std::max(a.phase, b.phase);
   for (const std::string& cause : b.causes)

@@ -32,6 +32,9 @@ ValueId add_value(Program& program, const std::string& name, ValueType type);
 void replace_uses(Program& program, std::vector<ValueId> by);
 ValueId resolved(const std::vector<ValueId>& by, ValueId id);
 
+// Over these axes too the value now waits for `how`.
+void make_pending(Sharding& sharding, const Axes& axes, Reduce how);
+
 // The later phase, and the causes of both.
 Origin joined(Origin a, const Origin& b);
 

@@ -43,12 +43,6 @@ int all_reduce_of(const Program& body, ValueId id) {
   return work && work->how == Reduce::kSum && body.body[at(i)].inputs.size() == 1 ? i : -1;
 }
 
-void make_pending(Value& value, const Axes& axes) {
-  Axes& partial = value.sharding.partial;
-  partial.insert(partial.end(), axes.begin(), axes.end());
-  std::sort(partial.begin(), partial.end());
-}
-
 class Sinking {
  public:
   explicit Sinking(Program& program) : p_(program) {}
@@ -83,12 +77,12 @@ class Sinking {
     for (ValueId& id : body.body[found->add].inputs)
       if (id == reduce.outputs[0]) id = reduce.inputs[0];
     body.body.erase(body.body.begin() + position);
-    make_pending(body.values[at(body.inputs[k + 1].value)], axes);
-    make_pending(body.values[at(body.outputs[k].value)], axes);
+    make_pending(body.values[at(body.inputs[k + 1].value)].sharding, axes, Reduce::kSum);
+    make_pending(body.values[at(body.outputs[k].value)].sharding, axes, Reduce::kSum);
 
     const Value whole = p_.values[at(loop.outputs[k])];
     Value pending = whole;
-    make_pending(pending, axes);
+    make_pending(pending.sharding, axes, Reduce::kSum);
     const ValueId zero = add_value(p_, pending.name, {pending.dtype, pending.shape, pending.sharding});
     const ValueId sum = add_value(p_, pending.name, {pending.dtype, pending.shape, pending.sharding});
     before.push_back({Map{{{.op = "literal", .dtype = pending.dtype}}}, {}, {zero}, loop.origin});
