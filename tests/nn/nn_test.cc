@@ -202,15 +202,15 @@ TEST(Embedding, GivesRowsAndZerosOutOfRange) {
 // Self-attention in plain loops. `bias` is by (place, seen place).
 Array attention_by_loops(const Layer& layer, const Array& x,
                          const std::function<double(std::int64_t, std::int64_t)>& bias) {
-  const auto projected = [&](const char* name) {
-    const Array kernel = layer.weight(str("attention/", name, "/kernel"));
+  const Array kernel = layer.weight("attention/qkv/kernel");
+  const auto projected = [&](std::int64_t part) {
     return filled({kBatch, kLength, kHeads, kDepth}, [&](const auto& i) {
       double sum = 0;
-      for (std::int64_t m = 0; m < kModel.size; ++m) sum += at(x, {i[0], i[1], m}) * at(kernel, {m, i[2], i[3]});
+      for (std::int64_t m = 0; m < kModel.size; ++m) sum += at(x, {i[0], i[1], m}) * at(kernel, {m, part, i[2], i[3]});
       return sum;
     });
   };
-  const Array q = projected("q"), k = projected("k"), v = projected("v"), o = layer.weight("attention/o/kernel");
+  const Array q = projected(0), k = projected(1), v = projected(2), o = layer.weight("attention/o/kernel");
   const Array mixed = filled(q.shape(), [&](const auto& i) {
     double sum = 0, total = 0;
     for (std::int64_t seen = 0; seen < kLength.size; ++seen) {
@@ -230,8 +230,7 @@ Array attention_by_loops(const Layer& layer, const Array& x,
   });
 }
 
-const std::vector<std::string> kAttentionLayouts = {"batch:m",  "length:m", "memory_length:m",
-                                                    "d_model:m", "heads:m",  "d_kv:m"};
+const std::vector<std::string> kAttentionLayouts = {"batch:m", "length:m", "d_model:m", "heads:m"};
 
 TEST(SelfAttention, EverythingSeesEverything) {
   Graph g;
