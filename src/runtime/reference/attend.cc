@@ -2,29 +2,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "program/attend.h"
+#include "runtime/attend_views.h"
 #include "runtime/reference/kernels.h"
 #include "runtime/reference/windows.h"
 
 namespace weft::reference {
 
 namespace {
-
-TensorView seen_as(TensorView view, const Shape& shape) {
-  view.shape = shape;
-  return view;
-}
-
-// The k-th of the three derivatives in a joined output.
-TensorView part_of(const TensorView& joined, const AttendBack& work, int part) {
-  TensorView view = joined;
-  const std::size_t at = joined.shape.position(work.joined);
-  const auto bytes = static_cast<std::int64_t>(size_of(joined.dtype));
-  view.data = static_cast<std::byte*>(joined.data) + part * joined.strides[at] * bytes;
-  for (auto* numbers : {&view.strides, &view.begin, &view.whole})
-    numbers->erase(numbers->begin() + static_cast<std::ptrdiff_t>(at));
-  return seen_as(view, joined_part(work, joined.shape, part));
-}
 
 // The scores of one query against all of its memory, from packed operands: [shared, rows, key], [shared, memory, key].
 class Scores {
@@ -171,7 +155,7 @@ class AttendBackKernel {
     const AttendDims dims = attend_dims(work, args.inputs[0].shape, args.inputs[1].shape);
     const Shape& x = args.inputs[at].shape;
     const Shape order = i == 0 ? dims.shared.plus(dims.rows) : dims.shared.plus({x.dim(work.memory)});
-    return {work.joined.empty() ? args.outputs[at] : part_of(args.outputs[0], work, i),
+    return {derivative_view(args, i),
             order.plus({x.dim(i == 2 ? work.value : work.key)})};
   }
 
