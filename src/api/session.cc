@@ -160,7 +160,8 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
   auto state = std::make_shared<ExecutableState>();
   state->session = state_;
   state->graph = graph.data();
-  state->program = compile_program(graph, session.mesh, layout, options, session.options.store, *session.backend).program;
+  state->program =
+      compile_program(graph, session.mesh, layout, options, session.options.store, *session.backend).program;
   state->fetch = options.fetch;
   const Program& program = state->program;
   check_agreement(session, program);
@@ -170,9 +171,8 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
     std::map<ValueId, void*> held;
     for (const ProgramVariable& v : program.variables)
       held[v.value] = session.variables.at(v.name).shards[static_cast<std::size_t>(p)].data();
-    state->bound[static_cast<std::size_t>(p)] =
-        std::make_unique<BoundProgram>(program, p, *session.wire, *session.backend, held,
-                                       session.workers[static_cast<std::size_t>(p)].get());
+    state->bound[static_cast<std::size_t>(p)] = std::make_unique<BoundProgram>(
+        program, p, *session.wire, *session.backend, held, session.workers[static_cast<std::size_t>(p)].get());
   });
   return Executable(std::move(state));
 }
