@@ -51,8 +51,8 @@ Entry benchmark_lm(const std::string& config, const Sizes& sizes) {
   return {"lm/" + config,
           "the transformer as `weft bench lm --config " + config + "` trains it",
           sizes,
-          "data:2 model:2",
-          "batch:data heads,d_ff,vocab:model",
+          "model:2",
+          "heads,d_ff,vocab:model",
           build_transformer};
 }
 
