@@ -194,7 +194,7 @@ output o %0)"))
 TEST(UpdatesInPlace, NotWhereAViewReadsInAnotherOrder) {
   EXPECT_TRUE(plan_memory(program_of(R"(
 variable w %0 f32 [a=8 b=8] trainable update=%2
-%1 f32 [b=8 a=8] = view %0 offset=0 strides=[1,8]
+%1 f32 [b=8 a=8] = view %0 offset=0 strides=[1 8]
 %2 f32 [a=8 b=8] = map %0, %1 expr=subtract($0, $1)  @update
 )"))
                   .over.empty());

@@ -36,6 +36,11 @@ Program reduce_then_scatter(Program program, const PassOptions& options);
 // Needs: nothing. Keeps: every member starts before its first use; the one starts where the last of its members did.
 Program join_collectives(Program program, const PassOptions& options);
 
+// An f32 contraction that is no product of matrices, since neither operand has dims of its own, becomes a multiplication
+// and a sum, which fuse with what is around them. Only if options.fuses.
+// Needs: nothing. Keeps: the order.
+Program contract_to_sum(Program program, const PassOptions& options);
+
 // Maps and reductions that hand values to each other, or read the same large operand, become one `fused` instruction if
 // program/fusible.h can run them in one sweep. Only if options.fuses.
 // Needs: no dones. Keeps: the order; a group stands where its last member did.
