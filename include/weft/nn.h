@@ -75,6 +75,7 @@ struct AttentionOptions {
   Tensor segments = {};                  // whole numbers [… length]: a place sees those of its own number only
   std::optional<double> scale = {};      // of the scores; by default 1 / sqrt(d_kv)
   std::string memory = "memory_length";  // what `length` is called where it is looked at
+  std::optional<Init> kernel_init = {};  // by default as dense
   std::string name = "attention";        // the scope of the variables
 };
 

@@ -20,7 +20,7 @@ Tensor self_attention(const Tensor& x, const Dim& length, const Dim& model, cons
   const Graph::Scope scope = g.scope(options.name);
   const Dim memory{options.memory, length.size}, qkv{"qkv", 3};
   const auto seen = [&](const Tensor& t) { return t ? rename(t, length, memory.name, site) : Tensor(); };
-  const Init each = init::variance_scaling(1, init::Fan::kIn, {model}, {heads, d_kv});
+  const Init each = options.kernel_init.value_or(init::variance_scaling(1, init::Fan::kIn, {model}, {heads, d_kv}));
   // One product for all three: q, k and v are its slices.
   const Tensor joined = dense(x, {qkv, heads, d_kv},
                               {.reduced = {model},
@@ -36,7 +36,8 @@ Tensor self_attention(const Tensor& x, const Dim& length, const Dim& model, cons
                           .memory_segments = seen(options.segments),
                           .scale = options.scale};
   const Tensor mixed = attend(parts[0], seen(parts[1]), seen(parts[2]), memory, d_kv, how, site);
-  const Tensor y = dense(mixed, {model}, {.reduced = {heads, d_kv}, .bias = false, .name = "o"}, site);
+  const Tensor y = dense(
+      mixed, {model}, {.reduced = {heads, d_kv}, .bias = false, .kernel_init = options.kernel_init, .name = "o"}, site);
   return transpose(y, x.shape(), site);
 }
 
