@@ -8,6 +8,8 @@ const Backend& cpu_backend() {
     Backend backend = reference_backend();
     backend.name = "cpu";
     backend.makers[Contract::kName] = cpu::contract;
+    backend.makers[Attend::kName] = cpu::attend;
+    backend.makers[AttendBack::kName] = cpu::attend_back;
     return backend;
   }();
   return kBackend;

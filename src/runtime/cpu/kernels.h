@@ -6,5 +6,7 @@
 namespace weft::cpu {
 
 Kernel contract(const KernelArgs& args);
+Kernel attend(const KernelArgs& args);
+Kernel attend_back(const KernelArgs& args);
 
 }  // namespace weft::cpu
