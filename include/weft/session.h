@@ -42,7 +42,8 @@ namespace runtime {
 struct Choice {
   std::string name;
 };
-Choice reference();  // slow and readable; every dtype
+Choice cpu();        // fast: vectors, oneDNN's products, all cores that the process may use
+Choice reference();  // slow and readable: what the others are held to
 }  // namespace runtime
 
 using Updates = Tensors;                              // what assign() or an optimizer returns
@@ -61,6 +62,7 @@ struct CompileOptions {
 struct SessionOptions {
   std::uint64_t seed = 0;         // of variables and random ops
   double deadline_seconds = 600;  // how long a processor waits for the others before it reports who is missing
+  int workers = 0;                // threads of each processor; 0: the cores of the process over its processors
   Store store = {};               // how the variables are stored; of all executables of the session
   std::function<void(const std::string& line)> print = {};  // takes what print() says; default: standard output
 };

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "program/pipeline.h"
+#include "runtime/backend.h"
 #include "weft/session.h"
 
 namespace weft {
@@ -13,8 +14,11 @@ struct Compiled {
   std::vector<PassTime> times;  // of the partitioner and each pass
 };
 
-// UserError, with the fix, if the layout cannot work or a tensor is not of this graph.
+// For this backend: programs differ in what is fused. UserError, with the fix, if the layout cannot work or a tensor is not of this graph.
 Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
-                         const Store& store = {});
+                         const Store& store = {}, const Backend& backend = reference_backend());
+
+// UserError if there is none.
+const Backend& backend_of(const runtime::Choice& choice, const std::string& where);
 
 }  // namespace weft

@@ -14,6 +14,7 @@ namespace weft {
 
 wire::Choice wire::threads() { return {"threads"}; }
 wire::Choice wire::mpi() { return {"mpi"}; }
+runtime::Choice runtime::cpu() { return {"cpu"}; }
 runtime::Choice runtime::reference() { return {"reference"}; }
 
 void SessionState::check_usable() const {
@@ -80,6 +81,11 @@ Session SessionState::open(const Mesh& mesh, std::unique_ptr<comm::Wire> wire, c
   state->wire = std::move(wire);
   state->here = state->wire->local();
   state->backend = &backend;
+  state->workers.resize(static_cast<std::size_t>(mesh.size()));
+  const int here = static_cast<int>(state->here.size()), cores = usable_cores();
+  const int each = backend.name == reference_backend().name ? 1 : options.workers ? options.workers : cores / here;
+  for (const int p : state->here)
+    state->workers[static_cast<std::size_t>(p)] = std::make_unique<Workers>(each, each * here <= cores);
   state->crew = std::make_unique<Crew>(state->here);
   if (static_cast<int>(state->here.size()) < mesh.size()) {
     state->gatherers.resize(static_cast<std::size_t>(mesh.size()));
@@ -92,11 +98,7 @@ Session SessionState::open(const Mesh& mesh, std::unique_ptr<comm::Wire> wire, c
 
 Session::Session(const Mesh& mesh, const wire::Choice& wire, const runtime::Choice& runtime,
                  const SessionOptions& options) {
-  if (runtime.name != "reference")
-    throw UserError({.what = str("there is no runtime '", runtime.name, "'"),
-                     .where = str("session on mesh ", mesh),
-                     .fix = "use runtime::reference()"});
-  *this = SessionState::open(mesh, wire_of(wire, mesh), reference_backend(), options);
+  *this = SessionState::open(mesh, wire_of(wire, mesh), backend_of(runtime, str("session on mesh ", mesh)), options);
 }
 
 namespace {
@@ -158,7 +160,7 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
   auto state = std::make_shared<ExecutableState>();
   state->session = state_;
   state->graph = graph.data();
-  state->program = compile_program(graph, session.mesh, layout, options, session.options.store).program;
+  state->program = compile_program(graph, session.mesh, layout, options, session.options.store, *session.backend).program;
   state->fetch = options.fetch;
   const Program& program = state->program;
   check_agreement(session, program);
@@ -169,7 +171,8 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
     for (const ProgramVariable& v : program.variables)
       held[v.value] = session.variables.at(v.name).shards[static_cast<std::size_t>(p)].data();
     state->bound[static_cast<std::size_t>(p)] =
-        std::make_unique<BoundProgram>(program, p, *session.wire, *session.backend, held);
+        std::make_unique<BoundProgram>(program, p, *session.wire, *session.backend, held,
+                                       session.workers[static_cast<std::size_t>(p)].get());
   });
   return Executable(std::move(state));
 }

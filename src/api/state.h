@@ -27,6 +27,7 @@ struct SessionState {
   std::unique_ptr<comm::Wire> wire;
   std::vector<int> here;  // the processors of this process
   const Backend* backend = nullptr;
+  std::vector<std::unique_ptr<Workers>> workers;  // by processor; null for those of other processes
   std::map<std::string, HeldVariable> variables;
   std::vector<std::unique_ptr<Gatherer>> gatherers;  // by processor, if some are in other processes
   std::string failure;                               // why the session is unusable, if it is

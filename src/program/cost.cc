@@ -93,7 +93,8 @@ Cost cost_of(const Program& program, const Instr& instr) {
     return {body.flops * static_cast<double>(loop->trips), body.bytes * static_cast<double>(loop->trips)};
   }
   Cost cost;
-  cost.flops = std::visit(Flops{program, instr}, instr.work);
+  if (const auto* fused = instr.as<Fused>()) cost.flops = summarize(*fused->body).flops;
+  else cost.flops = std::visit(Flops{program, instr}, instr.work);
   for (ValueId id : instr.inputs) cost.bytes += bytes(program, id);
   if (!is_collective(instr))
     for (ValueId id : instr.outputs) cost.bytes += bytes(program, id);

@@ -15,8 +15,9 @@ Body& Body::operator=(Body other) noexcept {
 }
 
 Program* body_of(const Instr& instr) {
-  const auto* loop = instr.as<Loop>();
-  return loop ? &*loop->body : nullptr;
+  if (const auto* loop = instr.as<Loop>()) return &*loop->body;
+  if (const auto* fused = instr.as<Fused>()) return &*fused->body;
+  return nullptr;
 }
 
 bool is_view(const Instr& instr) { return instr.is<View>() || instr.is<Shard>(); }

@@ -77,7 +77,7 @@ struct Program {
   std::vector<ProgramOutput> outputs;
 };
 
-// The program inside an instruction: a loop's body; null for other instructions.
+// The program inside a loop or a fused instruction; null for others.
 Program* body_of(const Instr& instr);
 // A view or shard: shares its operand's storage.
 bool is_view(const Instr& instr);

@@ -92,7 +92,7 @@ class Planner {
       plan_.storage_of[at(instr.outputs[0])] = plan_.storage_of[at(instr.inputs[0])];
       return;
     }
-    if (const Program* body = body_of(instr)) plan_loop(i, instr, *body);
+    if (const auto* loop = instr.as<Loop>()) plan_loop(i, instr, *loop->body);
     for (std::size_t k = 0; k < instr.outputs.size(); ++k) {
       const ValueId out = instr.outputs[k];
       if (write_over_carried(i, instr, out)) continue;
@@ -114,7 +114,7 @@ class Planner {
       return fits(i, instr, k, k) ? plan_.storage_of[at(instr.inputs[k])] : MemoryPlan::kHeld;
     if (instr.is<Permute>() || instr.is<Put>())
       return fits(i, instr, 0, 0) ? plan_.storage_of[at(instr.inputs[0])] : MemoryPlan::kHeld;
-    if (!instr.is<Map>()) return MemoryPlan::kHeld;
+    if (!instr.is<Map>() && !instr.is<Fused>()) return MemoryPlan::kHeld;
     for (std::size_t operand = 0; operand < instr.inputs.size(); ++operand)
       if (fits(i, instr, operand, k)) return plan_.storage_of[at(instr.inputs[operand])];
     return MemoryPlan::kHeld;

@@ -172,12 +172,14 @@ class Parser {
     std::visit([&](auto& work) { std::apply(read_fields, work.fields()); }, instr.work);
     if (c.accept('@')) instr.origin = origin(c);
     no_more(c);
-    if (auto* loop = std::get_if<Loop>(&instr.work)) {
+    auto* loop = std::get_if<Loop>(&instr.work);
+    auto* fused = std::get_if<Fused>(&instr.work);
+    if (loop || fused) {
       if (depth_ == kDeepestLoop) c.fail("loops lie too deep in each other", str("at most ", kDeepestLoop));
       Parser inside(lines_, p_, depth_ + 1);
       inside.read_lines();
       inside.finish_lines();
-      loop->body = Body(std::move(inside.p_));
+      (loop ? loop->body : fused->body) = Body(std::move(inside.p_));
     }
     for (Left& l : left) {
       define(c, l.id, std::move(l.value));

@@ -194,6 +194,14 @@ std::vector<std::uint64_t> hidden_in(const Program& program, const std::vector<s
       for (std::size_t k = 0; k < carried.size(); ++k) hidden[at(instr.outputs[k])] = carried[k];
       continue;
     }
+    if (const auto* fused = instr.as<Fused>()) {
+      std::vector<std::uint64_t> operands;
+      for (ValueId id : instr.inputs) operands.push_back(hidden[at(id)]);
+      const std::vector<std::uint64_t> inside = hidden_in(*fused->body, operands, together);
+      for (std::size_t k = 0; k < instr.outputs.size(); ++k)
+        hidden[at(instr.outputs[k])] = inside[at(fused->body->outputs[k].value)];
+      continue;
+    }
     std::uint64_t varies = 0;
     for (ValueId id : instr.inputs) varies |= hidden[at(id)] | declared(program.values[at(id)].sharding);
     if (const auto* index = instr.as<AxisIndex>()) varies |= bits(index->axes);

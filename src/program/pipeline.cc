@@ -28,7 +28,7 @@ Program run_inside_out(const Pass& pass, Program program, const PassOptions& opt
   inside.arena_limit = 0;
   inside.in_loop = true;
   for (Instr& instr : program.body)
-    if (Program* body = body_of(instr)) *body = run_inside_out(pass, std::move(*body), inside);
+    if (Program* body = instr.is<Loop>() ? body_of(instr) : nullptr) *body = run_inside_out(pass, std::move(*body), inside);
   return pass.run(std::move(program), options);
 }
 

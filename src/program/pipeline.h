@@ -21,6 +21,7 @@ struct PassOptions {
   std::function<void(std::string_view pass, const Program& after)> dump = {};
   std::vector<PassTime>* times = nullptr;
   bool in_loop = false;                              // the program is a loop's body: its inputs lie outside
+  bool fuses = false;                                // the runtime has sweeps of several maps and reductions
   std::int64_t arena_limit = 0;                      // bytes of the arena; above it work is done again; 0: no limit
   std::int64_t join_limit = std::int64_t{25} << 20;  // bytes that enter one joined collective
 };

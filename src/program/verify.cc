@@ -111,6 +111,22 @@ class Verifier {
     Verifier(body).run_body();
   }
 
+  void fused(const Instr& instr, const Fused& work) {
+    const Program& body = *work.body;
+    demand(body.mesh == p_.mesh, "a body has the mesh of the program around it");
+    demand(body.inputs.size() == instr.inputs.size(), "a fused body's inputs are the operands");
+    demand(body.outputs.size() == instr.outputs.size(), "a fused body gives the outputs");
+    for (std::size_t i = 0; i < instr.inputs.size(); ++i)
+      demand(has_type(body, body.inputs[i].value, p_.values[at(instr.inputs[i])]),
+             str("operand ", i, " has the type of the body's input"));
+    for (std::size_t k = 0; k < instr.outputs.size(); ++k)
+      demand(has_type(body, body.outputs[k].value, p_.values[at(instr.outputs[k])]),
+             str("output ", k, " has the type of the body's output"));
+    for (const Instr& inner : body.body)
+      demand(inner.is<Map>() || inner.is<ReduceDims>(), "a fused body has maps and reductions alone");
+    Verifier(body).run_body();
+  }
+
   static bool has_type(const Program& p, ValueId id, const Value& v) {
     if (id < 0 || at(id) >= p.values.size()) return false;
     const Value& have = p.values[at(id)];
@@ -134,6 +150,7 @@ class Verifier {
     for (ValueId id : instr.inputs) used(id);
     for (ValueId id : instr.outputs) define(id);
     if (const auto* work = instr.as<Loop>()) return loop(instr, *work);
+    if (const auto* work = instr.as<Fused>()) return fused(instr, *work);
     if (is_collective(instr))
       for (ValueId id : instr.outputs)
         if (has_done_.contains(id)) in_flight_[at(id)] = &instr;

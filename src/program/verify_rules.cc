@@ -359,6 +359,7 @@ void rule(const Checked& c, const Permute& work) {
 // What these demand of their operands is not told by types alone: verify.cc has it.
 void rule(const Checked&, const Done&) {}
 void rule(const Checked&, const Loop&) {}
+void rule(const Checked&, const Fused&) {}
 
 }  // namespace
 

@@ -251,8 +251,16 @@ struct Loop {
   auto fields() { return std::make_tuple(std::pair("trips", &trips), std::pair("stops", &stops)); }
 };
 
+// One sweep over its operands: `body` holds maps and reductions alone, and what they hand to each other is never stored
+// whole. The body's inputs are the operands, its outputs the outputs. program/fusible.h says which bodies there are.
+struct Fused {
+  static constexpr const char* kName = "fused";
+  Body body;
+  auto fields() { return std::make_tuple(); }
+};
+
 using Work = std::variant<Contract, Map, ReduceDims, Copy, Concat, Take, Put, Gather, ScatterAdd, Scan, Sort, Convolve,
                           Pool, Random, AxisIndex, Constant, Host, View, Shard, AllReduce, ReduceScatter, AllGather,
-                          AllToAll, Permute, Done, Loop>;
+                          AllToAll, Permute, Done, Loop, Fused>;
 
 }  // namespace weft

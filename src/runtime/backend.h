@@ -8,6 +8,7 @@
 
 #include "comm/group.h"
 #include "program/ir.h"
+#include "runtime/workers.h"
 #include "weft/array.h"
 
 namespace weft {
@@ -46,6 +47,7 @@ struct KernelArgs {
   int processor = 0;
   std::string label;  // for the wire's reports; lives as long as the kernel
   std::function<comm::Group&(const Axes&)> group;
+  Workers* workers = nullptr;
   std::function<void*(std::size_t bytes)> workspace;  // memory that lives as long as the kernel, reachable by peers
 };
 
@@ -61,6 +63,7 @@ struct Backend {
   std::map<std::string, std::function<Talk(const KernelArgs&)>> collectives;
 };
 
-const Backend& reference_backend();
+const Backend& reference_backend();  // slow and readable
+const Backend& cpu_backend();        // fast
 
 }  // namespace weft

@@ -15,7 +15,7 @@ std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
 
 void find_missing(const Program& program, const Backend& backend, std::set<std::string>& missing) {
   for (const Instr& instr : program.body) {
-    if (const Program* body = body_of(instr)) find_missing(*body, backend, missing);
+    if (const auto* loop = instr.as<Loop>()) find_missing(*loop->body, backend, missing);
     else if (is_collective(instr) && !backend.collectives.contains(name_of(instr))) missing.insert(name_of(instr));
     else if (!is_collective(instr) && !is_view(instr) && !instr.is<Done>() && !backend.makers.contains(name_of(instr)))
       missing.insert(name_of(instr));
@@ -121,6 +121,7 @@ KernelArgs Block::args_of(const Instr& instr) const {
                   .processor = binder_.processor(),
                   .label = {},
                   .group = {},
+                  .workers = &binder_.workers(),
                   .workspace = {}};
   for (ValueId id : instr.inputs) args.inputs.push_back(views_[at(id)]);
   for (ValueId id : instr.outputs) args.outputs.push_back(views_[at(id)]);

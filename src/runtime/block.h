@@ -26,12 +26,13 @@ struct Step {
 // What the blocks of one processor share: its wire, groups and workspaces, and where it is.
 class Binder {
  public:
-  Binder(int processor, comm::Wire& wire, const Backend& backend)
-      : processor_(processor), wire_(wire), backend_(backend) {}
+  Binder(int processor, comm::Wire& wire, const Backend& backend, Workers& workers)
+      : processor_(processor), wire_(wire), backend_(backend), workers_(workers) {}
 
   int processor() const { return processor_; }
   comm::Wire& wire() const { return wire_; }
   const Backend& backend() const { return backend_; }
+  Workers& workers() const { return workers_; }
   comm::Group& group(const Mesh& mesh, const Axes& axes);
   void* workspace(std::size_t bytes);  // lives as long as the binder, reachable by peers
 
@@ -43,6 +44,7 @@ class Binder {
   const int processor_;
   comm::Wire& wire_;
   const Backend& backend_;
+  Workers& workers_;
   std::vector<comm::Arena> workspaces_;
   std::map<Axes, std::unique_ptr<comm::Group>> groups_;
   std::atomic<const Step*> current_ = nullptr;

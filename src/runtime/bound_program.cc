@@ -9,8 +9,8 @@ namespace weft {
 
 // One arena, as the memory plan says; variables lie where the session holds them.
 BoundProgram::BoundProgram(const Program& program, int processor, comm::Wire& wire, const Backend& backend,
-                           const std::map<ValueId, void*>& held)
-    : program_(program), binder_(processor, wire, backend) {
+                           const std::map<ValueId, void*>& held, Workers* workers)
+    : program_(program), binder_(processor, wire, backend, workers ? *workers : alone_) {
   check_backend(program, backend);
   const MemoryPlan plan = plan_memory(program);
   arena_ = wire.allocate(processor, static_cast<std::size_t>(plan.arena_bytes));

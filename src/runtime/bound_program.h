@@ -24,9 +24,10 @@ struct RunContext {
 
 class BoundProgram {
  public:
-  // `held`: where the variables lie. UserError listing all instructions that the backend lacks.
+  // `held`: where the variables lie. `workers`, null for none, share the work and outlive this. UserError listing all
+  // instructions that the backend lacks.
   BoundProgram(const Program& program, int processor, comm::Wire& wire, const Backend& backend,
-               const std::map<ValueId, void*>& held);
+               const std::map<ValueId, void*>& held, Workers* workers = nullptr);
 
   // Where a value lies: dense, unless it is a view.
   void* data(ValueId id) const { return block_->view(id).data; }
@@ -48,6 +49,7 @@ class BoundProgram {
   TensorView saved(ValueId id);
 
   const Program& program_;
+  Workers alone_{1};
   Binder binder_;
   comm::Arena arena_;
   std::unique_ptr<Block> block_;

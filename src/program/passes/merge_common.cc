@@ -47,7 +47,7 @@ Program merge_common(Program p, const PassOptions& options) {
   std::vector<Instr> body;
   for (Instr& instr : p.body) {
     for (ValueId& id : instr.inputs) id = by[at(id)];
-    const auto [found, is_new] = instr.is<Host>() || instr.is<Loop>() || instr.is<Done>()
+    const auto [found, is_new] = instr.is<Host>() || body_of(instr) || instr.is<Done>()
                                      ? std::pair(first.end(), true)
                                      : first.emplace(key_of(p, instr, is_copy), body.size());
     if (is_new) {

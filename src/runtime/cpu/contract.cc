@@ -1,0 +1,156 @@
+// contract on oneDNN: every worker multiplies its own rows (columns, or whole products) on one thread. What has no plain
+// matrix form is packed first.
+#include <algorithm>
+#include <memory>
+
+#include "base/dispatch.h"
+#include "runtime/cpu/kernels.h"
+#include "runtime/cpu/matrix_form.h"
+#include "runtime/cpu/product.h"
+#include "runtime/reference/kernels.h"
+
+namespace weft::cpu {
+
+namespace {
+
+constexpr std::int64_t kFewest = 1 << 14;  // multiplications that are worth another worker
+constexpr std::int64_t kGrain = 16;        // rows or columns of a share
+
+// A worker's part of every product, and the products it makes.
+struct Part {
+  Share outer;
+  Share rows, columns;
+  std::vector<Product> products;  // the first of a sum, and the one that adds
+};
+
+class ContractKernel {
+ public:
+  ContractKernel(const TensorView& x, const TensorView& y, const TensorView& out, Workers& workers)
+      : form_(matrix_form(x, y, out)), x_(x), y_(y), out_(out), workers_(workers) {
+    // The columns lie side by side: else the product is seen the other way round.
+    if (form_.n.out != 1 && form_.m.out == 1) flip();
+    divide();
+  }
+
+  bool is_plain() const { return form_.x_plain && form_.y_plain && (form_.n.size == 1 || form_.n.out == 1); }
+
+  void run() {
+    workers_.run([this](int worker) { run_part(worker); });
+  }
+
+ private:
+  void flip() {
+    std::swap(form_.m, form_.n);
+    std::swap(x_, y_);
+    std::swap(form_.x_plain, form_.y_plain);
+    const auto swap_strides = [](Run& run) { std::swap(run.x, run.y); };
+    for (Run* run : {&form_.m, &form_.n, &form_.k}) swap_strides(*run);
+    for (Run& run : form_.outer) swap_strides(run);
+    for (Run& run : form_.summed) swap_strides(run);
+  }
+
+  // Rows are divided if x lies by rows, so that a worker keeps its rows from instruction to instruction; else the longer
+  // side.
+  void divide() {
+    if (!is_plain()) return;
+    const std::int64_t m = form_.m.size, n = form_.n.size, k = form_.k.size;
+    const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
+                        static_cast<double>(form_.outers * form_.sums);
+    const int sharing = static_cast<int>(std::clamp(work / kFewest, 1.0, static_cast<double>(workers_.size())));
+    const bool by_outer = form_.outers >= 2 * sharing || form_.outers % sharing == 0;
+    const bool by_rows = (form_.k.x == 1 && m >= sharing * kGrain) || m >= n;
+    for (int worker = 0; worker < workers_.size(); ++worker) {
+      Part part{{0, form_.outers}, {0, m}, {0, n}, {}};
+      Share& share = by_outer ? part.outer : by_rows ? part.rows : part.columns;
+      share = worker < sharing ? share_of(share.end, worker, sharing, by_outer ? 1 : kGrain) : Share{};
+      if (!share.empty()) make_products(part);
+      parts_.push_back(std::move(part));
+    }
+  }
+
+  void make_products(Part& part) {
+    ProductShape shape{.m = part.rows.end - part.rows.begin,
+                       .n = part.columns.end - part.columns.begin,
+                       .k = form_.k.size,
+                       .a_row = form_.m.x,
+                       .a_column = form_.k.x,
+                       .b_row = form_.k.y,
+                       .b_column = form_.n.y,
+                       .c_row = form_.m.out,
+                       .in = x_.dtype,
+                       .out = out_.dtype};
+    part.products.emplace_back(shape);
+    shape.adds = true;
+    if (form_.sums > 1) part.products.emplace_back(shape);
+    for (const Product& product : part.products) workers_.reserve(product.scratch_bytes());
+  }
+
+  void run_part(int worker) {
+    Part& part = parts_[static_cast<std::size_t>(worker)];
+    if (part.products.empty()) return;
+    const std::int64_t in = static_cast<std::int64_t>(size_of(x_.dtype)),
+                       made = static_cast<std::int64_t>(size_of(out_.dtype));
+    for (std::int64_t i = part.outer.begin; i < part.outer.end; ++i) {
+      const Offsets at = offsets_at(form_.outer, i);
+      for (std::int64_t j = 0; j < form_.sums; ++j) {
+        const Offsets term = offsets_at(form_.summed, j);
+        part.products[j == 0 ? 0 : 1].run(
+            static_cast<const std::byte*>(x_.data) + in * (at.x + term.x + part.rows.begin * form_.m.x),
+            static_cast<const std::byte*>(y_.data) + in * (at.y + term.y + part.columns.begin * form_.n.y),
+            static_cast<std::byte*>(out_.data) +
+                made * (at.out + part.rows.begin * form_.m.out + part.columns.begin * form_.n.out),
+            workers_.scratch(worker));
+      }
+    }
+  }
+
+  MatrixForm form_;
+  TensorView x_, y_, out_;
+  Workers& workers_;
+  std::vector<Part> parts_;
+};
+
+// Storage for the value in this dim order.
+TensorView packed_view(const KernelArgs& args, const TensorView& like, const Shape& order) {
+  const std::size_t bytes = static_cast<std::size_t>(order.elements()) * size_of(like.dtype);
+  return dense_view(args.workspace(bytes), like.dtype, order);
+}
+
+// Operands as [batch, m, k] and [batch, k, n], the result as [batch, m, n]: what always has a matrix form.
+Kernel packed(const KernelArgs& args) {
+  const TensorView &x = args.inputs[0], &y = args.inputs[1], &out = args.outputs[0];
+  Shape batch, m, n, k;
+  for (const Dim& dim : out.shape) {
+    Shape& role = !y.shape.has(dim.name) ? m : !x.shape.has(dim.name) ? n : batch;
+    role = role.plus({dim});
+  }
+  for (const Dim& dim : x.shape)
+    if (!out.shape.has(dim.name)) k = k.plus({dim});
+  const TensorView a = packed_view(args, x, batch.plus(m).plus(k)), b = packed_view(args, y, batch.plus(k).plus(n)),
+                   c = packed_view(args, out, batch.plus(m).plus(n));
+  struct Steps {
+    ElementCopy load_x, load_y;
+    ContractKernel multiply;
+    ElementCopy store;
+  };
+  auto steps = std::make_shared<Steps>(
+      Steps{ElementCopy(x, a), ElementCopy(y, b), ContractKernel(a, b, c, *args.workers), ElementCopy(c, out)});
+  return [steps](const StepState&) {
+    steps->load_x.run();
+    steps->load_y.run();
+    steps->multiply.run();
+    steps->store.run();
+  };
+}
+
+}  // namespace
+
+Kernel contract(const KernelArgs& args) {
+  const TensorView &x = args.inputs[0], &y = args.inputs[1], &out = args.outputs[0];
+  if (!has_product(x.dtype, out.dtype)) return reference::contract(args);
+  auto kernel = std::make_shared<ContractKernel>(x, y, out, *args.workers);
+  if (!kernel->is_plain()) return packed(args);
+  return [kernel](const StepState&) { kernel->run(); };
+}
+
+}  // namespace weft::cpu
