@@ -1,5 +1,7 @@
 #include "runtime/cpu/tile_ops.h"
 
+#include <cstring>
+
 #include "runtime/kernels/pointwise_list.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -111,6 +113,12 @@ struct mod {
   }
 };
 
+template <class V>
+HWY_INLINE auto at_most(V x, V y) {
+  if constexpr (hwy::IsFloat<hn::TFromV<V>>()) return hn::Le(x, y);
+  else return hn::Not(hn::Gt(x, y));
+}
+
 // Truths are 0 and 1 in i32 lanes.
 #define WEFT_COMPARISON(name, mask)                                                      \
   struct name {                                                                          \
@@ -121,9 +129,9 @@ struct mod {
     }                                                                                    \
   };
 WEFT_COMPARISON(less, hn::Lt(x, y))
-WEFT_COMPARISON(less_equal, hn::Le(x, y))
+WEFT_COMPARISON(less_equal, at_most(x, y))
 WEFT_COMPARISON(greater, hn::Gt(x, y))
-WEFT_COMPARISON(greater_equal, hn::Ge(x, y))
+WEFT_COMPARISON(greater_equal, at_most(y, x))
 WEFT_COMPARISON(equal, hn::Eq(x, y))
 WEFT_COMPARISON(not_equal, hn::Ne(x, y))
 WEFT_COMPARISON(logical_and, hn::And(hn::Ne(x, hn::Zero(di)), hn::Ne(y, hn::Zero(di))))
@@ -177,6 +185,7 @@ TileOp find(std::string_view name, Lane lane, Forms forms) {
 }
 
 // Lanes of 4 bytes are chosen as i32, whatever they hold.
+template <bool kPerRowA, bool kPerRowB>
 void select_loop(const TileArgs& args) {
   const hn::ScalableTag<I> d;
   for (std::size_t row = 0; row < args.rows; ++row) {
@@ -185,21 +194,28 @@ void select_loop(const TileArgs& args) {
     const I* a = static_cast<const I*>(args.in[1]) + r * args.in_stride[1];
     const I* b = static_cast<const I*>(args.in[2]) + r * args.in_stride[2];
     I* out = static_cast<I*>(args.out) + r * args.out_stride;
+    const auto a_of_row = hn::Set(d, *a), b_of_row = hn::Set(d, *b);
     each_vector(
         d, args.cols,
         [&](std::size_t i) HWY_ATTR {
           const auto no = hn::Eq(hn::LoadU(d, c + i), hn::Zero(d));
-          hn::StoreU(hn::IfThenElse(no, hn::LoadU(d, b + i), hn::LoadU(d, a + i)), d, out + i);
+          const auto yes_value = kPerRowA ? a_of_row : hn::LoadU(d, a + i);
+          const auto no_value = kPerRowB ? b_of_row : hn::LoadU(d, b + i);
+          hn::StoreU(hn::IfThenElse(no, no_value, yes_value), d, out + i);
         },
         [&](std::size_t i, auto mask) HWY_ATTR {
           const auto no = hn::Eq(hn::MaskedLoad(mask, d, c + i), hn::Zero(d));
-          const auto v = hn::IfThenElse(no, hn::MaskedLoad(mask, d, b + i), hn::MaskedLoad(mask, d, a + i));
-          hn::BlendedStore(v, mask, d, out + i);
+          const auto yes_value = kPerRowA ? a_of_row : hn::MaskedLoad(mask, d, a + i);
+          const auto no_value = kPerRowB ? b_of_row : hn::MaskedLoad(mask, d, b + i);
+          hn::BlendedStore(hn::IfThenElse(no, no_value, yes_value), mask, d, out + i);
         });
   }
 }
 
-TileOp select4() { return select_loop; }
+TileOp select4(bool a_per_row, bool b_per_row) {
+  if (a_per_row) return b_per_row ? select_loop<true, true> : select_loop<true, false>;
+  return b_per_row ? select_loop<false, true> : select_loop<false, false>;
+}
 
 }  // namespace weft::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -209,6 +225,7 @@ namespace weft::cpu {
 
 namespace {
 
+template <bool kPerRowA, bool kPerRowB>
 void select8(const TileArgs& args) {
   for (std::size_t row = 0; row < args.rows; ++row) {
     const auto r = static_cast<std::ptrdiff_t>(row);
@@ -216,7 +233,7 @@ void select8(const TileArgs& args) {
     const auto* a = static_cast<const std::int64_t*>(args.in[1]) + r * args.in_stride[1];
     const auto* b = static_cast<const std::int64_t*>(args.in[2]) + r * args.in_stride[2];
     auto* out = static_cast<std::int64_t*>(args.out) + r * args.out_stride;
-    for (std::size_t i = 0; i < args.cols; ++i) out[i] = c[i] ? a[i] : b[i];
+    for (std::size_t i = 0; i < args.cols; ++i) out[i] = c[i] ? a[kPerRowA ? 0 : i] : b[kPerRowB ? 0 : i];
   }
 }
 
@@ -230,6 +247,15 @@ void fill(const TileArgs& args) {
   }
 }
 
+template <class T>
+void copy(const TileArgs& args) {
+  for (std::size_t row = 0; row < args.rows; ++row) {
+    const auto r = static_cast<std::ptrdiff_t>(row);
+    std::memcpy(static_cast<T*>(args.out) + r * args.out_stride,
+                static_cast<const T*>(args.in[0]) + r * args.in_stride[0], args.cols * sizeof(T));
+  }
+}
+
 }  // namespace
 
 HWY_EXPORT(find);
@@ -239,7 +265,12 @@ TileOp find_tile_op(std::string_view name, Lane lane, Forms forms) {
   return HWY_DYNAMIC_DISPATCH(find)(name, lane, forms);
 }
 
-TileOp select_op(Lane lane) { return size_of(lane) == 8 ? select8 : HWY_DYNAMIC_DISPATCH(select4)(); }
+TileOp select_op(Lane lane, bool a_per_row, bool b_per_row) {
+  if (size_of(lane) == 4) return HWY_DYNAMIC_DISPATCH(select4)(a_per_row, b_per_row);
+  if (a_per_row) return b_per_row ? select8<true, true> : select8<true, false>;
+  return b_per_row ? select8<false, true> : select8<false, false>;
+}
+TileOp copy_op(Lane lane) { return size_of(lane) == 8 ? copy<std::int64_t> : copy<std::int32_t>; }
 TileOp fill_op(Lane lane) { return size_of(lane) == 8 ? fill<std::int64_t> : fill<std::int32_t>; }
 
 }  // namespace weft::cpu

@@ -45,8 +45,9 @@ enum class Forms : std::uint8_t { kTiles, kFirstPerRow, kSecondPerRow };
 // The loop of a pointwise function of one or two operands in these lanes; null where there is only the scalar function
 // (kernels/pointwise.h). Comparisons give i32 lanes.
 TileOp find_tile_op(std::string_view name, Lane lane, Forms forms);
-// (condition in i32 lanes, a, b), all tiles.
-TileOp select_op(Lane lane);
+// (condition in i32 lanes, a, b); a and b may be one number per row.
+TileOp select_op(Lane lane, bool a_per_row, bool b_per_row);
+TileOp copy_op(Lane lane);
 // Each number of `in[0]`, one per row, over its row.
 TileOp fill_op(Lane lane);
 
