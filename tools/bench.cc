@@ -58,6 +58,7 @@ void add_compile(CLI::App& bench, Action& action) {
 void add_bench(CLI::App& app, Action& action) {
   CLI::App* bench = app.add_subcommand("bench", "How fast the parts are on this machine");
   bench->require_subcommand(1);
+  add_bench_lm(*bench, action);
   add_compile(*bench, action);
   CLI::App* sub = bench->add_subcommand("collectives", "The collectives of a wire, in place, in f32");
   const auto o = std::make_shared<BenchOptions>();

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,8 +31,28 @@ std::vector<std::string> names();
 std::string description(const std::string& name);
 Sizes default_sizes(const std::string& name);
 
+// The model's sizes with the given ones in place. UserError if there is no such model, or if it has no such size.
+Sizes complete_sizes(const std::string& name, const Sizes& given);
+
 // UserError if there is no such model, or if it has no such size.
 Model build(const std::string& name, const Sizes& sizes = {});
+
+// The model called "transformer": embedding and positions, layers of causal attention and a relu feed-forward net, each
+// after a layer norm and added back, and an output table of its own.
+struct LanguageModel {
+  Graph graph;
+  Tensor inputs, targets;  // i32 [batch length]
+  Tensor logits;           // [batch length vocab]
+  Tensor loss;             // f32, the mean cross entropy of the targets
+};
+
+struct LanguageModelOptions {
+  DType activation = DType::kF32;  // of everything between the tables and the loss; variables stay f32
+  std::optional<Init> init = {};   // of kernels and tables; by default each has its own
+};
+
+// Sizes that are not given are those of "transformer". UserError if it has no such size.
+LanguageModel language_model(const Sizes& sizes, const LanguageModelOptions& options = {});
 
 // "batch=64,hidden=1024". UserError, with the place, for any other text, a size below one or a dim given twice.
 Sizes parse_sizes(std::string_view text);

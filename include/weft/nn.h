@@ -73,6 +73,7 @@ struct AttentionOptions {
   bool causal = false;                   // a place sees itself and what is before it
   Tensor bias = {};                      // added to the scores [… length, heads, memory]
   std::string memory = "memory_length";  // what `length` is called where it is looked at
+  std::optional<Init> kernel_init = {};  // by default as dense
   std::string name = "attention";        // the scope of the variables
 };
 

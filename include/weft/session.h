@@ -111,6 +111,8 @@ class Session {
   void set_value(const std::string& variable, const Array& value);
   std::vector<std::string> variables() const;
   const Mesh& mesh() const;
+  // The most memory that each process has had in RAM so far, all processes together; so all of them must ask.
+  std::int64_t peak_resident_bytes() const;
 
  private:
   friend struct SessionState;

@@ -1,10 +1,12 @@
 #include "weft/session.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "api/compile.h"
 #include "api/shards.h"
 #include "api/state.h"
+#include "base/dispatch.h"
 #include "base/philox.h"
 #include "base/str.h"
 #include "language/graph_data.h"
@@ -109,6 +111,16 @@ void store(SessionState& session, HeldVariable& held, const Array& whole) {
   });
 }
 
+// One value everywhere, without a whole array on the host.
+void fill(SessionState& session, HeldVariable& held, double constant) {
+  session.everywhere([&](int p) {
+    std::byte* shard = held.shards[static_cast<std::size_t>(p)].data();
+    visit_dtype(held.value.dtype, [&]<class T>() {
+      std::fill_n(reinterpret_cast<T*>(shard), held.value.shape.elements(), from_double<T>(constant));
+    });
+  });
+}
+
 // Gives a variable its memory and first values, or checks that an earlier executable holds it alike.
 void hold(SessionState& session, const GraphData& graph, const Program& program, const ProgramVariable& variable) {
   const Value& value = program.values[static_cast<std::size_t>(variable.value)];
@@ -128,9 +140,10 @@ void hold(SessionState& session, const GraphData& graph, const Program& program,
   const std::size_t bytes = static_cast<std::size_t>(value.shape.elements()) * size_of(value.dtype);
   session.everywhere([&](int p) { held.shards[static_cast<std::size_t>(p)] = session.wire->allocate(p, bytes); });
   const Node& node = graph.nodes[static_cast<std::size_t>(graph.variable_nodes.at(variable.name))];
-  store(session, held,
-        initial_value(variable.name, node.attrs.get<Init>("init"), node.outputs[0].shape, value.dtype,
-                      session.options.seed));
+  const Init& init = node.attrs.get<Init>("init");
+  if (init.kind == Init::Kind::kConstant) fill(session, held, init.a);
+  else
+    store(session, held, initial_value(variable.name, init, node.outputs[0].shape, value.dtype, session.options.seed));
   session.variables.emplace(variable.name, std::move(held));
 }
 
@@ -160,7 +173,8 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
   auto state = std::make_shared<ExecutableState>();
   state->session = state_;
   state->graph = graph.data();
-  state->program = compile_program(graph, session.mesh, layout, options, session.options.store, *session.backend).program;
+  state->program =
+      compile_program(graph, session.mesh, layout, options, session.options.store, *session.backend).program;
   state->fetch = options.fetch;
   const Program& program = state->program;
   check_agreement(session, program);
@@ -170,9 +184,8 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
     std::map<ValueId, void*> held;
     for (const ProgramVariable& v : program.variables)
       held[v.value] = session.variables.at(v.name).shards[static_cast<std::size_t>(p)].data();
-    state->bound[static_cast<std::size_t>(p)] =
-        std::make_unique<BoundProgram>(program, p, *session.wire, *session.backend, held,
-                                       session.workers[static_cast<std::size_t>(p)].get());
+    state->bound[static_cast<std::size_t>(p)] = std::make_unique<BoundProgram>(
+        program, p, *session.wire, *session.backend, held, session.workers[static_cast<std::size_t>(p)].get());
   });
   return Executable(std::move(state));
 }
@@ -192,7 +205,10 @@ void Session::set_value(const std::string& variable, const Array& value) {
     throw UserError({.what = str("variable '", variable, "' ", whole, " cannot take values of shape ", value.shape()),
                      .where = "Session::set_value",
                      .fix = "give an array with the variable's dims"});
-  store(*state_, held, value.transposed(whole).cast(held.value.dtype));
+  const bool fits =
+      value.shape() == whole && value.dtype() == held.value.dtype;  // large ones are not copied for nothing
+  if (fits) store(*state_, held, value);
+  else store(*state_, held, value.transposed(whole).cast(held.value.dtype));
 }
 
 std::vector<std::string> Session::variables() const {

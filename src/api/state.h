@@ -52,6 +52,10 @@ struct SessionState {
   // The whole value, in every process. Collective.
   Array gathered(const Value& value, const std::string& what, const std::function<const void*(int processor)>& shard);
 
+  // `count` numbers of every processor, one processor after the other, in every process. Collective.
+  std::vector<std::int64_t> of_each_processor(std::int64_t count, const std::string& what,
+                                              const std::function<const std::int64_t*(int processor)>& numbers);
+
  private:
   [[noreturn]] void fail(const Crew::Outcome& outcome, const std::function<std::string(int processor)>& doing);
 };

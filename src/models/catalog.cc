@@ -1,6 +1,7 @@
 #include "models/catalog.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "weft/error.h"
@@ -45,6 +46,22 @@ Sizes merged(const Entry& entry, const Sizes& given) {
   return sizes;
 }
 
+// A language model that `weft bench lm` trains.
+Entry benchmark_lm(const std::string& config, const Sizes& sizes) {
+  return {"lm/" + config,
+          "the transformer as `weft bench lm --config " + config + "` trains it",
+          sizes,
+          "model:2",
+          "heads,d_ff,vocab:model",
+          build_transformer};
+}
+
+// vocab, d_model, heads, d_kv, d_ff, layers, length, batch.
+Sizes lm_sizes(const std::array<std::int64_t, 8>& s) {
+  return {{"vocab", s[0]}, {"d_model", s[1]}, {"heads", s[2]},  {"d_kv", s[3]},
+          {"d_ff", s[4]},  {"layers", s[5]},  {"length", s[6]}, {"batch", s[7]}};
+}
+
 }  // namespace
 
 const std::vector<Entry>& catalog() {
@@ -87,6 +104,9 @@ const std::vector<Entry>& catalog() {
        "batch:16 model:32",
        "batch:batch heads,d_ff,vocab:model",
        build_transformer},
+      benchmark_lm("tiny", lm_sizes({256, 64, 4, 16, 128, 2, 32, 4})),
+      benchmark_lm("small", lm_sizes({8192, 256, 4, 64, 1024, 4, 128, 16})),
+      benchmark_lm("medium", lm_sizes({32768, 512, 8, 64, 2048, 6, 256, 8})),
   };
   return kEntries;
 }
@@ -96,6 +116,8 @@ std::vector<std::string> names() {
   for (const Entry& entry : catalog()) all.push_back(entry.name);
   return all;
 }
+
+Sizes complete_sizes(const std::string& name, const Sizes& given) { return merged(entry_of(name), given); }
 
 std::string description(const std::string& name) { return entry_of(name).description; }
 Sizes default_sizes(const std::string& name) { return entry_of(name).sizes; }

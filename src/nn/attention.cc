@@ -28,7 +28,8 @@ Tensor self_attention(const Tensor& x, const Dim& length, const Dim& model, cons
   const Dim memory{options.memory, length.size};
   const Tensor seen = rename(x, length, memory.name, site);
   const auto project = [&](const Tensor& from, const char* name) {
-    return dense(from, {heads, d_kv}, {.reduced = {model}, .bias = false, .name = name}, site);
+    return dense(from, {heads, d_kv},
+                 {.reduced = {model}, .bias = false, .kernel_init = options.kernel_init, .name = name}, site);
   };
   const Tensor q = project(x, "q"), k = project(seen, "k"), v = project(seen, "v");
   Tensor bias = options.bias;
@@ -37,7 +38,8 @@ Tensor self_attention(const Tensor& x, const Dim& length, const Dim& model, cons
     bias = bias ? add(bias, causal, site) : causal;
   }
   const Tensor mixed = attention(q, k, v, memory, d_kv, bias, site);
-  const Tensor y = dense(mixed, {model}, {.reduced = {heads, d_kv}, .bias = false, .name = "o"}, site);
+  const Tensor y = dense(
+      mixed, {model}, {.reduced = {heads, d_kv}, .bias = false, .kernel_init = options.kernel_init, .name = "o"}, site);
   return transpose(y, x.shape(), site);
 }
 

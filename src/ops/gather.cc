@@ -42,6 +42,10 @@ const OpDef& kGather = define_op({
         },
     .gradient = [](const Grad& g) -> Tensors {
       const Dim dim = g.attr<Dim>("dim");
+      if (same_dims(g.x(0).shape().minus({dim}), g.x(1).shape())) {  // each line has one index: nothing to add up
+        const Tensor hit = equal(g.x(1), iota(Graph(g.x(1).graph()), dim, g.x(1).dtype(), g.site()), g.site());
+        return {transpose(select(hit, g.dy(), 0.0, g.site()), g.x(0).shape(), g.site()), Tensor()};
+      }
       const Tensor dx = scatter_add(g.dy(), g.x(1), dim, g.x(0).shape().minus({dim}), g.site());
       return {transpose(dx, g.x(0).shape(), g.site()), Tensor()};
     },

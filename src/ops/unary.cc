@@ -39,7 +39,7 @@ const OpDef& kSigmoid =
 const OpDef& kSoftplus =
     unary("softplus", "log(1 + exp(x)).", 16, uniform(-4, 4), [](G g) { return g.dy() * sigmoid(g.x()); });
 const OpDef& kRelu = unary("relu", "max(x, 0); the derivative at 0 is 0.", 1, uniform(-2, 2),
-                           [](G g) { return select(greater(g.x(), 0.0), g.dy(), 0.0); });
+                           [](G g) { return select(greater(g.y(), 0.0), g.dy(), 0.0); });  // of y: x need not be kept
 // x for x > 0, else exp(x) - 1.
 const OpDef& kElu = unary("elu", "x for x > 0, else exp(x) - 1.", 9, uniform(-3, 3),
                           [](G g) { return select(greater(g.x(), 0.0), g.dy(), g.dy() * (g.y() + 1.0)); });

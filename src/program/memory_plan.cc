@@ -95,7 +95,7 @@ class Planner {
     if (const auto* loop = instr.as<Loop>()) plan_loop(i, instr, *loop->body);
     for (std::size_t k = 0; k < instr.outputs.size(); ++k) {
       const ValueId out = instr.outputs[k];
-      if (write_over_carried(i, instr, out)) continue;
+      if (write_over_carried(i, instr, out) || write_over_variable(i, instr, out)) continue;
       const int taken = storage_to_take(i, instr, k);
       if (taken == MemoryPlan::kHeld) {
         make(out, i);
@@ -139,19 +139,32 @@ class Planner {
 
   // The k-th next value may be written over the k-th carried one where that dies and nothing else reads it.
   bool write_over_carried(int i, const Instr& instr, ValueId out) {
-    if (carried_ == kNoLoop || !(instr.is<Map>() || instr.is<Put>())) return false;
+    if (carried_ == kNoLoop || !(instr.is<Map>() || instr.is<Fused>() || instr.is<Put>())) return false;
     for (std::size_t k = 0; k < carried_; ++k) {
       const ValueId last = p_.inputs[k + 1].value;
-      if (p_.outputs[k].value != out || last_use_[at(last)] > i) continue;
-      const auto reads =
-          std::count_if(instr.inputs.begin(), instr.inputs.end(), [&](ValueId id) { return root_[at(id)] == last; });
-      const auto whole = std::find(instr.inputs.begin(), instr.inputs.end(), last);
-      if (reads != 1 || whole == instr.inputs.end() || (instr.is<Put>() && whole != instr.inputs.begin())) continue;
-      if (p_.values[at(last)].shape != p_.values[at(out)].shape) continue;
-      plan_.over[out] = last;
-      return true;
+      if (p_.outputs[k].value == out && write_over_held(i, instr, out, last)) return true;
     }
     return false;
+  }
+
+  // A variable's new contents may be written over the old ones where these die and nothing else reads them.
+  bool write_over_variable(int i, const Instr& instr, ValueId out) {
+    if (!(instr.is<Map>() || instr.is<Fused>() || instr.is<Put>())) return false;
+    for (const ProgramVariable& variable : p_.variables)
+      if (variable.update == out && write_over_held(i, instr, out, variable.value)) return true;
+    return false;
+  }
+
+  bool write_over_held(int i, const Instr& instr, ValueId out, ValueId held) {
+    if (last_use_[at(held)] > i) return false;
+    const auto reads =
+        std::count_if(instr.inputs.begin(), instr.inputs.end(), [&](ValueId id) { return root_[at(id)] == held; });
+    const auto whole = std::find(instr.inputs.begin(), instr.inputs.end(), held);
+    if (reads != 1 || whole == instr.inputs.end() || (instr.is<Put>() && whole != instr.inputs.begin())) return false;
+    const Value &from = p_.values[at(held)], &to = p_.values[at(out)];
+    if (from.shape != to.shape || from.dtype != to.dtype) return false;
+    plan_.over[out] = held;
+    return true;
   }
 
   // The largest first, each at the lowest offset where nothing that lives at the same time lies.

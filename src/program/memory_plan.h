@@ -33,7 +33,7 @@ struct MemoryPlan {
     std::vector<MemoryPlan> plan;  // just one
   };
   std::map<int, Inner> loops;       // by position in the body
-  std::map<ValueId, ValueId> over;  // in a loop's body: the next carried value that is written over the last one
+  std::map<ValueId, ValueId> over;  // new contents that are written over old ones: of a variable or a carried value
 };
 
 // Values live from their definition to their last use; inputs from the start, outputs and updates to the end; what a

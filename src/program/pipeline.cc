@@ -18,6 +18,9 @@ const std::vector<Pass> kPipeline = {
     {"fold", fold},                                // what is left along axes of size 1
     {"join_collectives", join_collectives},
     {"drop_dead_code", drop_dead_code},
+    {"contract_to_sum", contract_to_sum},
+    {"fuse", fuse},
+    {"hoist_updates", hoist_updates},
     {"schedule_collectives", schedule_collectives},
     {"recompute_for_memory", recompute_for_memory},  // last: it needs to know how long everything lives
 };

@@ -32,10 +32,10 @@ Workers::Workers(int size, bool spins)
     for (int worker = 1; worker < size_; ++worker) threads_.emplace_back([this, worker] { serve(worker); });
   } catch (const std::system_error& error) {
     this->~Workers();
-    throw RunError({.what = str("the system gives no thread for worker ", threads_.size() + 1, " of ", size_, ": ",
-                                error.what()),
-                    .where = "Session",
-                    .fix = "ask for fewer workers, or raise the limit on threads"});
+    throw RunError(
+        {.what = str("the system gives no thread for worker ", threads_.size() + 1, " of ", size_, ": ", error.what()),
+         .where = "Session",
+         .fix = "ask for fewer workers, or raise the limit on threads"});
   }
 }
 

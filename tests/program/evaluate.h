@@ -20,10 +20,7 @@ class Evaluation {
     for (auto& values : held_) values.resize(p_.values.size());
     for (const ProgramInput& input : p_.inputs) fill(input.value, input.name);
     for (const ProgramVariable& variable : p_.variables) fill(variable.value, variable.name);
-    for (const Instr& instr : p_.body)
-      for (std::size_t i = 0; i < instr.outputs.size(); ++i)
-        for (int processor = 0; processor < p_.mesh.size(); ++processor)
-          held(processor, instr.outputs[i]) = result(instr, i, processor);
+    run();
   }
 
   // What a processor holds of a value, row-major.
@@ -34,6 +31,30 @@ class Evaluation {
   }
 
  private:
+  // The body of a fused instruction of `outside`.
+  Evaluation(const Evaluation& outside, const Instr& instr) : p_(*body_of(instr)), held_(outside.held_.size()) {
+    for (auto& values : held_) values.resize(p_.values.size());
+    for (std::size_t i = 0; i < instr.inputs.size(); ++i)
+      for (int processor = 0; processor < p_.mesh.size(); ++processor)
+        held(processor, p_.inputs[i].value) = outside.held(processor, instr.inputs[i]);
+    run();
+  }
+
+  void run() {
+    for (const Instr& instr : p_.body) {
+      if (instr.is<Fused>()) {
+        const Evaluation inside(*this, instr);
+        for (std::size_t i = 0; i < instr.outputs.size(); ++i)
+          for (int processor = 0; processor < p_.mesh.size(); ++processor)
+            held(processor, instr.outputs[i]) = inside.held(processor, inside.p_.outputs[i].value);
+        continue;
+      }
+      for (std::size_t i = 0; i < instr.outputs.size(); ++i)
+        for (int processor = 0; processor < p_.mesh.size(); ++processor)
+          held(processor, instr.outputs[i]) = result(instr, i, processor);
+    }
+  }
+
   using Index = std::vector<std::int64_t>;  // one per dim of some shape
   struct Held {
     std::shared_ptr<std::vector<double>> data;

@@ -54,7 +54,7 @@ void expect_refused(const std::string& arguments, const std::string& what, const
 }
 
 TEST(Command, HelpsEverywhere) {
-  for (const char* path : {"", "explain", "run", "bench", "bench collectives", "doctor"}) {
+  for (const char* path : {"", "explain", "run", "bench", "bench collectives", "bench lm", "doctor"}) {
     const Ran ran = weft(std::string(path) + " --help");
     EXPECT_EQ(ran.code, 0) << path;
     EXPECT_THAT(ran.out, HasSubstr("Usage: weft " + std::string(path))) << path;
@@ -116,7 +116,7 @@ TEST(Command, RefusesWrongLines) {
   expect_refused("explain two_layer extra", "'weft explain' has no argument 'extra'", "leave it out");
   expect_refused("explain two_layer --mesh", "--mesh", "see weft explain --help");
   expect_refused("explain two_layer --json=3", "json was given a disallowed flag override", "--help");
-  expect_refused("bench", "'weft bench' needs a command", "give one of: compile, collectives");
+  expect_refused("bench", "'weft bench' needs a command", "give one of: lm, compile, collectives");
   expect_refused("bench collectivs", "'weft bench' has no command 'collectivs'", "did you mean 'collectives'?");
   expect_refused("bench collectives --repeats x", "--repeats", "see weft bench collectives --help");
 }

@@ -36,6 +36,21 @@ Program reduce_then_scatter(Program program, const PassOptions& options);
 // Needs: nothing. Keeps: every member starts before its first use; the one starts where the last of its members did.
 Program join_collectives(Program program, const PassOptions& options);
 
+// An f32 contraction that is no product of matrices, since neither operand has dims of its own, becomes a multiplication
+// and a sum, which fuse with what is around them. Only if options.fuses.
+// Needs: nothing. Keeps: the order.
+Program contract_to_sum(Program program, const PassOptions& options);
+
+// Maps and reductions that hand values to each other, or read the same large operand, become one `fused` instruction if
+// program/fusible.h can run them in one sweep. Only if options.fuses.
+// Needs: no dones. Keeps: the order; a group stands where its last member did.
+Program fuse(Program program, const PassOptions& options);
+
+// Moves updates up to where all they read is known, so that gradients need not be kept to the end. What stands on a
+// collective stays, so that there is work to do meanwhile.
+// Needs: no dones. Keeps: the order otherwise; an update stays behind all that reads the variable.
+Program hoist_updates(Program program, const PassOptions& options);
+
 // Starts each collective as soon as its operands are there and finishes it right before the first use of what it gives,
 // with a `done` of its own if there is work in between. What gathers a variable starts where the last one is first used.
 // Needs: no dones. Keeps: the order of other work; views of what is in flight follow its done.

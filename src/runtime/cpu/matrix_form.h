@@ -14,9 +14,9 @@ struct Run {
 };
 
 struct MatrixForm {
-  Run m, n, k;               // of one product: out[m, n] = x[m, k] y[k, n]
-  std::vector<Run> outer;    // one product for each index, each with its own results
-  std::vector<Run> summed;   // products that are added up
+  Run m, n, k;              // of one product: out[m, n] = x[m, k] y[k, n]
+  std::vector<Run> outer;   // one product for each index, each with its own results
+  std::vector<Run> summed;  // products that are added up
   std::int64_t outers = 1, sums = 1;
   bool x_plain = true, y_plain = true, out_plain = true;  // whether a matrix has a stride of 1
 };

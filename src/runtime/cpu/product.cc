@@ -87,7 +87,8 @@ void Product::run(const void* a, const void* b, void* c, void* scratch) {
                                   {DNNL_ARG_DST, bound.c.get()},
                                   {DNNL_ARG_SCRATCHPAD, bound.scratch.get()}};
   const dnnl_status_t status = dnnl_primitive_execute(bound.multiply.get(), stream_of_this_thread().get(), 4, args);
-  if (status != dnnl_success) throw InternalError(str("oneDNN's product failed with status ", static_cast<int>(status)));
+  if (status != dnnl_success)
+    throw InternalError(str("oneDNN's product failed with status ", static_cast<int>(status)));
 }
 
 }  // namespace weft::cpu

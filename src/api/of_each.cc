@@ -1,0 +1,48 @@
+// Numbers of every processor, brought together; and the memory of all processes.
+#include <cstring>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+#include "api/state.h"
+
+namespace weft {
+
+namespace {
+
+// The kernel's own high-water mark. getrusage would also count what was there before this program was started.
+std::int64_t peak_bytes_of_this_process() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    std::int64_t kibibytes = 0;
+    if (line.starts_with("VmHWM:") && std::istringstream(line.substr(6)) >> kibibytes) return kibibytes * 1024;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> SessionState::of_each_processor(
+    std::int64_t count, const std::string& what, const std::function<const std::int64_t*(int processor)>& numbers) {
+  Axes all(mesh.axes().size());
+  std::iota(all.begin(), all.end(), 0);
+  const Value value{.name = "numbers",
+                    .dtype = DType::kI64,
+                    .shape = {{"processor", 1}, {"number", count}},
+                    .sharding = {.dims = {all, {}}, .partial = {}}};
+  const Array whole = gathered(value, what, numbers);
+  std::vector<std::int64_t> result(static_cast<std::size_t>(whole.elements()));
+  std::memcpy(result.data(), whole.bytes(), result.size() * sizeof(std::int64_t));
+  return result;
+}
+
+std::int64_t Session::peak_resident_bytes() const {
+  state_->check_usable();
+  const std::int64_t mine = peak_bytes_of_this_process(), none = 0;
+  const std::vector<std::int64_t> all =
+      state_->of_each_processor(1, "of the memory in use, Session::peak_resident_bytes",
+                                [&](int p) { return p == state_->here[0] ? &mine : &none; });
+  return std::accumulate(all.begin(), all.end(), std::int64_t{0});
+}
+
+}  // namespace weft

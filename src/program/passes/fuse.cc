@@ -1,0 +1,195 @@
+#include <algorithm>
+#include <map>
+
+#include "base/str.h"
+#include "program/fusible.h"
+#include "program/passes/passes.h"
+#include "program/passes/rewrite.h"
+#include "program/pipeline.h"
+
+namespace weft {
+
+namespace {
+
+constexpr std::size_t kMostMembers = 64;
+
+bool may_fuse(const Instr& instr) { return instr.is<Map>() || instr.is<ReduceDims>(); }
+
+// What takes long enough that results before it should not wait for what is behind it.
+bool is_heavy(const Instr& instr) { return !may_fuse(instr) && !is_view(instr); }
+
+// Maps and reductions that become one instruction, where its last member stands.
+struct Group {
+  bool open = true;
+  int recompute = 0;
+  std::vector<std::size_t> members;  // positions, ascending
+  std::vector<ValueId> operands;     // from outside
+  Program body;
+  std::map<ValueId, ValueId> inside;  // a value of the program -> that of the body
+};
+
+class Fuser {
+ public:
+  explicit Fuser(Program program) : p_(std::move(program)), uses_(p_), group_of_(p_.values.size(), -1) {}
+
+  Program run() {
+    for (std::size_t i = 0; i < p_.body.size(); ++i) visit(i);
+    std::map<std::size_t, const Group*> last;
+    std::vector<bool> gone(p_.body.size());
+    for (const Group& group : groups_) {
+      if (group.members.size() < 2) continue;
+      for (std::size_t i : group.members) gone[i] = true;
+      last[group.members.back()] = &group;
+    }
+    std::vector<Instr> body;
+    for (std::size_t i = 0; i < p_.body.size(); ++i) {
+      if (last.contains(i)) body.push_back(fused(*last.at(i)));
+      else if (!gone[i]) body.push_back(std::move(p_.body[i]));
+    }
+    p_.body = std::move(body);
+    return std::move(p_);
+  }
+
+ private:
+  Group& group(int g) { return groups_[static_cast<std::size_t>(g)]; }
+
+  void visit(std::size_t i) {
+    const Instr& instr = p_.body[i];
+    if (is_heavy(instr)) heavy_ = i;
+    if (!may_fuse(instr)) {
+      for (ValueId id : instr.inputs) close(group_of_[at(id)]);
+      return;
+    }
+    int home = -1;
+    for (int g : open_groups_read_by(instr)) {
+      if (home < 0 && join(g, i)) home = g;
+      else if (home < 0 || !merge(home, g)) close(g);
+    }
+    if (home < 0) home = joined_by_operand(i);
+    if (home < 0) home = founded(i);
+    for (ValueId id : instr.outputs) group_of_[at(id)] = home;
+  }
+
+  void close(int g) {
+    if (g >= 0) group(g).open = false;
+  }
+
+  std::vector<int> open_groups_read_by(const Instr& instr) {
+    std::vector<int> found;
+    for (ValueId id : instr.inputs) {
+      const int g = group_of_[at(id)];
+      if (g >= 0 && group(g).open && std::find(found.begin(), found.end(), g) == found.end()) found.push_back(g);
+    }
+    return found;
+  }
+
+  int founded(std::size_t i) {
+    Group group;
+    group.recompute = p_.body[i].origin.recompute;
+    group.body.mesh = p_.mesh;
+    add(group, i);
+    groups_.push_back(std::move(group));
+    return static_cast<int>(groups_.size()) - 1;
+  }
+
+  // A group that reads the same large operand, with nothing heavy in between: one sweep reads it once.
+  int joined_by_operand(std::size_t i) {
+    const Instr& instr = p_.body[i];
+    std::int64_t largest = 2;
+    for (ValueId id : instr.inputs) largest = std::max(largest, p_.values[at(id)].shape.elements());
+    for (std::size_t g = groups_.size(); g-- > 0;) {
+      if (!groups_[g].open || groups_[g].members.back() < heavy_) continue;
+      const auto shared = [&](ValueId id) {
+        return p_.values[at(id)].shape.elements() == largest && groups_[g].inside.contains(id);
+      };
+      if (std::any_of(instr.inputs.begin(), instr.inputs.end(), shared) && join(static_cast<int>(g), i))
+        return static_cast<int>(g);
+    }
+    return -1;
+  }
+
+  bool join(int g, std::size_t i) {
+    Group& group = this->group(g);
+    if (group.recompute != p_.body[i].origin.recompute || group.members.size() == kMostMembers) return false;
+    const Group before = group;
+    add(group, i);
+    if (row_plan(group.body)) return true;
+    group = before;
+    return false;
+  }
+
+  // Moves the members of `from` into `to`, which reads of them.
+  bool merge(int to, int from) {
+    Group &a = group(to), &b = group(from);
+    if (a.recompute != b.recompute || a.members.size() + b.members.size() > kMostMembers) return false;
+    std::vector<std::size_t> members;
+    std::merge(a.members.begin(), a.members.end(), b.members.begin(), b.members.end(), std::back_inserter(members));
+    Group both;
+    both.recompute = a.recompute;
+    both.body.mesh = p_.mesh;
+    for (std::size_t i : members) add(both, i);
+    if (!row_plan(both.body)) return false;
+    for (std::size_t i : b.members)
+      for (ValueId id : p_.body[i].outputs) group_of_[at(id)] = to;
+    a = std::move(both);
+    b = Group();
+    b.open = false;
+    return true;
+  }
+
+  void add(Group& group, std::size_t i) {
+    Instr inner = p_.body[i];
+    for (ValueId& id : inner.inputs) {
+      const auto [found, is_new] = group.inside.emplace(id, static_cast<ValueId>(group.body.values.size()));
+      if (is_new) {
+        group.body.values.push_back(p_.values[at(id)]);
+        group.body.inputs.push_back({str("in", group.operands.size()), found->second});
+        group.operands.push_back(id);
+      }
+      id = found->second;
+    }
+    for (ValueId& id : inner.outputs) {
+      const auto inside = static_cast<ValueId>(group.body.values.size());
+      group.body.values.push_back(p_.values[at(id)]);
+      group.inside[id] = inside;
+      id = inside;
+    }
+    group.body.body.push_back(std::move(inner));
+    group.members.push_back(i);
+  }
+
+  bool is_needed_outside(const Group& group, ValueId id) const {
+    if (uses_.kept[at(id)]) return true;
+    return std::any_of(uses_.users[at(id)].begin(), uses_.users[at(id)].end(), [&](int user) {
+      return !std::binary_search(group.members.begin(), group.members.end(), static_cast<std::size_t>(user));
+    });
+  }
+
+  Instr fused(const Group& group) const {
+    Instr instr{Fused{Body(group.body)}, group.operands, {}, p_.body[group.members[0]].origin};
+    Program& body = *body_of(instr);
+    for (std::size_t i : group.members) {
+      instr.origin = joined(std::move(instr.origin), p_.body[i].origin);
+      for (ValueId id : p_.body[i].outputs) {
+        if (!is_needed_outside(group, id)) continue;
+        body.outputs.push_back({str("out", instr.outputs.size()), group.inside.at(id)});
+        instr.outputs.push_back(id);
+      }
+    }
+    return instr;
+  }
+
+  Program p_;
+  Uses uses_;
+  std::vector<int> group_of_;  // by value
+  std::vector<Group> groups_;
+  std::size_t heavy_ = 0;  // the last heavy instruction
+};
+
+}  // namespace
+
+Program fuse(Program program, const PassOptions& options) {
+  return options.fuses ? Fuser(std::move(program)).run() : program;
+}
+
+}  // namespace weft

@@ -1,0 +1,204 @@
+// Passes fuse and hoist_updates, and what the memory plan makes of their results. The mesh is data:2 model:4 one:1.
+#include <gmock/gmock.h>
+
+#include "base/str.h"
+#include "program/memory_plan.h"
+#include "program/passes/passes.h"
+#include "program/pipeline.h"
+#include "program/program_text.h"
+
+namespace weft {
+namespace {
+
+using test::is_program;
+using test::program_of;
+
+Program fused(const std::string& lines) { return fuse(program_of(lines), {.fuses = true}); }
+
+#define EXPECT_FUSES(before, after) EXPECT_TRUE(is_program(fused(before), after))
+
+TEST(Fuse, MapsThatHandOnTheirResults) {
+  EXPECT_FUSES(R"(
+input x %0 f32 [a=8 b=8]
+%1 f32 [a=8 b=8] = map %0 expr=exp($0)
+%2 f32 [a=8 b=8] = map %1, %0 expr=multiply($0, $1)
+output o %2)",
+               R"(
+input x %0 f32 [a=8 b=8]
+%2 f32 [a=8 b=8] = fused %0
+  input in0 %0 f32 [a=8 b=8]
+  %1 f32 [a=8 b=8] = map %0 expr=exp($0)
+  %2 f32 [a=8 b=8] = map %1, %0 expr=multiply($0, $1)
+  output out0 %2
+  end
+output o %2)");
+}
+
+TEST(Fuse, ASoftmaxIsOneSweep) {
+  EXPECT_FUSES(R"(
+input x %0 f32 [a=8 b=8]
+%1 f32 [a=8] = reduce %0 how=max
+%2 f32 [a=8 b=8] = map %0, %1 expr=exp(subtract($0, $1))
+%3 f32 [a=8] = reduce %2 how=sum
+%4 f32 [a=8 b=8] = map %2, %3 expr=divide($0, $1)
+output o %4)",
+               R"(
+input x %0 f32 [a=8 b=8]
+%4 f32 [a=8 b=8] = fused %0
+  input in0 %0 f32 [a=8 b=8]
+  %1 f32 [a=8] = reduce %0 how=max
+  %2 f32 [a=8 b=8] = map %0, %1 expr=exp(subtract($0, $1))
+  %3 f32 [a=8] = reduce %2 how=sum
+  %4 f32 [a=8 b=8] = map %2, %3 expr=divide($0, $1)
+  output out0 %4
+  end
+output o %4)");
+}
+
+// The sum over rows is known after the sweep only, so what needs it is another one.
+TEST(Fuse, WhatWaitsForAllRowsIsAnotherSweep) {
+  const Program p = fused(R"(
+input x %0 f32 [a=8 b=8]
+%1 f32 [a=8 b=8] = map %0 expr=exp($0)
+%2 f32 [b=8] = reduce %1 how=sum
+%3 f32 [a=8 b=8] = map %1, %2 expr=divide($0, $1)
+output o %3)");
+  ASSERT_EQ(p.body.size(), 2u);
+  EXPECT_EQ(p.body[0].outputs.size(), 2u);
+  EXPECT_TRUE(p.body[0].is<Fused>());
+  EXPECT_TRUE(p.body[1].is<Map>());
+}
+
+TEST(Fuse, WhatAnotherInstructionReadsInBetweenEndsAGroup) {
+  const Program p = fused(R"(
+input x %0 f32 [a=8 b=8]
+%1 f32 [a=8 b=8] = map %0 expr=exp($0)
+%2 f32 [a=8 b=8] = map %1 expr=sqrt($0)
+%3 f32 [b=8 a=8] = copy %2
+%4 f32 [a=8 b=8] = map %2 expr=log($0)
+%5 f32 [b=8 a=8] = map %3 expr=log($0)
+output o %4
+output q %5)");
+  ASSERT_EQ(p.body.size(), 4u);
+  EXPECT_TRUE(p.body[0].is<Fused>());
+  EXPECT_TRUE(p.body[1].is<Copy>());
+}
+
+TEST(Fuse, SharesALargeOperandButNotOverHeavyWork) {
+  const auto sweeps = [](const std::string& between) {
+    return fused(str(R"(
+input x %0 f32 [a=8 b=8]
+%1 f32 [a=8 b=8] = map %0 expr=exp($0)
+)",
+                     between, R"(%3 f32 [a=8 b=8] = map %0 expr=log($0)
+output o %1
+output q %3)"))
+        .body.size();
+  };
+  EXPECT_EQ(sweeps(""), 1u);
+  EXPECT_EQ(sweeps("%2 f32 [b=8 a=8] = copy %0\n"), 3u);
+}
+
+TEST(Fuse, KeepsRecomputationsApart) {
+  EXPECT_EQ(fused(R"(
+input x %0 f32 [a=8 b=8]
+%1 f32 [a=8 b=8] = map %0 expr=exp($0)  @recompute#1
+%2 f32 [a=8 b=8] = map %1 expr=log($0)  @recompute#2
+output o %2)")
+                .body.size(),
+            2u);
+}
+
+TEST(Fuse, OnlyForRuntimesThatHaveIt) {
+  const std::string lines = R"(
+input x %0 f32 [a=8 b=8]
+%1 f32 [a=8 b=8] = map %0 expr=exp($0)
+%2 f32 [a=8 b=8] = map %1 expr=log($0)
+output o %2)";
+  EXPECT_TRUE(is_program(fuse(program_of(lines), {}), lines));
+}
+
+// --- hoist_updates ---
+
+TEST(HoistUpdates, ToWhereTheGradientIs) {
+  EXPECT_TRUE(is_program(hoist_updates(program_of(R"(
+variable w %0 f32 [a=8] trainable update=%5
+variable v %1 f32 [a=8] trainable update=%6
+input x %2 f32 [a=8]
+%3 f32 [a=8] = map %0, %2 expr=multiply($0, $1)  @backward
+%4 f32 [a=8] = map %3, %1 expr=multiply($0, $1)  @backward
+%5 f32 [a=8] = map %0, %3 expr=subtract($0, $1)  @update
+%6 f32 [a=8] = map %1, %4 expr=subtract($0, $1)  @update
+)"),
+                                       {}),
+                         R"(
+variable w %0 f32 [a=8] trainable update=%5
+variable v %1 f32 [a=8] trainable update=%6
+input x %2 f32 [a=8]
+%3 f32 [a=8] = map %0, %2 expr=multiply($0, $1)  @backward
+%5 f32 [a=8] = map %0, %3 expr=subtract($0, $1)  @update
+%4 f32 [a=8] = map %3, %1 expr=multiply($0, $1)  @backward
+%6 f32 [a=8] = map %1, %4 expr=subtract($0, $1)  @update)"));
+}
+
+TEST(HoistUpdates, BehindAllWhoReadTheVariable) {
+  const std::string lines = R"(
+variable w %0 f32 [a=8] trainable update=%3
+input x %1 f32 [a=8]
+%2 f32 [a=8] = map %0, %1 expr=multiply($0, $1)  @backward
+%3 f32 [a=8] = map %0, %1 expr=subtract($0, $1)  @update
+output o %2)";
+  EXPECT_TRUE(is_program(hoist_updates(program_of(lines), {}), lines));
+}
+
+TEST(HoistUpdates, NotBehindACollective) {
+  const std::string lines = R"(
+variable w %0 f32 [a=8] trainable update=%4
+input x %1 f32 [a=8] {| sum:data}
+%2 f32 [a=8] = all_reduce %1 how=sum axes=data  @backward
+%3 f32 [a=8] = map %0 expr=exp($0)  @backward
+%4 f32 [a=8] = map %0, %2 expr=subtract($0, $1)  @update
+output o %3)";
+  EXPECT_TRUE(is_program(hoist_updates(program_of(lines), {}), lines));
+}
+
+// --- the memory plan ---
+
+TEST(UpdatesInPlace, LieOverOldContentsThatNobodyReadsLater) {
+  const Program p = program_of(R"(
+variable w %0 f32 [a=8] trainable update=%2
+input x %1 f32 [a=8]
+%2 f32 [a=8] = map %0, %1 expr=subtract($0, $1)  @update
+)");
+  const MemoryPlan plan = plan_memory(p);
+  EXPECT_EQ(plan.over, (std::map<ValueId, ValueId>{{2, 0}}));
+  EXPECT_EQ(plan.arena_bytes, 64);  // x alone
+}
+
+TEST(UpdatesInPlace, NotWhereOldContentsAreStillRead) {
+  EXPECT_TRUE(plan_memory(program_of(R"(
+variable w %0 f32 [a=8] trainable update=%2
+input x %1 f32 [a=8]
+%2 f32 [a=8] = map %0, %1 expr=subtract($0, $1)  @update
+%3 f32 [a=8] = map %0 expr=exp($0)
+output o %3)"))
+                  .over.empty());
+  EXPECT_TRUE(plan_memory(program_of(R"(
+variable w %0 f32 [a=8] trainable update=%2
+input x %1 f32 [a=8]
+%2 f32 [a=8] = map %0, %1 expr=subtract($0, $1)  @update
+output o %0)"))
+                  .over.empty());
+}
+
+TEST(UpdatesInPlace, NotWhereAViewReadsInAnotherOrder) {
+  EXPECT_TRUE(plan_memory(program_of(R"(
+variable w %0 f32 [a=8 b=8] trainable update=%2
+%1 f32 [b=8 a=8] = view %0 offset=0 strides=[1 8]
+%2 f32 [a=8 b=8] = map %0, %1 expr=subtract($0, $1)  @update
+)"))
+                  .over.empty());
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,219 @@
+// weft bench lm: trains a decoder-only language model with given first weights on a fixed batch, and times it.
+#include <time.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "lm_report.h"
+#include "lm_weights.h"
+#include "options.h"
+#include "weft/explain.h"
+#include "weft/optim.h"
+#include "weft/words.h"
+
+namespace weft::tools {
+
+namespace {
+
+struct LmOptions {
+  std::string config = "small", dtype = "f32", optimizer = "adam", wire = "threads", runtime = "reference";
+  std::string mesh, layout;
+  std::vector<std::string> set;
+  StoreWords store;
+  std::optional<double> rate;
+  int steps = 20, warmup = 3;
+  bool json = false;
+};
+
+struct Config {
+  std::string name;
+  double rate;  // Adam's
+};
+const std::vector<Config> kConfigs = {{"tiny", 1e-3}, {"small", 1e-4}, {"medium", 3e-5}};
+
+// One of the words, or the error that lists them.
+void check_word(const std::string& word, const std::vector<std::string>& known, const std::string& option,
+                const std::string& kind) {
+  std::string list;
+  for (const std::string& k : known) {
+    if (k == word) return;
+    list += (list.empty() ? "" : ", ") + k;
+  }
+  const std::string near = nearest_word(word, known);
+  throw UserError({.what = "bench lm has no " + kind + " '" + word + "'",
+                   .where = option + " " + word,
+                   .fix = (near.empty() ? "" : "did you mean '" + near + "'? ") + "it has: " + list});
+}
+
+void check_range(double number, double least, double most, const std::string& option) {
+  if (number >= least && number <= most) return;
+  std::ostringstream what, fix;
+  what << option << " of bench lm cannot be " << number;
+  fix << "give a number from " << least << " to " << most;
+  throw UserError({.what = what.str(), .where = "command line", .fix = fix.str()});
+}
+
+const Config& config_of(const LmOptions& o) {
+  std::vector<std::string> names;
+  for (const Config& config : kConfigs) {
+    if (config.name == o.config) return config;
+    names.push_back(config.name);
+  }
+  check_word(o.config, names, "--config", "config");
+  throw InternalError("a config that is none");
+}
+
+void check(const LmOptions& o) {
+  config_of(o);
+  check_word(o.dtype, {"f32", "bf16"}, "--dtype", "dtype");
+  check_word(o.optimizer, {"adam", "adafactor"}, "--optimizer", "optimizer");
+  check_range(o.steps, 1, 1e6, "--steps");
+  check_range(o.warmup, 0, 1e6, "--warmup");
+  if (o.rate) check_range(*o.rate, 0, 1e3, "--lr");
+}
+
+models::Sizes sizes_of(const LmOptions& o) {
+  std::string text;
+  for (const std::string& word : o.set) text += (text.empty() ? "" : ",") + word;
+  return models::complete_sizes("lm/" + o.config, text.empty() ? models::Sizes{} : models::parse_sizes(text));
+}
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// Seconds since this process was started, to a hundredth: what the system did before main counts too.
+double process_seconds() {
+  std::ifstream file("/proc/self/stat");
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  std::istringstream fields(text.substr(std::min(text.rfind(')') + 1, text.size())));  // the name may hold spaces
+  std::string word;
+  for (int i = 3; i < 22; ++i) fields >> word;
+  double started = 0;  // field 22, in ticks after boot
+  timespec boot{};
+  if (!(fields >> started) || clock_gettime(CLOCK_BOOTTIME, &boot) != 0) return 0;
+  return static_cast<double>(boot.tv_sec) + static_cast<double>(boot.tv_nsec) * 1e-9 -
+         started / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+// One line that is written over, for a person who waits.
+class Progress {
+ public:
+  explicit Progress(int steps) : steps_(steps), shown_(isatty(STDERR_FILENO) && wire::process() == 0) {}
+  ~Progress() {
+    if (shown_ && last_ > 0) std::cerr << "\r\33[K";
+  }
+  void step(int done, double loss, double seconds) {
+    if (!shown_ || now() - last_ < 0.5) return;
+    last_ = now();
+    std::cerr << "\r\33[Kstep " << done << " of " << steps_ << ", loss " << loss << ", " << seconds * 1e3 << " ms"
+              << std::flush;
+  }
+
+ private:
+  int steps_;
+  bool shown_;
+  double last_ = 0;
+};
+
+std::unique_ptr<optim::Optimizer> optimizer_of(const LmOptions& o, const models::LanguageModel& lm) {
+  if (o.optimizer == "adafactor") return std::make_unique<optim::Adafactor>(lm.loss, lm.graph.variables());
+  return std::make_unique<optim::Adam>(lm.loss, lm.graph.variables());
+}
+
+double rate_of(const LmOptions& o, const optim::Optimizer& optimizer, std::int64_t step) {
+  if (o.rate) return *o.rate;
+  const auto* adafactor = dynamic_cast<const optim::Adafactor*>(&optimizer);
+  return adafactor ? adafactor->default_rate(step) : config_of(o).rate;
+}
+
+void train(const LmOptions& o, const Feeds& batch, const models::LanguageModel& lm, const optim::Optimizer& optimizer,
+           Executable& step, LmReport& report) {
+  Progress progress(o.warmup + o.steps);
+  for (int s = 0; s < o.warmup + o.steps; ++s) {
+    const double begin = now();
+    Feeds feeds = optimizer.feeds(s + 1, rate_of(o, optimizer, s + 1));
+    feeds.insert(feeds.end(), batch.begin(), batch.end());
+    const double loss = step.run(feeds).scalar(lm.loss);
+    const double seconds = now() - begin;
+    if (s == 0) report.setup_s = process_seconds();
+    if (s >= o.warmup) report.seconds.push_back(seconds);
+    report.losses.push_back(loss);
+    progress.step(s + 1, loss, seconds);
+  }
+}
+
+void run_lm(const LmOptions& o) {
+  check(o);
+  const models::Sizes sizes = sizes_of(o);
+  const Mesh mesh = Mesh::parse(o.mesh);
+  const Layout layout = Layout::parse(o.layout);
+  const Store store = store_of(o.store);
+  const models::LanguageModel lm = models::language_model(
+      sizes, {.activation = o.dtype == "bf16" ? DType::kBF16 : DType::kF32, .init = init::zeros()});
+  const std::unique_ptr<optim::Optimizer> optimizer = optimizer_of(o, lm);
+  const CompileOptions compile{.fetch = {lm.loss}, .update = optimizer->updates()};
+  Session session(mesh, {o.wire}, {o.runtime}, {.store = store});
+  LmReport report{.config = o.config,
+                  .mesh = mesh.text(),
+                  .layout = o.layout,
+                  .store = store.text(),
+                  .wire = o.wire,
+                  .runtime = o.runtime,
+                  .dtype = o.dtype,
+                  .optimizer = o.optimizer,
+                  .store_level = store.level(),
+                  .processors = mesh.size(),
+                  .sizes = sizes};
+  const double begin = now();
+  Executable step = session.compile(lm.graph, layout, compile);
+  report.compile_s = now() - begin;
+  set_lm_weights(session, sizes);
+  train(o, lm_batch(lm, sizes), lm, *optimizer, step, report);
+  report.peak_bytes = session.peak_resident_bytes();
+  if (wire::process() != 0) return;  // the first one prints
+  if (mesh.size() > 1)
+    report.work_ratio = explain(lm.graph, mesh, layout, compile, measure_machine(), store).work_ratio;
+  std::cout << (o.json ? report.json() + "\n" : report.table());
+}
+
+std::string config_list() {
+  std::string text = "Configs, with the sizes that --set changes:\n";
+  for (const Config& config : kConfigs) {
+    std::ostringstream line;
+    line << "  " << config.name << ":";
+    for (const auto& [dim, size] : models::default_sizes("lm/" + config.name)) line << " " << dim << "=" << size;
+    line << "; Adam's rate " << config.rate << "\n";
+    text += line.str();
+  }
+  return text + "`weft explain lm/small --mesh … --layout …` shows the program. docs/bench.md explains the numbers.\n";
+}
+
+}  // namespace
+
+void add_bench_lm(CLI::App& bench, Action& action) {
+  CLI::App* sub = bench.add_subcommand(
+      "lm", "Trains a language model with fixed first weights on a fixed batch, and times its steps");
+  const auto o = std::make_shared<LmOptions>();
+  sub->add_option("--config", o->config, "tiny, small or medium")->capture_default_str();
+  sub->add_option("--set", o->set, "dim=size[,dim=size…]: other sizes; may be repeated")->allow_extra_args(false);
+  sub->add_option("--optimizer", o->optimizer, "adam or adafactor")->capture_default_str();
+  sub->add_option("--lr", o->rate, "Learning rate; default: the config's for adam, adafactor's own");
+  sub->add_option("--mesh", o->mesh, "The processors, as in \"data:2 model:4\"; default: one");
+  sub->add_option("--layout", o->layout,
+                  "Which dim is split over which axis, as in \"batch:data heads,d_ff,vocab:model\"; default: none");
+  add_store_options(*sub, o->store);
+  sub->add_option("--dtype", o->dtype, "f32, or bf16: activations; weights stay f32")->capture_default_str();
+  add_wire_option(*sub, o->wire);
+  sub->add_option("--runtime", o->runtime, "Who computes: see weft doctor")->capture_default_str();
+  sub->add_option("--steps", o->steps, "Timed steps; the median counts")->capture_default_str();
+  sub->add_option("--warmup", o->warmup, "Steps before them")->capture_default_str();
+  sub->add_flag("--json", o->json, "One object on one line, see docs/bench.md")->disable_flag_override();
+  sub->footer(config_list);
+  sub->callback([o, &action] { action = [o] { run_lm(*o); }; });
+}
+
+}  // namespace weft::tools

@@ -1,0 +1,85 @@
+#include "lm_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iomanip>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "lm_weights.h"
+
+namespace weft::tools {
+
+namespace {
+
+// Of what is measured, with as many digits as mean something.
+double digits(double x, int decimals) {
+  const double scale = std::pow(10, decimals);
+  return std::round(x * scale) / scale;
+}
+
+double median(std::vector<double> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  const std::size_t half = numbers.size() / 2;
+  return numbers.size() % 2 == 1 ? numbers[half] : (numbers[half - 1] + numbers[half]) / 2;
+}
+
+}  // namespace
+
+std::string LmReport::json() const {
+  const double ms = median(seconds) * 1e3, gflop = lm_gflop(sizes);
+  const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
+  const double tokens = static_cast<double>(sizes.at("batch") * sizes.at("length"));
+  nlohmann::ordered_json all;
+  all["system"] = "weft";
+  all["config"] = config;
+  all["mesh"] = mesh;
+  all["layout"] = layout;
+  all["ms_per_step"] = digits(ms, 3);
+  all["ms_min"] = digits(*least * 1e3, 3);
+  all["ms_max"] = digits(*most * 1e3, 3);
+  all["steps"] = seconds.size();
+  all["tokens_per_s"] = digits(tokens / ms * 1e3, 1);
+  all["peak_rss_mb"] = digits(static_cast<double>(peak_bytes) / (1 << 20), 1);
+  all["loss_first"] = losses.front();
+  all["loss_last"] = losses.back();
+  all["setup_s"] = digits(setup_s, 3);
+  all["losses10"] =
+      std::vector<double>(losses.begin(), losses.begin() + std::min<std::ptrdiff_t>(10, std::ssize(losses)));
+  all["compile_s"] = digits(compile_s, 4);
+  all["gflop_per_step"] = digits(gflop, 4);
+  all["gflops"] = digits(gflop / ms * 1e3, 1);
+  all["work_ratio"] = digits(work_ratio, 4);
+  all["processors"] = processors;
+  all["wire"] = wire;
+  all["runtime"] = runtime;
+  all["dtype"] = dtype;
+  all["optimizer"] = optimizer;
+  all["store"] = {{"layout", store}, {"level", store_level}};
+  all["sizes"] = sizes;
+  return all.dump();
+}
+
+std::string LmReport::table() const {
+  const double ms = median(seconds) * 1e3, gflop = lm_gflop(sizes);
+  const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
+  const double tokens = static_cast<double>(sizes.at("batch") * sizes.at("length"));
+  std::ostringstream out;
+  out << "lm " << config << ", " << (mesh.empty() ? "one processor" : "mesh " + mesh + ", layout \"" + layout + "\"")
+      << ", " << dtype << ", " << optimizer << ", runtime " << runtime << ", wire " << wire << "\n"
+      << std::fixed << std::setprecision(2) << "  step      " << ms << " ms (median of " << seconds.size() << "; "
+      << *least * 1e3 << " to " << *most * 1e3 << "), " << std::setprecision(0) << tokens / ms * 1e3 << " tokens/s\n"
+      << std::setprecision(1) << "  products  " << gflop / ms * 1e3 << " GFLOP/s (" << std::setprecision(3) << gflop
+      << " GFLOP a step)\n"
+      << std::setprecision(1) << "  memory    " << static_cast<double>(peak_bytes) / (1 << 20)
+      << " MiB resident at most\n"
+      << std::setprecision(3) << "  set-up    " << setup_s << " s to the end of step 1, " << compile_s
+      << " s of it compiling\n"
+      << std::setprecision(6) << "  loss      " << losses.front() << " at first, " << losses.back() << " after "
+      << losses.size() << " steps\n";
+  if (processors > 1)
+    out << std::setprecision(3) << "  work      " << work_ratio << " x that of one processor, in all\n";
+  return out.str();
+}
+
+}  // namespace weft::tools
