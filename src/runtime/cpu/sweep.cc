@@ -14,8 +14,7 @@ constexpr std::int64_t kLateAlone = 1 << 13;  // columns that one worker finishe
 
 }  // namespace
 
-Sweep::Sweep(BoundSweep bound, Workers& workers)
-    : b_(std::move(bound)), workers_(workers), seats_(at(workers.size())) {
+Sweep::Sweep(BoundSweep bound, Workers& workers) : b_(std::move(bound)), workers_(workers), seats_(at(workers.size())) {
   has_late_ = !b_.late_steps.empty() || !b_.late_scalar_steps.empty() || !b_.scalar_stores.empty();
   for (Seat& seat : seats_) seat.at.resize(b_.places.size());
   workers_.reserve(b_.scratch_bytes);

@@ -73,7 +73,7 @@ struct BoundSweep {
   std::vector<Step> scalar_steps, column_steps, steps;  // before the rows; before a run of columns; of every tile
   std::vector<Step> late_scalar_steps, late_steps;      // when all rows are done: once, and for every run of columns
   std::vector<Step> scalar_stores;                      // at the very end
-  std::vector<int> moving;  // terms in memory: their address changes from tile to tile
+  std::vector<int> moving;                              // terms in memory: their address changes from tile to tile
   std::vector<Accumulator> accumulators;
   std::vector<std::byte> table;
   std::size_t scratch_bytes = 0;

@@ -128,7 +128,8 @@ class SweepBinder {
       make_table(t);
       return true;
     }
-    if (leaf.kind != Term::Kind::kOperand || !readable_in_place(b_.accesses[at(leaf.operand)], leaf.extent)) return false;
+    if (leaf.kind != Term::Kind::kOperand || !readable_in_place(b_.accesses[at(leaf.operand)], leaf.extent))
+      return false;
     place = {Place::Kind::kMemory, 0, leaf.operand};
     return true;
   }
@@ -152,7 +153,8 @@ class SweepBinder {
     b_.places[at(t)] = {Place::Kind::kTable, b_.table.size(), -1};
     b_.table.resize(b_.table.size() + static_cast<std::size_t>((count * size + 63) / 64 * 64));
     std::byte* to = b_.table.data() + b_.places[at(t)].offset;
-    const auto [inner, extent] = is_index ? radix_of(plan_.cols, leaf.dim) : std::pair<std::int64_t, std::int64_t>(1, 1);
+    const auto [inner, extent] =
+        is_index ? radix_of(plan_.cols, leaf.dim) : std::pair<std::int64_t, std::int64_t>(1, 1);
     for (std::int64_t c = 0; c < count; ++c) {
       const double number = is_index ? static_cast<double>(leaf.begin + c / inner % extent) : leaf.literal;
       if (is_float(leaf.dtype)) set_lane(lane, to + c * size, rounded(number, leaf.dtype));
@@ -303,7 +305,8 @@ class SweepBinder {
     std::array<int, 4> read = {-1, -1, -1, step.kind == Step::Kind::kLoad ? step.access : -1};
     for (int i = 0; i < step.arity; ++i) {
       const Place& place = b_.places[at(step.args[i])];
-      if (term(step.args[i]).kind == Term::Kind::kOperand && place.kind == Place::Kind::kMemory) read[at(i)] = place.access;
+      if (term(step.args[i]).kind == Term::Kind::kOperand && place.kind == Place::Kind::kMemory)
+        read[at(i)] = place.access;
     }
     return read;
   }
@@ -388,9 +391,9 @@ class SweepBinder {
     } else if (now.kind == Term::Kind::kSpread) {
       step.op = per_row(0) ? fill_op(step.out_lane) : copy_op(step.out_lane);
     } else if (now.kind == Term::Kind::kApply) {
-      step.forms = per_row(0)                        ? Forms::kFirstPerRow
+      step.forms = per_row(0)                      ? Forms::kFirstPerRow
                    : step.arity == 2 && per_row(1) ? Forms::kSecondPerRow
-                                                     : Forms::kTiles;
+                                                   : Forms::kTiles;
       step.op = find_tile_op(now.function->name, step.lane, step.forms);
       if (!step.op) step.kind = Step::Kind::kScalars;
     }

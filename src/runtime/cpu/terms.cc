@@ -9,9 +9,7 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-Extent joined(Extent a, Extent b) {
-  return static_cast<Extent>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
-}
+Extent joined(Extent a, Extent b) { return static_cast<Extent>(static_cast<unsigned>(a) | static_cast<unsigned>(b)); }
 static_assert(static_cast<unsigned>(Extent::kFull) ==
               (static_cast<unsigned>(Extent::kRow) | static_cast<unsigned>(Extent::kColumn)));
 
@@ -77,8 +75,7 @@ class Collector {
   void index(Term& term, const Instr& instr) const {
     const Value& value = body_.values[at(instr.outputs[0])];
     term.kind = Term::Kind::kIndex;
-    term.begin =
-        shard_begin(value.shape, value.sharding, body_.mesh, processor_)[value.shape.position(term.dim)];
+    term.begin = shard_begin(value.shape, value.sharding, body_.mesh, processor_)[value.shape.position(term.dim)];
     term.extent = Extent::kColumn;
     for (const Dim& dim : plan_.rows)
       if (dim.name == term.dim) term.extent = Extent::kRow;

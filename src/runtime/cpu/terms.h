@@ -15,13 +15,13 @@ struct Term {
     kOperand,
     kLiteral,
     kIndex,
-    kApply,         // a pointwise function
+    kApply,  // a pointwise function
     kSelect,
     kCast,
-    kSpread,        // its arg, repeated to this extent
-    kJoinColumns,   // of a full term: one per row
-    kJoinRows,      // of a full term: one per column
-    kJoinAll,       // of a full term or one per row: a scalar
+    kSpread,       // its arg, repeated to this extent
+    kJoinColumns,  // of a full term: one per row
+    kJoinRows,     // of a full term: one per column
+    kJoinAll,      // of a full term or one per row: a scalar
   };
   Kind kind = Kind::kOperand;
   DType dtype = DType::kF32;

@@ -256,9 +256,8 @@ TileOp cast_op(DType from, DType to) {
   }
   if (source == Lane::kI32 && to == DType::kF32) return table().i32_to_f32;
   if (source == Lane::kF32 && to == DType::kBool) return table().f32_is_true;
-  return visit_dtype(from, [&]<class From>() {
-    return visit_dtype(to, []<class To>() -> TileOp { return cast<From, To>; });
-  });
+  return visit_dtype(
+      from, [&]<class From>() { return visit_dtype(to, []<class To>() -> TileOp { return cast<From, To>; }); });
 }
 
 namespace {

@@ -18,13 +18,13 @@ namespace weft::cpu::HWY_NAMESPACE {
 namespace math = vmath::HWY_NAMESPACE;
 
 // One struct per name of the list, over vectors of f32 or i32.
-#define WEFT_UNARY(name, result)                     \
-  struct name {                                      \
-    template <class D, class V>                      \
-    HWY_INLINE V operator()(D d, V x) const {        \
-      (void)d;                                       \
-      return result;                                 \
-    }                                                \
+#define WEFT_UNARY(name, result)              \
+  struct name {                               \
+    template <class D, class V>               \
+    HWY_INLINE V operator()(D d, V x) const { \
+      (void)d;                                \
+      return result;                          \
+    }                                         \
   };
 WEFT_UNARY(identity, x)
 WEFT_UNARY(negative, hn::Neg(x))
@@ -65,13 +65,13 @@ struct selu {
   }
 };
 
-#define WEFT_BINARY(name, result)                    \
-  struct name {                                      \
-    template <class D, class V>                      \
-    HWY_INLINE V operator()(D d, V x, V y) const {   \
-      (void)d;                                       \
-      return result;                                 \
-    }                                                \
+#define WEFT_BINARY(name, result)                  \
+  struct name {                                    \
+    template <class D, class V>                    \
+    HWY_INLINE V operator()(D d, V x, V y) const { \
+      (void)d;                                     \
+      return result;                               \
+    }                                              \
   };
 WEFT_BINARY(add, hn::Add(x, y))
 WEFT_BINARY(subtract, hn::Sub(x, y))
@@ -102,7 +102,8 @@ struct maximum {
 struct floordiv {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x, V y) const {
-    return math::in_double(d, [](auto, auto a, auto b) HWY_ATTR { return hn::Floor(hn::Div(a, b)); }, x, y);
+    return math::in_double(
+        d, [](auto, auto a, auto b) HWY_ATTR { return hn::Floor(hn::Div(a, b)); }, x, y);
   }
 };
 struct mod {
@@ -120,13 +121,13 @@ HWY_INLINE auto at_most(V x, V y) {
 }
 
 // Truths are 0 and 1 in i32 lanes.
-#define WEFT_COMPARISON(name, mask)                                                      \
-  struct name {                                                                          \
-    template <class D, class V>                                                          \
-    HWY_INLINE hn::Vec<hn::RebindToSigned<D>> operator()(D, V x, V y) const {            \
-      const hn::RebindToSigned<D> di;                                                    \
-      return hn::IfThenElseZero(hn::RebindMask(di, mask), hn::Set(di, 1));               \
-    }                                                                                    \
+#define WEFT_COMPARISON(name, mask)                                           \
+  struct name {                                                               \
+    template <class D, class V>                                               \
+    HWY_INLINE hn::Vec<hn::RebindToSigned<D>> operator()(D, V x, V y) const { \
+      const hn::RebindToSigned<D> di;                                         \
+      return hn::IfThenElseZero(hn::RebindMask(di, mask), hn::Set(di, 1));    \
+    }                                                                         \
   };
 WEFT_COMPARISON(less, hn::Lt(x, y))
 WEFT_COMPARISON(less_equal, at_most(x, y))
@@ -168,7 +169,7 @@ TileOp find_i32(std::string_view name, Forms forms) {
   if (name == "floordiv" || name == "mod") return nullptr;
 #define WEFT_ONE(op) \
   if (name == #op) return unary_loop<I, I, op>;
-#define WEFT_TWO(op) \
+#define WEFT_TWO(op)                                                       \
   if constexpr (!std::is_same_v<op, floordiv> && !std::is_same_v<op, mod>) \
     if (name == #op) return binary<I, I, op>(forms);
   WEFT_POINTWISE_UNARY(WEFT_ONE, WEFT_NONE, WEFT_ONE)

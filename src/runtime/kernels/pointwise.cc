@@ -53,9 +53,9 @@ struct rsqrt {
 struct reciprocal {
   static double f(double x) { return 1 / x; }
 };
-#define WEFT_FROM_VMATH(name)                              \
-  struct name {                                            \
-    static double f(double x) { return vmath::name(x); }   \
+#define WEFT_FROM_VMATH(name)                            \
+  struct name {                                          \
+    static double f(double x) { return vmath::name(x); } \
   };
 WEFT_FROM_VMATH(exp)
 WEFT_FROM_VMATH(expm1)
@@ -127,10 +127,10 @@ struct logical_and {
 struct logical_or {
   static I i(I x, I y) { return I{x != 0 || y != 0}; }
 };
-#define WEFT_COMPARISON(name, sign)                                       \
-  struct name {                                                           \
-    static double f(double x, double y) { return double(x sign y); }      \
-    static I i(I x, I y) { return I{x sign y}; }                          \
+#define WEFT_COMPARISON(name, sign)                                  \
+  struct name {                                                      \
+    static double f(double x, double y) { return double(x sign y); } \
+    static I i(I x, I y) { return I{x sign y}; }                     \
   };
 WEFT_COMPARISON(less, <)
 WEFT_COMPARISON(less_equal, <=)

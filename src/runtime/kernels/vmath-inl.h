@@ -32,8 +32,7 @@ HWY_INLINE V polynomial(D d, V x, const T (&c)[N]) {
 // ---- exp
 
 // (exp(r) - 1 - r) / r^2 for |r| <= ln 2 / 2; error of r^2 times it below 4e-9.
-constexpr float kExpTail[] = {5.000000095e-01f, 1.666651804e-01f, 4.166620412e-02f, 8.369005473e-03f,
-                              1.395065589e-03f};
+constexpr float kExpTail[] = {5.000000095e-01f, 1.666651804e-01f, 4.166620412e-02f, 8.369005473e-03f, 1.395065589e-03f};
 constexpr float kLog2E = 1.44269504088896340736f;
 constexpr float kLn2High = 0.693147182464599609375f, kLn2Low = -1.90465429995776804525e-09f;
 
@@ -87,8 +86,9 @@ HWY_INLINE V expm1(D d, V x) {
 // ---- log
 
 // (log(1 + f) - f + f^2 / 2) / f^3 for sqrt(1/2) <= 1 + f <= sqrt(2); error of f^2 times it below 1e-9.
-constexpr float kLogTail[] = {3.333331057e-01f,  -2.499998672e-01f, 2.000222038e-01f,  -1.666923983e-01f, 1.421874829e-01f,
-                              -1.238458652e-01f, 1.187268189e-01f,  -1.178833181e-01f, 6.914043284e-02f};
+constexpr float kLogTail[] = {3.333331057e-01f,  -2.499998672e-01f, 2.000222038e-01f,
+                              -1.666923983e-01f, 1.421874829e-01f,  -1.238458652e-01f,
+                              1.187268189e-01f,  -1.178833181e-01f, 6.914043284e-02f};
 
 // n ln 2 + log(1 + f).
 template <class D, class V = hn::Vec<D>>
@@ -113,7 +113,8 @@ HWY_INLINE V log_parts(D d, V x, VI& n) {
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V with_log_ends(D d, V x, V y) {
   const V zero = hn::Zero(d), inf = hn::Set(d, kInf);
-  const V outside = hn::IfThenElse(hn::Eq(x, zero), hn::Set(d, -kInf), hn::Set(d, std::numeric_limits<float>::quiet_NaN()));
+  const V outside =
+      hn::IfThenElse(hn::Eq(x, zero), hn::Set(d, -kInf), hn::Set(d, std::numeric_limits<float>::quiet_NaN()));
   return hn::IfThenElse(hn::Gt(x, zero), hn::IfThenElse(hn::Eq(x, inf), inf, y), outside);
 }
 
@@ -200,8 +201,9 @@ HWY_INLINE hn::Vec<D> in_double(D d, const F& f, V... x) {
 // As vmath::exp of doubles.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V wide_exp(D d, V x) {
-  constexpr double kTail[] = {1.0 / 2,     1.0 / 6,      1.0 / 24,      1.0 / 120,      1.0 / 720,       1.0 / 5040,
-                              1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0};
+  constexpr double kTail[] = {1.0 / 2,       1.0 / 6,        1.0 / 24,        1.0 / 120,
+                              1.0 / 720,     1.0 / 5040,     1.0 / 40320,     1.0 / 362880,
+                              1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0};
   x = hn::Max(hn::Set(d, -745.2), hn::Min(hn::Set(d, 709.8), x));
   const V n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504088896340736)));
   const V r = hn::NegMulAdd(n, hn::Set(d, 1.90821492927058770002e-10),
@@ -244,10 +246,22 @@ HWY_INLINE V wide_log(D d, V x) {
 // sin of x + quarters pi / 2, as vmath::sin of doubles.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V wide_sin(D d, V x, double quarters) {
-  constexpr double kSin[] = {-1.0 / 6,         1.0 / 120,           -1.0 / 5040,           1.0 / 362880,
-                             -1.0 / 39916800, 1.0 / 6227020800.0, -1.0 / 1307674368000.0, 1.0 / 355687428096000.0};
-  constexpr double kCos[] = {1.0 / 24,        -1.0 / 720,          1.0 / 40320,            -1.0 / 3628800,
-                             1.0 / 479001600, -1.0 / 87178291200.0, 1.0 / 20922789888000.0, -1.0 / 6402373705728000.0};
+  constexpr double kSin[] = {-1.0 / 6,
+                             1.0 / 120,
+                             -1.0 / 5040,
+                             1.0 / 362880,
+                             -1.0 / 39916800,
+                             1.0 / 6227020800.0,
+                             -1.0 / 1307674368000.0,
+                             1.0 / 355687428096000.0};
+  constexpr double kCos[] = {1.0 / 24,
+                             -1.0 / 720,
+                             1.0 / 40320,
+                             -1.0 / 3628800,
+                             1.0 / 479001600,
+                             -1.0 / 87178291200.0,
+                             1.0 / 20922789888000.0,
+                             -1.0 / 6402373705728000.0};
   const V n = hn::Round(hn::Mul(x, hn::Set(d, 0.636619772367581343076)));
   V r = hn::NegMulAdd(n, hn::Set(d, 1.57079632679489655800e+00), x);
   r = hn::NegMulAdd(n, hn::Set(d, 6.12323399573676603587e-17), r);
@@ -269,11 +283,13 @@ HWY_INLINE V wide_sin(D d, V x, double quarters) {
 // 1 ulp, as all below.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V sin(D d, V x) {
-  return in_double(d, [](auto w, auto v) HWY_ATTR { return wide_sin(w, v, 0); }, x);
+  return in_double(
+      d, [](auto w, auto v) HWY_ATTR { return wide_sin(w, v, 0); }, x);
 }
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V cos(D d, V x) {
-  return in_double(d, [](auto w, auto v) HWY_ATTR { return wide_sin(w, v, 1); }, x);
+  return in_double(
+      d, [](auto w, auto v) HWY_ATTR { return wide_sin(w, v, 1); }, x);
 }
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V pow(D d, V x, V y) {
