@@ -141,8 +141,13 @@ class AttendKernel {
   }
 
   AttendItem item(std::int64_t s, std::int64_t g, int worker) const {
-    AttendItem item{.q = q_.at(s, g), .k = k_.at(s, g), .v = v_.at(s, g), .y = y_.at(s, g), .bias = bias_.at(s, g),
-                    .logsumexp = logsumexp_.at(s, g)};
+    AttendItem item;
+    item.q = q_.at(s, g);
+    item.k = k_.at(s, g);
+    item.v = v_.at(s, g);
+    item.y = y_.at(s, g);
+    item.bias = bias_.at(s, g);
+    item.logsumexp = logsumexp_.at(s, g);
     if (rules_.segments) {
       auto* ids = reinterpret_cast<std::int64_t*>(scratch(worker) + floats_);
       query_ids_.read(s, g, ids);
