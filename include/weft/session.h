@@ -90,8 +90,9 @@ class Executable {
   // inputs; RunError, with the processor's coordinates, if a processor fails: the session is then unusable.
   Values run(const Feeds& feeds = {});
 
-  std::string report() const;  // bytes, flops and collectives per processor
-  std::string text() const;    // the program, as the processors run it
+  std::string report() const;      // bytes, flops and collectives per processor
+  std::string text() const;        // the program, as the processors run it
+  double compile_seconds() const;  // from the graph to bound kernels; the variables' first values not counted
 
  private:
   friend class Session;

@@ -120,6 +120,8 @@ Values Executable::run(const Feeds& feeds) {
   return values;
 }
 
+double Executable::compile_seconds() const { return state_->compile_seconds; }
+
 std::string Executable::text() const { return to_text(state_->program); }
 
 }  // namespace weft

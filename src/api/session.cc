@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 
 #include "api/compile.h"
 #include "api/shards.h"
@@ -142,9 +143,9 @@ void hold(SessionState& session, const GraphData& graph, const Program& program,
   session.everywhere([&](int p) { held.shards[static_cast<std::size_t>(p)] = session.wire->allocate(p, bytes); });
   const Node& node = graph.nodes[static_cast<std::size_t>(graph.variable_nodes.at(variable.name))];
   const Init& init = node.attrs.get<Init>("init");
-  if (init.kind == Init::Kind::kConstant) fill(session, held, init.a);
-  else
+  if (init.kind != Init::Kind::kConstant)
     store(session, held, initial_value(variable.name, init, node.outputs[0].shape, value.dtype, session.options.seed));
+  else if (init.a != 0) fill(session, held, init.a);  // zeros it is already
   session.variables.emplace(variable.name, std::move(held));
 }
 
@@ -174,13 +175,16 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
   auto state = std::make_shared<ExecutableState>();
   state->session = state_;
   state->graph = graph.data();
+  const auto begin = std::chrono::steady_clock::now();
   state->program =
       compile_program(graph, session.mesh, layout, options, session.options.store, *session.backend).program;
+  std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   state->fetch = options.fetch;
   const Program& program = state->program;
   check_agreement(session, program);
   for (const ProgramVariable& variable : program.variables) hold(session, *state->graph, program, variable);
   state->bound.resize(static_cast<std::size_t>(session.mesh.size()));
+  const auto bind = std::chrono::steady_clock::now();
   session.everywhere([&](int p) {
     std::map<ValueId, void*> held;
     for (const ProgramVariable& v : program.variables)
@@ -188,6 +192,8 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
     state->bound[static_cast<std::size_t>(p)] = std::make_unique<BoundProgram>(
         program, p, *session.wire, *session.backend, held, session.workers[static_cast<std::size_t>(p)].get());
   });
+  took += std::chrono::steady_clock::now() - bind;
+  state->compile_seconds = took.count();
   return Executable(std::move(state));
 }
 

@@ -67,6 +67,7 @@ struct ExecutableState {
   Tensors fetch;
   std::vector<std::unique_ptr<BoundProgram>> bound;  // by processor; null for those of other processes
   std::uint32_t step = 0;
+  double compile_seconds = 0;
 };
 
 // A variable's first values, by its name and the seed alone.
