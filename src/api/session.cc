@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 
 #include "api/compile.h"
 #include "api/shards.h"
@@ -12,6 +11,7 @@
 #include "base/str.h"
 #include "language/graph_data.h"
 #include "program/text.h"
+#include "api/trace.h"
 
 namespace weft {
 
@@ -175,16 +175,15 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
   auto state = std::make_shared<ExecutableState>();
   state->session = state_;
   state->graph = graph.data();
-  const auto begin = std::chrono::steady_clock::now();
+  const std::int64_t begin = TraceLog::now();
   state->program =
       compile_program(graph, session.mesh, layout, options, session.options.store, *session.backend).program;
-  std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  state->compile_seconds = static_cast<double>(TraceLog::now() - begin) * 1e-9;
   state->fetch = options.fetch;
   const Program& program = state->program;
   check_agreement(session, program);
   for (const ProgramVariable& variable : program.variables) hold(session, *state->graph, program, variable);
   state->bound.resize(static_cast<std::size_t>(session.mesh.size()));
-  const auto bind = std::chrono::steady_clock::now();
   session.everywhere([&](int p) {
     std::map<ValueId, void*> held;
     for (const ProgramVariable& v : program.variables)
@@ -192,8 +191,11 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
     state->bound[static_cast<std::size_t>(p)] = std::make_unique<BoundProgram>(
         program, p, *session.wire, *session.backend, held, session.workers[static_cast<std::size_t>(p)].get());
   });
-  took += std::chrono::steady_clock::now() - bind;
-  state->compile_seconds = took.count();
+  double binding = 0;
+  for (const int p : session.here)
+    binding = std::max(binding, state->bound[static_cast<std::size_t>(p)]->bind_seconds());
+  state->compile_seconds += binding;
+  if (options.trace.steps > 0) trace_runs(*state, options.trace);
   return Executable(std::move(state));
 }
 
