@@ -81,8 +81,7 @@ class Lister {
   }
 
   void attention(const std::string& name) {
-    for (const char* kernel : {"q/kernel", "k/kernel", "v/kernel"})
-      add(name + kernel, {model_, heads_, d_kv_}, deviation({model_}));
+    add(name + "qkv/kernel", {model_, {"qkv", 3}, heads_, d_kv_}, deviation({model_}), 3);
     add(name + "o/kernel", {heads_, d_kv_, model_}, deviation({heads_, d_kv_}));
   }
 

@@ -19,6 +19,10 @@ struct Init {
   double a = 0;  // the constant; the lower bound; the mean
   double b = 0;  // the upper bound; the deviation
   std::shared_ptr<const Array> values = {};
+  // The variable is several ones one after another along the dim `stacked`: each is filled as if it were a variable of
+  // its own, whose name has its own of these `parts` in place of the dim's.
+  std::string stacked = {};
+  std::vector<std::string> parts = {};
 };
 
 namespace init {
@@ -35,6 +39,9 @@ Init values(Array array);
 // Variance scale / fan, the fan being the product of the sizes of the named dims: `in` for kIn, `out` for kOut, the
 // mean of both for kAverage. Truncated normal (its variance restored) or uniform.
 Init variance_scaling(double scale, Fan fan, const Shape& in, const Shape& out, bool uniform = false);
+// Fills slice i of the dim as the variable would be that is called parts[i] where this one is called like the dim:
+// "qkv/kernel" [d_model, qkv=3, …] stacked along "qkv" as "q/kernel", "k/kernel" and "v/kernel" [d_model, …].
+Init stacked(Init each, const std::string& dim, std::vector<std::string> parts);
 // A normal of deviation 1 / sqrt(the product of these dims).
 Init fan_in(const Shape& dims);
 inline Init fan_in(const Dim& dim) { return fan_in(Shape{dim}); }

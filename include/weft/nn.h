@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/attend.h"
 #include "weft/ops.h"
 
 namespace weft::nn {
@@ -60,8 +61,7 @@ BatchNormResult batch_norm(const Tensor& x, const Shape& joined, const BatchNorm
 Tensor embedding(const Tensor& ids, const Dim& vocab, const Dim& model, const std::string& name = "embedding",
                  const Init& init = init::normal(1), Site site = Site::current());
 
-// softmax over `memory` of (q . k / sqrt(d_kv) + bias), times v. q and k have d_kv, k and v have `memory`; the result
-// has q's other dims, then v's own (d_kv or another). `bias` may lack any dim of the scores, or be empty.
+// attend() with a bias alone: softmax over `memory` of (q . k / sqrt(d_kv) + bias), times v. `bias` may be empty.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Dim& memory, const Dim& d_kv,
                  const Tensor& bias = {}, Site site = Site::current());
 
@@ -72,13 +72,16 @@ Tensor causal_bias(const Graph& g, const Dim& length, const Dim& memory, DType d
 struct AttentionOptions {
   bool causal = false;                   // a place sees itself and what is before it
   Tensor bias = {};                      // added to the scores [… length, heads, memory]
+  Tensor segments = {};                  // whole numbers [… length]: a place sees those of its own number only
+  std::optional<double> scale = {};      // of the scores; by default 1 / sqrt(d_kv)
   std::string memory = "memory_length";  // what `length` is called where it is looked at
   std::optional<Init> kernel_init = {};  // by default as dense
   std::string name = "attention";        // the scope of the variables
 };
 
-// Multi-head self-attention along `length` of x [… length, model]; dims as x's. Variables "q/kernel", "k/kernel",
-// "v/kernel" [model, heads, d_kv] and "o/kernel" [heads, d_kv, model]; no biases.
+// Multi-head self-attention along `length` of x [… length, model]; dims as x's. Variables "qkv/kernel"
+// [model, qkv=3, heads, d_kv], which starts as "q/kernel", "k/kernel" and "v/kernel" would, and "o/kernel"
+// [heads, d_kv, model]; no biases. Where a layout splits `length`, keys and values are gathered.
 Tensor self_attention(const Tensor& x, const Dim& length, const Dim& model, const Dim& heads, const Dim& d_kv,
                       const AttentionOptions& options = {}, Site site = Site::current());
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "weft/array.h"
+#include "weft/attend.h"
 #include "weft/convolution.h"
 #include "weft/dim.h"
 #include "weft/dtype.h"

@@ -14,9 +14,32 @@ Distribution distribution_of(Init::Kind kind) {
   }
 }
 
+// "a/qkv/kernel" with "q" for "qkv": "a/q/kernel". A name without the dim's gets the part at its end.
+std::string name_of_part(const std::string& name, const std::string& dim, const std::string& part) {
+  const std::string path = "/" + name + "/";
+  const std::size_t at = path.rfind("/" + dim + "/");
+  if (at == std::string::npos) return name + "/" + part;
+  return name.substr(0, at) + part + name.substr(at + dim.size());
+}
+
+Array stacked_value(const std::string& name, const Init& init, const Shape& shape, DType dtype, std::uint64_t seed) {
+  const Shape rows = Shape{shape.dim(init.stacked)}.plus(shape);
+  Array array(rows, dtype);
+  Init each = init;
+  each.parts.clear();
+  std::int64_t next = 0;
+  for (const std::string& part : init.parts) {
+    const Shape own = shape.minus({shape.dim(init.stacked)});
+    const Array values = initial_value(name_of_part(name, init.stacked, part), each, own, dtype, seed);
+    for (std::int64_t i = 0; i < values.elements(); ++i) array.set(next++, values.at(i));
+  }
+  return array.transposed(shape);
+}
+
 }  // namespace
 
 Array initial_value(const std::string& name, const Init& init, const Shape& shape, DType dtype, std::uint64_t seed) {
+  if (!init.parts.empty()) return stacked_value(name, init, shape, dtype, seed);
   if (init.kind == Init::Kind::kValues) return init.values->transposed(shape).cast(dtype);
   Array array(shape, dtype);
   const std::uint64_t key = seeded(hash_key(name, 0), seed);

@@ -38,6 +38,9 @@ class Wire {
   // The processors of this process, ascending: all of them, or, where a process is one processor, that one.
   virtual std::vector<int> local() const = 0;
 
+  // How many processors this host has, those of other processes included.
+  virtual int on_host() const { return static_cast<int>(local().size()); }
+
   // The view of `processor` on the group of `members`, which are in rank order. Every member calls join with the same
   // list; the k-th join of a list by one member meets the k-th of the others. Does not wait for the others.
   // The wire outlives its groups.

@@ -32,6 +32,12 @@ Init variance_scaling(double scale, Fan fan, const Shape& in, const Shape& out, 
   return init::uniform(-std::sqrt(3.0) * deviation, std::sqrt(3.0) * deviation);
 }
 
+Init stacked(Init each, const std::string& dim, std::vector<std::string> parts) {
+  each.stacked = dim;
+  each.parts = std::move(parts);
+  return each;
+}
+
 Init fan_in(const Shape& dims) { return normal(1 / std::sqrt(static_cast<double>(dims.elements()))); }
 
 }  // namespace weft::init

@@ -15,6 +15,7 @@ struct DimRule {
     kPass,    // the same split in every operand and result that has it; no talk
     kReduce,  // each processor joins its own part: the result is partial over the dim's axes
     kTalk,    // the op's lowering moves data along the dim's axes itself
+    kWhole,   // a split is refused: the user brings the dim together where it can be seen
   };
   Kind kind = Kind::kPass;
   Reduce how = Reduce::kSum;
@@ -36,6 +37,10 @@ struct ShardingRule {
   }
   ShardingRule& talk(const std::string& dim) {
     dims[dim] = {DimRule::Kind::kTalk, Reduce::kSum};
+    return *this;
+  }
+  ShardingRule& whole(const std::string& dim) {
+    dims[dim] = {DimRule::Kind::kWhole, Reduce::kSum};
     return *this;
   }
 };

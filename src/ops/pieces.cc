@@ -46,11 +46,7 @@ const OpDef& kSlice = define_op({
     },
     .flops = flops_rule::none(),
     .samples = {{{kX}, [](Graph&, const Tensors& x) { return Tensors{slice(x[0], kB, 1, 4)}; }},
-                {{kX}, [](Graph&, const Tensors& x) { return split(x[0], kB, 3); }},
-                {{kX},
-                 [](Graph&, const Tensors& x) {
-                   return unstack(x[0], {"c", 2});
-                 }}},
+                {{kX}, [](Graph&, const Tensors& x) { return Tensors{slice(x[0], kB, 8, 4), slice(x[0], kB, 0, 6)}; }}},
 });
 
 // --- pad ---
@@ -205,34 +201,6 @@ Tensor concat(const Tensors& xs, const std::string& dim, Site site) {
 
 Tensor shift(const Tensor& x, const Dim& dim, std::int64_t offset, bool wrap, Site site) {
   return apply(kShift, {x}, {{"dim", dim}, {"offset", offset}, {"wrap", wrap}}, site);
-}
-
-Tensors split(const Tensor& x, const Dim& dim, int parts, Site site) {
-  if (parts < 1 || dim.size % parts != 0)
-    throw UserError({.what = str("split of dim ", dim, " into ", parts, " parts"),
-                     .where = str("split at ", to_string(site)),
-                     .fix = "the number of parts must divide the size"});
-  Tensors results;
-  const std::int64_t size = dim.size / parts;
-  for (int i = 0; i < parts; ++i) results.push_back(slice(x, dim, i * size, size, site));
-  return results;
-}
-
-// Rows have size one, which no axis divides: stacking and unstacking go by a dim of their own that no layout names.
-constexpr const char* kRow = "#row";
-
-Tensor stack(const Tensors& xs, const std::string& dim, Site site) {
-  Tensors rows;
-  for (const Tensor& x : xs) rows.push_back(reshape(x, Shape{{kRow, 1}}.plus(x.shape()), site));
-  return rename(concat(rows, kRow, site), {kRow, static_cast<std::int64_t>(xs.size())}, dim, site);
-}
-
-Tensors unstack(const Tensor& x, const Dim& dim, Site site) {
-  Tensors results;
-  const Tensor rows = rename(x, dim, kRow, site);
-  for (std::int64_t i = 0; i < dim.size; ++i)
-    results.push_back(reshape(slice(rows, {kRow, dim.size}, i, 1, site), x.shape().minus({dim}), site));
-  return results;
 }
 
 }  // namespace weft

@@ -102,11 +102,16 @@ Tensor Graph::variable(const std::string& name, const Shape& shape, const Init& 
     throw UserError({.what = str("there is a variable '", full, "' already"),
                      .where = site,
                      .fix = "give it another name or scope; to share weights, pass the first Tensor on"});
-  if (init.kind == Init::Kind::kValues && !same_dims(init.values->shape(), shape))
+  if (init.kind == Init::Kind::kValues && init.parts.empty() && !same_dims(init.values->shape(), shape))
     throw UserError(
         {.what = str("variable '", full, "' ", shape, " cannot start from values of shape ", init.values->shape()),
          .where = site,
          .fix = "give values with the variable's dims"});
+  if (!init.parts.empty() && !shape.has(Dim{init.stacked, static_cast<std::int64_t>(init.parts.size())}))
+    throw UserError({.what = str("variable '", full, "' ", shape, " cannot be stacked of ", init.parts.size(),
+                                 " parts along '", init.stacked, "'"),
+                     .where = site,
+                     .fix = "give it a dim of that name with one index for each part"});
   const DType slice = options.slice.value_or(options.stored);
   Tensor x =
       apply_all(*this, kVariable, {},

@@ -116,6 +116,17 @@ class Partitioner : private Resharder {
     return axes;
   }
 
+  void check_whole(const Node& node, const ShardingRule& rule, const DimAxes& axes) const {
+    for (const auto& [dim, how] : rule.dims)
+      if (how.kind == DimRule::Kind::kWhole && request_.mesh.size(axes.at(dim)) > 1)
+        throw UserError({.what = str(node.op->name, " '", node.name, "' needs dim '", dim,
+                                     "' whole, but it is split over axis '", text_of(axes.at(dim), request_.mesh), "'"),
+                         .where = str(node.op->name, " at ", to_string(node.site), ", layout \"",
+                                      request_.layout.text(), "\", mesh ", request_.mesh),
+                         .fix = str("lay '", dim, "' on no axis; a tensor that is to stay split gets another name for ",
+                                    "the dim by rename() on its way to ", node.op->name, ": that is the gather")});
+  }
+
   Axes global_axes(const std::string& dim) const {
     const auto found = global_.find(dim);
     return found == global_.end() ? Axes{} : found->second;
@@ -245,6 +256,7 @@ class Partitioner : private Resharder {
     for (TensorId id : node.inputs) operands.push_back(operand(node, id));
     const DimAxes* planned = plan_.axes(n);
     const DimAxes axes = planned ? *planned : axes_for(node, call, rule, operands);
+    check_whole(node, rule, axes);
     std::vector<Sharding> want = wanted(node, call, rule, axes);
     for (std::size_t i = 0; i < want.size(); ++i)
       if (const TensorId id{n, static_cast<int>(i)}; plan_.is_summed_in_shards(id)) want[i] = *plan_.want(id);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "program/attend.h"
+
 namespace weft {
 
 namespace {
@@ -21,6 +23,31 @@ double flops_of(const MapNode& node) {
   if (node.args.empty() || node.op == "cast" || node.op == "identity") return 0;
   return std::find(kTranscendental.begin(), kTranscendental.end(), node.op) != kTranscendental.end() ? 8 : 1;
 }
+
+// What attention does, from its operands' sizes.
+struct AttendCost {
+  AttendCost(const Program& p, const Instr& instr)
+      : rules(*attend_rules(instr)), q(value(p, instr.inputs[0])), back(instr.is<AttendBack>()) {
+    const Shape &k = value(p, instr.inputs[1]).shape, &v = value(p, instr.inputs[2]).shape;
+    key = static_cast<double>(k.size_of(rules.key));
+    own = static_cast<double>(v.size_of(rules.value));
+    memory = static_cast<double>(k.size_of(rules.memory));
+    scores = static_cast<double>(q.shape.elements()) / key * memory;
+    if (!rules.causal) return;
+    const std::size_t at = q.shape.position(rules.length);
+    const double length = static_cast<double>(q.shape[at].size) * p.mesh.size(q.sharding.dims[at]);
+    const double inside = std::min(length, memory);  // queries behind the memory's end see all of it
+    seen = (inside * (inside + 1) / 2 + (length - inside) * memory) / (length * memory);
+  }
+
+  double executed() const { return scores * seen * (2 * (back ? 3 * key + 2 * own : key + own) + 12); }
+  double whole_products() const { return scores * 2 * (back ? 2 * key + 2 * own : key + own); }
+
+  const AttendRules& rules;
+  const Value& q;
+  bool back;
+  double key = 0, own = 0, memory = 0, scores = 0, seen = 1;
+};
 
 // One overload per kind of instruction that computes; the others only move.
 struct Flops {
@@ -51,6 +78,8 @@ struct Flops {
     for (const WindowDim& w : work.windows) meetings *= static_cast<double>(w.size);
     return meetings;
   }
+  double operator()(const Attend&) const { return AttendCost(p, instr).executed(); }
+  double operator()(const AttendBack&) const { return AttendCost(p, instr).executed(); }
   double operator()(const ReduceDims&) const { return entering(); }
   double operator()(const Scan&) const { return entering(); }
   double operator()(const ScatterAdd&) const { return elements(p, instr.inputs[1]); }
@@ -125,8 +154,9 @@ ProgramCost summarize(const Program& program) {
       const double flops = cost.flops * static_cast<double>(times);
       sum.flops += flops;
       if (instr.origin.recompute) sum.recomputed_flops += flops;
-      if (instr.is<Contract>() || instr.is<Convolve>())
-        sum.contract_flops[static_cast<std::size_t>(instr.origin.phase)] += flops;
+      double& products = sum.contract_flops[static_cast<std::size_t>(instr.origin.phase)];
+      if (instr.is<Contract>() || instr.is<Convolve>()) products += flops;
+      if (attend_rules(instr)) products += AttendCost(p, instr).whole_products() * static_cast<double>(times);
       if (is_collective(instr)) add(sum.collectives, p, instr, times);
       else sum.bytes += cost.bytes * static_cast<double>(times);
     }

@@ -17,7 +17,9 @@ struct Cost {
 };
 
 // contract: 2 per product; map: 1 per function and element, 8 if it is transcendental; reduce, scan, scatter_add and
-// reducing collectives: 1 per element that enters; loop: what all its trips do, collectives apart.
+// reducing collectives: 1 per element that enters; loop: what all its trips do, collectives apart. attend: what queries
+// see alone, a causal triangle to the element and spread evenly over processors (kernels go by blocks and so do a little
+// more): 2 per product, 12 per score; attend_back makes the scores again.
 Cost cost_of(const Program& program, const Instr& instr);
 
 // All collectives of one kind, group, dtype and phase.
@@ -33,7 +35,8 @@ struct CollectiveCost {
 };
 
 struct ProgramCost {
-  std::array<double, 4> contract_flops{};   // by phase
+  // By phase: of contract and convolve, and the products of attention as if no mask spared any: two forward, four back.
+  std::array<double, 4> contract_flops{};
   double flops = 0;                         // of all instructions
   double recomputed_flops = 0;              // of those among them that are done again
   double bytes = 0;                         // that instructions other than collectives read and write

@@ -18,6 +18,7 @@ const std::vector<Pass> kPipeline = {
     {"fold", fold},                                // what is left along axes of size 1
     {"join_collectives", join_collectives},
     {"drop_dead_code", drop_dead_code},
+    {"widen_products", widen_products},
     {"contract_to_sum", contract_to_sum},
     {"fuse", fuse},
     {"hoist_updates", hoist_updates},

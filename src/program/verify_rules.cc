@@ -271,6 +271,9 @@ void rule(const Checked& c, const Pool& work) {
   c.demand(same_dims(c.out().shape, forward ? y : x), "gives the other side");
 }
 
+void rule(const Checked& c, const Attend&) { check_attend(c); }
+void rule(const Checked& c, const AttendBack&) { check_attend(c); }
+
 void rule(const Checked& c, const Random& work) {
   if (!c.instr.inputs.empty()) {
     counts(c, 1, 1);

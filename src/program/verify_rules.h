@@ -27,5 +27,7 @@ struct BrokenRule {
 
 // Numbers of operands and outputs, shapes, dtypes and attributes.
 void check_instruction(const Checked& checked);
+// Of attend and attend_back.
+void check_attend(const Checked& checked);
 
 }  // namespace weft

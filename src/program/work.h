@@ -128,6 +128,31 @@ struct Pool {
                            std::pair("windows", &windows));
   }
 };
+// Softmax attention: y = softmax over `memory` of (scale q . k + bias), times v. Operands: q, k, v, then a bias if
+// `biased`, then the ids of queries and of memory if `segments`. Dims of q that k and v lack share them; one of those is
+// `length`, if it is not empty. Seen are equal ids and, if `causal`, global positions of `memory` up to that of `length`.
+struct AttendRules {
+  std::string length, memory, key, value;  // dims: of q, of k and v, of q and k, of v alone (may be called like `key`)
+  double scale = 1;
+  bool causal = false, biased = false, segments = false;
+  auto fields() {
+    return std::make_tuple(std::pair("length", &length), std::pair("memory", &memory), std::pair("key", &key),
+                           std::pair("value", &value), std::pair("scale", &scale), std::pair("causal", &causal),
+                           std::pair("biased", &biased), std::pair("segments", &segments));
+  }
+};
+// (q, k, v, …) -> y, q's dims with `value` for `key`, and the log of the sum of exponents, y's dims without `value`. A
+// query that sees nothing gives zeros for both.
+struct Attend : AttendRules {
+  static constexpr const char* kName = "attend";
+};
+// (q, k, v, y, logsumexp, dy, …) -> dq, dk, dv; or, if `joined` is not empty, one value that holds the three one after
+// another along that dim, which they lack, with q's dims: `length` for `memory`, `key` for `value`.
+struct AttendBack : AttendRules {
+  static constexpr const char* kName = "attend_back";
+  std::string joined;
+  auto fields() { return std::tuple_cat(AttendRules::fields(), std::make_tuple(std::pair("joined", &joined))); }
+};
 // Philox4x32-10 keyed by (seed, key); the counter is the row-major global index in the output's dim order, the step, and
 // the iteration: an operand, an i64 scalar, 0 if there is none.
 // uniform: [a, b); normal, truncated_normal: mean a, deviation b; bernoulli: 1 with probability a; bits: u32.
@@ -260,7 +285,7 @@ struct Fused {
 };
 
 using Work = std::variant<Contract, Map, ReduceDims, Copy, Concat, Take, Put, Gather, ScatterAdd, Scan, Sort, Convolve,
-                          Pool, Random, AxisIndex, Constant, Host, View, Shard, AllReduce, ReduceScatter, AllGather,
-                          AllToAll, Permute, Done, Loop, Fused>;
+                          Pool, Attend, AttendBack, Random, AxisIndex, Constant, Host, View, Shard, AllReduce,
+                          ReduceScatter, AllGather, AllToAll, Permute, Done, Loop, Fused>;
 
 }  // namespace weft

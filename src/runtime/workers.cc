@@ -1,6 +1,7 @@
 #include "runtime/workers.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <system_error>
@@ -106,10 +107,12 @@ Share share_of(std::int64_t items, int worker, int workers, std::int64_t grain) 
   return {std::min(items, grains * worker / workers * grain), std::min(items, grains * (worker + 1) / workers * grain)};
 }
 
-int usable_cores() {
+int usable_cores(int processes) {
   cpu_set_t mask;
   if (sched_getaffinity(0, sizeof mask, &mask) != 0) return 1;
-  return std::max(1, CPU_COUNT(&mask));
+  const int mine = CPU_COUNT(&mask), all = std::max(mine, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+  const int overlap = (mine * processes + all - 1) / all;
+  return std::max(1, mine / std::max(1, overlap));
 }
 
 }  // namespace weft

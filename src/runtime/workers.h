@@ -71,7 +71,8 @@ struct Share {
 };
 Share share_of(std::int64_t items, int worker, int workers, std::int64_t grain = 1);
 
-// The cores that this process may use.
-int usable_cores();
+// The cores that this process may use for itself: those of its mask, shared with the other processes of the host that
+// do the same, of which there are `processes` in all, wherever their masks overlap.
+int usable_cores(int processes = 1);
 
 }  // namespace weft

@@ -75,7 +75,7 @@ class Lm {
     const Tensor q = einsum({h, weight(layer + "wq", weight_shape)}, {batch_, heads_, length_, d_kv_});
     const Tensor k = einsum({seen, weight(layer + "wk", weight_shape)}, memory_shape);
     const Tensor v = einsum({seen, weight(layer + "wv", weight_shape)}, memory_shape);
-    const Tensor mixed = nn::attention(q, k, v, memory_, d_kv_, nn::causal_bias(graph, length_, memory_));
+    const Tensor mixed = attend(q, k, v, memory_, d_kv_, {.causal = true});
     return einsum({mixed, weight(layer + "wo", {heads_, d_kv_, d_model_})}, {batch_, length_, d_model_});
   }
 

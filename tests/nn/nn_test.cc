@@ -202,15 +202,15 @@ TEST(Embedding, GivesRowsAndZerosOutOfRange) {
 // Self-attention in plain loops. `bias` is by (place, seen place).
 Array attention_by_loops(const Layer& layer, const Array& x,
                          const std::function<double(std::int64_t, std::int64_t)>& bias) {
-  const auto projected = [&](const char* name) {
-    const Array kernel = layer.weight(str("attention/", name, "/kernel"));
+  const Array kernel = layer.weight("attention/qkv/kernel");
+  const auto projected = [&](std::int64_t part) {
     return filled({kBatch, kLength, kHeads, kDepth}, [&](const auto& i) {
       double sum = 0;
-      for (std::int64_t m = 0; m < kModel.size; ++m) sum += at(x, {i[0], i[1], m}) * at(kernel, {m, i[2], i[3]});
+      for (std::int64_t m = 0; m < kModel.size; ++m) sum += at(x, {i[0], i[1], m}) * at(kernel, {m, part, i[2], i[3]});
       return sum;
     });
   };
-  const Array q = projected("q"), k = projected("k"), v = projected("v"), o = layer.weight("attention/o/kernel");
+  const Array q = projected(0), k = projected(1), v = projected(2), o = layer.weight("attention/o/kernel");
   const Array mixed = filled(q.shape(), [&](const auto& i) {
     double sum = 0, total = 0;
     for (std::int64_t seen = 0; seen < kLength.size; ++seen) {
@@ -230,8 +230,7 @@ Array attention_by_loops(const Layer& layer, const Array& x,
   });
 }
 
-const std::vector<std::string> kAttentionLayouts = {"batch:m",  "length:m", "memory_length:m",
-                                                    "d_model:m", "heads:m",  "d_kv:m"};
+const std::vector<std::string> kAttentionLayouts = {"batch:m", "length:m", "d_model:m", "heads:m"};
 
 TEST(SelfAttention, EverythingSeesEverything) {
   Graph g;
@@ -250,6 +249,44 @@ TEST(SelfAttention, CausalAndBiased) {
   const Layer layer(g, nn::self_attention(x, kLength, kModel, kHeads, kDepth, options), {{x, in}, {bias, shift}});
   const auto added = [&](std::int64_t place, std::int64_t seen) { return shift.at(seen) + (seen > place ? -1e9 : 0); };
   layer.expect(attention_by_loops(layer, in, added), kAttentionLayouts);
+}
+
+TEST(SelfAttention, SegmentsSeeThemselvesAlone) {
+  Graph g;
+  const Tensor x = g.input("x", {kBatch, kLength, kModel}), ids = g.input("ids", {kLength}, DType::kI32);
+  const Array in = wave(x.shape(), 0), numbers({kLength}, std::vector<std::int32_t>{0, 1, 1, 0});
+  const nn::AttentionOptions options{.segments = ids, .scale = 0.5};
+  const Layer layer(g, nn::self_attention(x, kLength, kModel, kHeads, kDepth, options), {{x, in}, {ids, numbers}});
+  const auto added = [&](std::int64_t place, std::int64_t seen) {
+    return numbers.at(place) == numbers.at(seen) ? 0.0 : -1e9;  // the depth is 4: its root is the scale
+  };
+  layer.expect(attention_by_loops(layer, in, added), kAttentionLayouts);
+}
+
+// q, k and v lie in one variable that starts as three would.
+TEST(SelfAttention, StartsAsThreeVariables) {
+  Graph joined, apart;
+  const Tensor x = joined.input("x", {kLength, kModel});
+  const Tensor y = nn::self_attention(x, kLength, kModel, kHeads, kDepth);
+  const Tensor z = apart.input("z", {kLength, kModel});
+  Session session{Mesh()}, other{Mesh()};
+  session.compile(joined, Layout(), {.fetch = {y}});
+  Tensors fetch;
+  {
+    const auto scope = apart.scope("attention");
+    for (const char* name : {"q", "k", "v"})
+      fetch.push_back(nn::dense(z, {kHeads, kDepth}, {.reduced = {kModel}, .bias = false, .name = name}));
+  }
+  other.compile(apart, Layout(), {.fetch = fetch});
+  const Array all = session.value("attention/qkv/kernel");
+  ASSERT_EQ(all.shape(), Shape({kModel, {"qkv", 3}, kHeads, kDepth}));
+  const char* names[] = {"attention/q/kernel", "attention/k/kernel", "attention/v/kernel"};
+  for (std::int64_t part = 0; part < 3; ++part) {
+    const Array want = other.value(names[part]);
+    const Array got =
+        filled(want.shape(), [&](const auto& i) { return at(all, {i[0], part, i[1], i[2]}); });
+    EXPECT_EQ(relative_difference(got, want), 0) << names[part];
+  }
 }
 
 TEST(SelfAttention, KeepsTheDimOrderOfItsInput) {

@@ -26,7 +26,9 @@ std::string split_text(const OpDef& op) {
       const ShardingRule rule = op.sharding(call);
       if (rule.relays) words.insert("laid out anew");
       for (const auto& [dim, how] : rule.dims)
-        words.insert(how.kind == DimRule::Kind::kReduce ? "joined dims leave a partial" : "talks along its dim");
+        words.insert(how.kind == DimRule::Kind::kReduce  ? "joined dims leave a partial"
+                     : how.kind == DimRule::Kind::kWhole ? "some dims stay whole"
+                                                         : "talks along its dim");
     }
   }
   return words.empty() ? "every dim passes" : join(words, "; ");

@@ -118,6 +118,69 @@ output o %2)";
   EXPECT_TRUE(is_program(fuse(program_of(lines), {}), lines));
 }
 
+// --- widen_products and contract_to_sum ---
+
+TEST(WidenProducts, WhereTheResultIsOnlyCast) {
+  EXPECT_TRUE(is_program(widen_products(program_of(R"(
+input x %0 bf16 [a=8 b=8]
+input y %1 bf16 [a=8 c=8]
+%2 bf16 [b=8 c=8] = contract %0, %1
+%3 f32 [b=8 c=8] = map %2 expr=cast<f32>($0)
+output o %3)"),
+                                        {}),
+                         R"(
+input x %0 bf16 [a=8 b=8]
+input y %1 bf16 [a=8 c=8]
+%2 f32 [b=8 c=8] = contract %0, %1
+output o %2)"));
+}
+
+TEST(WidenProducts, NotWhereTheNarrowResultIsUsed) {
+  const std::string lines = R"(
+input x %0 bf16 [a=8 b=8]
+input y %1 bf16 [a=8 c=8]
+%2 bf16 [b=8 c=8] = contract %0, %1
+%3 f32 [b=8 c=8] = map %2 expr=cast<f32>($0)
+%4 bf16 [b=8 c=8] = map %2 expr=exp($0)
+output o %3
+output p %4)";
+  EXPECT_TRUE(is_program(widen_products(program_of(lines), {}), lines));
+}
+
+TEST(ContractToSum, WhereNoOperandHasDimsOfItsOwn) {
+  EXPECT_TRUE(is_program(contract_to_sum(program_of(R"(
+input x %0 f32 [a=4 b=8] {a:data}
+input y %1 f32 [a=4 b=8] {a:data}
+%2 f32 [b=8] {| sum:data} = contract %0, %1
+%3 f32 [b=8] = all_reduce %2 how=sum axes=data
+%4 f32 [a=4] {a:data} = contract %0, %1
+output o %3
+output p %4)"),
+                                         {.fuses = true}),
+                         R"(
+input x %0 f32 [a=4 b=8] {a:data}
+input y %1 f32 [a=4 b=8] {a:data}
+%2 f32 [a=4 b=8] {a:data} = map %0, %1 expr=multiply($0, $1)
+%3 f32 [b=8] {| sum:data} = reduce %2 how=sum
+%6 f32 [b=8] = all_reduce %3 how=sum axes=data
+%4 f32 [a=4 b=8] {a:data} = map %0, %1 expr=multiply($0, $1)
+%5 f32 [a=4] {a:data} = reduce %4 how=sum
+output o %6
+output p %5)"));
+}
+
+TEST(ContractToSum, MatricesStay) {
+  const std::string lines = R"(
+input x %0 f32 [a=8 b=8]
+input y %1 f32 [b=8 c=8]
+input v %2 f32 [b=8]
+%3 f32 [a=8 c=8] = contract %0, %1
+%4 f32 [a=8] = contract %0, %2
+output o %3
+output p %4)";
+  EXPECT_TRUE(is_program(contract_to_sum(program_of(lines), {.fuses = true}), lines));
+}
+
 // --- hoist_updates ---
 
 TEST(HoistUpdates, ToWhereTheGradientIs) {

@@ -121,6 +121,12 @@ bool is_legal(const GraphData& graph, const Mesh& mesh, const std::string& layou
       }
     return true;
   };
+  const auto is_split = [&](const std::string& dim) {
+    for (const LayoutRule& rule : rules.rules())
+      for (const std::string& axis : rule.axes)
+        if (rule.dim == dim && mesh.axes()[static_cast<std::size_t>(mesh.find(axis))].size > 1) return true;
+    return false;
+  };
   for (const Node& node : graph.nodes) {
     OpCall call{.op = node.op, .inputs = {}, .outputs = node.outputs, .attrs = &node.attrs, .site = node.site};
     Shape together;
@@ -132,7 +138,10 @@ bool is_legal(const GraphData& graph, const Mesh& mesh, const std::string& layou
       if (!lies_well(type.shape)) return false;
       together = together.plus(type.shape);
     }
-    if (!node.op->sharding(call).relays && !lies_well(together)) return false;
+    const ShardingRule rule = node.op->sharding(call);
+    if (!rule.relays && !lies_well(together)) return false;
+    for (const auto& [dim, how] : rule.dims)
+      if (how.kind == DimRule::Kind::kWhole && is_split(dim)) return false;
   }
   return true;
 }

@@ -39,6 +39,7 @@ class MpiWire : public SharedWire {
   ~MpiWire() override;
 
   std::vector<int> local() const override { return {ranks_->me}; }
+  int on_host() const override { return static_cast<int>(ranks_->local.size()); }
   Arena allocate(int processor, std::size_t bytes) override;
   std::size_t overhead_bytes() const override;
 

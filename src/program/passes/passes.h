@@ -36,6 +36,10 @@ Program reduce_then_scatter(Program program, const PassOptions& options);
 // Needs: nothing. Keeps: every member starts before its first use; the one starts where the last of its members did.
 Program join_collectives(Program program, const PassOptions& options);
 
+// A contraction of narrow floats whose result is only ever cast to f32 gives f32 itself: it has added up in f32 anyway.
+// Needs: nothing. Keeps: the order.
+Program widen_products(Program program, const PassOptions& options);
+
 // An f32 contraction that is no product of matrices, since neither operand has dims of its own, becomes a multiplication
 // and a sum, which fuse with what is around them. Only if options.fuses.
 // Needs: nothing. Keeps: the order.

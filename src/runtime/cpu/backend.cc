@@ -8,6 +8,8 @@ const Backend& cpu_backend() {
     Backend backend = reference_backend();
     backend.name = "cpu";
     backend.makers[Contract::kName] = cpu::contract;
+    backend.makers[Attend::kName] = cpu::attend;
+    backend.makers[AttendBack::kName] = cpu::attend_back;
     backend.makers[Fused::kName] = cpu::fused;
     backend.makers[Map::kName] = cpu::map;
     backend.makers[ReduceDims::kName] = cpu::reduce;

@@ -45,6 +45,8 @@ const Backend& reference_backend() {
                                  {Sort::kName, reference::sort},
                                  {Convolve::kName, reference::convolve},
                                  {Pool::kName, reference::pool},
+                                 {Attend::kName, reference::attend},
+                                 {AttendBack::kName, reference::attend_back},
                                  {Random::kName, reference::random},
                                  {AxisIndex::kName, reference::axis_index},
                                  {Constant::kName, reference::constant},

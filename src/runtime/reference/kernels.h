@@ -22,6 +22,8 @@ Kernel scan(const KernelArgs& args);
 Kernel sort(const KernelArgs& args);
 Kernel convolve(const KernelArgs& args);
 Kernel pool(const KernelArgs& args);
+Kernel attend(const KernelArgs& args);
+Kernel attend_back(const KernelArgs& args);
 Kernel random(const KernelArgs& args);
 Kernel axis_index(const KernelArgs& args);
 Kernel constant(const KernelArgs& args);

@@ -1,0 +1,353 @@
+// attend: softmax attention as one op, and attend_back, its derivatives by q, k and v. Neither stores scores. What is
+// asked for seldom, the derivative by the bias and second derivatives, goes by whole scores in primitives.
+#include "weft/attend.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/str.h"
+#include "ops/rules.h"
+
+namespace weft {
+
+namespace {
+
+const AttendRules& rules_of(const OpCall& call) { return call.attr<AttendRules>("rules"); }
+
+// q, k, v and what masks or shifts their scores.
+struct Operands {
+  Tensor q, k, v, bias, query_ids, memory_ids;
+
+  Tensors masks() const {
+    Tensors all;
+    for (const Tensor& x : {bias, query_ids, memory_ids})
+      if (x) all.push_back(x);
+    return all;
+  }
+};
+
+Operands operands_of(const Tensors& xs, std::size_t masks, const AttendRules& rules) {
+  Operands o{xs[0], xs[1], xs[2], {}, {}, {}};
+  if (rules.biased) o.bias = xs[masks++];
+  if (!rules.segments) return o;
+  o.query_ids = xs[masks];
+  o.memory_ids = xs[masks + 1];
+  return o;
+}
+
+// --- Shapes ---
+
+[[noreturn]] void refuse(const OpCall& call, const std::string& why, const std::string& fix) {
+  throw UserError({.what = str("attend of q ", call.in(0), ", k ", call.in(1), " and v ", call.in(2), ": ", why),
+                   .where = call.where(),
+                   .fix = fix});
+}
+
+void check_shared_dims(const OpCall& call, const AttendRules& rules) {
+  const Shape shared = call.in(1).minus({{rules.memory, 1}, {rules.key, 1}});
+  const Shape of_v = call.in(2).minus({{rules.memory, 1}, {rules.value, 1}});
+  for (const Dim& dim : shared.plus(of_v)) {
+    if (!call.in(0).has(dim)) refuse(call, str("q lacks dim ", dim), "dims of k and v other than their own are q's too");
+    if (!shared.has(dim) || !of_v.has(dim))
+      refuse(call, str("dim ", dim, " is in one of k and v alone"), "broadcast() the other to it, or rename() it");
+  }
+}
+
+void check_masks(const OpCall& call, const AttendRules& rules) {
+  const Shape rows = call.in(0).minus({{rules.key, 1}}), memory = call.in(1).minus({{rules.key, 1}});
+  const auto within = [&](const Shape& shape, const Shape& all, const char* what) {
+    for (const Dim& dim : shape)
+      if (!all.has(dim))
+        refuse(call, str("dim ", dim, " of the ", what, " ", shape, " has no place there"),
+               str("its dims may be: ", join(all, ", ")));
+  };
+  std::size_t next = 3;
+  if (rules.biased) {
+    shape_rule::expect_float(call, next);
+    within(call.in(next++), rows.plus(memory), "bias");
+  }
+  if (!rules.segments) return;
+  for (std::size_t i : {next, next + 1})
+    if (!is_integer(call.inputs[i].dtype))
+      refuse(call, str("segments are ", call.inputs[i].dtype, ", not whole numbers"), "cast() them to i32");
+  within(call.in(next), rows, "query segments");
+  within(call.in(next + 1), memory, "memory segments");
+}
+
+std::vector<TensorType> attend_type(const OpCall& call) {
+  const AttendRules& rules = rules_of(call);
+  const Dim value = call.in(2).dim(rules.value);
+  shape_rule::expect_float(call);
+  for (std::size_t i : {1u, 2u})
+    if (call.inputs[i].dtype != call.inputs[0].dtype)
+      refuse(call, str("they are ", call.inputs[0].dtype, ", ", call.inputs[1].dtype, " and ", call.inputs[2].dtype),
+             "cast() them to one dtype");
+  check_shared_dims(call, rules);
+  if (rules.causal && (rules.length.empty() || !call.in(0).has(rules.length) || call.in(1).has(rules.length)))
+    refuse(call, "causal, but it is not clear which dim of q has its positions",
+           "name a dim of q that k lacks in AttendOptions::length");
+  check_masks(call, rules);
+  return {{call.in(0).replaced(rules.key, {value}), call.inputs[0].dtype},
+          {call.in(0).minus({{rules.key, 1}}), DType::kF32}};
+}
+
+ShardingRule attend_sharding(const OpCall& call) {
+  const AttendRules& rules = rules_of(call);
+  return ShardingRule{}.whole(rules.memory).whole(rules.key).whole(rules.value);
+}
+
+// Products over all scores, as if no mask spared any.
+double scores_of(const OpCall& call) {
+  const AttendRules& rules = rules_of(call);
+  return static_cast<double>(call.in(0).elements() / call.in(0).size_of(rules.key)) *
+         static_cast<double>(call.in(1).size_of(rules.memory));
+}
+double depth_of(const OpCall& call) {
+  const AttendRules& rules = rules_of(call);
+  return static_cast<double>(call.in(0).size_of(rules.key) + call.in(2).size_of(rules.value));
+}
+
+// --- The way by whole scores ---
+
+Tensor wide(const Tensor& x, Site site) { return x.dtype() == DType::kF64 ? x : cast(x, DType::kF32, site); }
+
+Tensor whole_scores(const Operands& o, const AttendRules& rules, Site site) {
+  const Shape dims = o.q.shape().minus({{rules.key, 1}}).plus({o.k.shape().dim(rules.memory)});
+  const Tensor s = multiply(einsum({wide(o.q, site), wide(o.k, site)}, dims, site), rules.scale, site);
+  return o.bias ? add(s, wide(o.bias, site), site) : s;
+}
+
+// What is not seen becomes `hidden`.
+Tensor masked(const Tensor& scores, double hidden, const Operands& o, const AttendRules& rules, Site site) {
+  Tensor x = scores;
+  if (rules.causal) {
+    const Graph g(x.graph());
+    const Tensor place = iota(g, o.q.shape().dim(rules.length), DType::kI32, site);
+    const Tensor seen = iota(g, o.k.shape().dim(rules.memory), DType::kI32, site);
+    x = select(less_equal(seen, place, site), x, hidden, site);
+  }
+  if (!o.query_ids) return x;
+  const Tensor alike = equal(cast(o.query_ids, DType::kI64, site), cast(o.memory_ids, DType::kI64, site), site);
+  return select(alike, x, hidden, site);
+}
+
+// The same function of q, k, v and bias as attend.
+Tensor by_whole_scores(const Operands& o, const AttendRules& rules, Site site) {
+  const Tensor scores = masked(whole_scores(o, rules, site), -1e30, o, rules, site);
+  const Dim memory = o.k.shape().dim(rules.memory);
+  const Tensor weights = masked(softmax(scores, memory, site), 0, o, rules, site);
+  const Shape dims = o.q.shape().replaced(rules.key, {o.v.shape().dim(rules.value)});
+  return cast(einsum({weights, wide(o.v, site)}, dims, site), o.q.dtype(), site);
+}
+
+Tensor bias_gradient(const Operands& o, const Tensor& y, const Tensor& logsumexp, const Tensor& dy,
+                     const AttendRules& rules, Site site) {
+  const Tensor scores = whole_scores(o, rules, site);
+  const Tensor weights = masked(exp(subtract(scores, logsumexp, site), site), 0, o, rules, site);
+  const Tensor by_weights = einsum({wide(dy, site), wide(o.v, site)}, scores.shape(), site);
+  const Tensor mean = einsum({wide(dy, site), wide(y, site)}, logsumexp.shape(), site);
+  const Tensor by_scores = multiply(weights, subtract(by_weights, mean, site), site);
+  return cast(reduce_sum_to(by_scores, o.bias.shape(), site), o.bias.dtype(), site);
+}
+
+// --- attend_back ---
+
+std::vector<ValueId> lower_attend_back(Lowering& l) {
+  std::vector<ValueType> outs;
+  for (std::size_t i = 0; i < 3; ++i) {
+    ValueType type = l.local(l.call.outputs[i]);
+    // Queries that share k and v and lie elsewhere add to their derivatives.
+    for (const Dim& dim : l.call.in(0))
+      if (!l.call.out(i).has(dim.name))
+        for (int axis : l.axes_of(dim.name)) type.sharding.partial.push_back(axis);
+    std::sort(type.sharding.partial.begin(), type.sharding.partial.end());
+    outs.push_back(std::move(type));
+  }
+  return l.builder.emit(AttendBack{rules_of(l.call), {}}, l.inputs, std::move(outs));
+}
+
+// y and logsumexp are functions of the rest, whose derivatives hold theirs.
+Tensors attend_back_gradient(const Grad& g) {
+  const auto& rules = g.attr<AttendRules>("rules");
+  Tensors xs = g.xs();  // one tensor may be several operands: each by itself
+  for (Tensor& x : xs) x = identity(x, g.site());
+  const Operands o = operands_of(xs, 6, rules);
+  const Tensor dy = xs[5];
+  const Tensor y = by_whole_scores(o, rules, g.site());
+  const Tensors first = gradients({y}, {o.q, o.k, o.v}, {dy}, g.site());
+  Tensors by = {o.q, o.k, o.v, dy};
+  if (o.bias) by.push_back(o.bias);
+  const Tensors second = gradients(first, by, g.dys(), g.site());
+  Tensors results{second[0], second[1], second[2], Tensor(), Tensor(), second[3]};
+  if (o.bias) results.push_back(second[4]);
+  results.resize(g.xs().size());
+  return results;
+}
+
+SampleInput in(Shape shape) { return {std::move(shape), uniform(-1, 1), DType::kF32}; }
+SampleInput ids(Shape shape) { return {std::move(shape), whole(0, 3), DType::kI32}; }
+
+std::vector<Sample> attend_back_samples() {
+  const Dim batch{"batch", 2}, length{"length", 4}, memory{"memory", 4}, key{"key", 3}, value{"value", 2};
+  return {{{in({batch, length, key}), in({memory, key}), in({memory, value}), in({batch, length, value})},
+           [=](Graph&, const Tensors& x) {
+             const Tensor y = attend(x[0], x[1], x[2], memory, key, {.causal = true, .length = "length"});
+             return gradients({y}, {x[0], x[1], x[2]}, {x[3]});
+           }},
+          {{in({length, key}), in({memory, key}), in({memory, key}), in({memory}), ids({length}), ids({memory})},
+           [=](Graph&, const Tensors& x) {
+             const AttendOptions options{.bias = x[3], .query_segments = x[4], .memory_segments = x[5]};
+             const Tensor y = attend(x[0], x[1], x[2], memory, key, options);
+             return gradients({y}, {x[0], x[1], x[2]}, {x[0]});
+           }}};
+}
+
+const OpDef& kAttendBack = define_op({
+    .name = "attend_back",
+    .doc = "The derivatives of attend by q, k and v; makes the weights again from the log of their sum.",
+    .shape = [](const OpCall& call) { return std::vector(call.inputs.begin(), call.inputs.begin() + 3); },
+    .sharding = attend_sharding,
+    .gradient = attend_back_gradient,
+    .lower = lower_attend_back,
+    .flops = [](const OpCall& call) { return scores_of(call) * (4 * depth_of(call) + 12); },
+    .samples = attend_back_samples(),
+});
+
+// --- attend ---
+
+Tensors attend_gradient(const Grad& g) {
+  const auto& rules = g.attr<AttendRules>("rules");
+  const Operands o = operands_of(g.xs(), 3, rules);
+  Tensors inputs{o.q, o.k, o.v, g.y(0), g.y(1), g.dy(0)};
+  for (const Tensor& mask : o.masks()) inputs.push_back(mask);
+  Tensors results = apply_all(kAttendBack, inputs, {{"rules", rules}}, g.site());
+  if (o.bias) results.push_back(bias_gradient(o, g.y(0), g.y(1), g.dy(0), rules, g.site()));
+  results.resize(g.xs().size());
+  return results;
+}
+
+using Apply = std::function<Tensor(const Tensors&)>;
+
+Sample sample_of(std::vector<SampleInput> inputs, Apply apply) {
+  return {std::move(inputs), [apply](Graph&, const Tensors& x) { return Tensors{apply(x)}; }};
+}
+
+const Dim kBatch{"batch", 2}, kLength{"length", 4}, kMemory{"memory", 6}, kHeads{"heads", 2}, kKey{"key", 3},
+    kValue{"value", 2};
+
+std::vector<Sample> samples_of_dims() {
+  const Dim group{"group", 2}, six{"length", 6};
+  return {
+      sample_of({in({kBatch, six, kHeads, kKey}), in({kBatch, kMemory, kHeads, kKey}), in({kBatch, kMemory, kHeads, kKey})},
+                [](const Tensors& x) { return attend(x[0], x[1], x[2], kMemory, kKey); }),
+      // Any order of dims, fewer queries than memory, and a value of another size.
+      sample_of({in({kHeads, kKey, kLength}), in({kKey, kMemory, kHeads}), in({kMemory, kHeads, kValue})},
+                [](const Tensors& x) { return attend(x[0], x[1], x[2], kMemory, kKey, {.causal = true}); }),
+      // More queries than memory.
+      sample_of({in({six, kKey}), in({{"memory", 4}, kKey}), in({{"memory", 4}, kKey})},
+                [](const Tensors& x) { return attend(x[0], x[1], x[2], {"memory", 4}, kKey, {.causal = true}); }),
+      // Groups of heads that share their memory.
+      sample_of({in({kLength, kHeads, group, kKey}), in({kMemory, kHeads, kKey}), in({kMemory, kHeads, kValue})},
+                [](const Tensors& x) {
+                  return attend(x[0], x[1], x[2], kMemory, kKey, {.causal = true, .length = "length"});
+                }),
+      sample_of({in({kHeads, kKey}), in({kMemory, kHeads, kKey}), in({kMemory, kHeads, kKey})},
+                [](const Tensors& x) { return attend(x[0], x[1], x[2], kMemory, kKey); })};
+}
+
+std::vector<Sample> samples_of_masks() {
+  return {
+      // A bias that all of the batch shares.
+      sample_of({in({kBatch, kLength, kHeads, kKey}), in({kBatch, kMemory, kHeads, kKey}),
+                 in({kBatch, kMemory, kHeads, kKey}), in({kHeads, kLength, kMemory})},
+                [](const Tensors& x) { return attend(x[0], x[1], x[2], kMemory, kKey, {.bias = x[3]}); }),
+      sample_of({in({kLength, kKey}), in({kMemory, kKey}), in({kMemory, kValue}), in({kMemory})},
+                [](const Tensors& x) {
+                  return attend(x[0], x[1], x[2], kMemory, kKey, {.causal = true, .bias = x[3], .scale = 2});
+                }),
+      // Some queries see nothing.
+      sample_of({in({kBatch, kLength, kKey}), in({kBatch, kMemory, kKey}), in({kBatch, kMemory, kKey}),
+                 ids({kBatch, kLength}), ids({kMemory})},
+                [](const Tensors& x) {
+                  return attend(x[0], x[1], x[2], kMemory, kKey, {.query_segments = x[3], .memory_segments = x[4]});
+                }),
+      sample_of({in({kHeads, kLength, kKey}), in({kHeads, kMemory, kKey}), in({kHeads, kMemory, kKey}),
+                 in({kLength, kMemory}), ids({kLength}), ids({kMemory})},
+                [](const Tensors& x) {
+                  return attend(x[0], x[1], x[2], kMemory, kKey,
+                                {.causal = true, .bias = x[3], .query_segments = x[4], .memory_segments = x[5]});
+                })};
+}
+
+std::vector<Sample> attend_samples() {
+  std::vector<Sample> all = samples_of_dims();
+  for (Sample& sample : samples_of_masks()) all.push_back(std::move(sample));
+  return all;
+}
+
+const OpDef& kAttend = define_op({
+    .name = "attend",
+    .doc = "Softmax attention; gives the log of the sum of exponents too, for its derivative.",
+    .shape = attend_type,
+    .sharding = attend_sharding,
+    .gradient = attend_gradient,
+    .lower = [](Lowering& l) -> std::vector<ValueId> {
+      return l.builder.emit(Attend{rules_of(l.call)}, l.inputs, {l.local(l.call.outputs[0]), l.local(l.call.outputs[1])});
+    },
+    .flops = [](const OpCall& call) { return scores_of(call) * (2 * depth_of(call) + 12); },
+    .samples = attend_samples(),
+});
+
+void check_dim(const Tensor& x, const char* name, const Dim& dim, Site site) {
+  if (!x || !x.shape().has(dim))
+    throw UserError({.what = str("attend: ", name, " ", x ? str(x.shape()) : "is empty and", " lacks dim ", dim),
+                     .where = str("attend at ", to_string(site)),
+                     .fix = "q and k have d_key, k and v have the memory"});
+}
+
+// v's dim in place of d_key.
+std::string own_dim(const Tensor& q, const Tensor& v, const Dim& memory, const Dim& d_key, Site site) {
+  std::vector<std::string> own;
+  for (const Dim& dim : v.shape())
+    if (dim.name == d_key.name || (dim != memory && !q.shape().has(dim.name))) own.push_back(dim.name);
+  if (own.size() != 1)
+    throw UserError({.what = str("attend: v ", v.shape(), " has ", own.size(), " dims of its own beside q ", q.shape()),
+                     .where = str("attend at ", to_string(site)),
+                     .fix = "it needs one in place of d_key: reshape() several to one"});
+  return own[0];
+}
+
+// The dim of positions in q, if one was named or there is only one that k lacks.
+std::string length_of(const Tensor& q, const Tensor& k, const Dim& d_key, const AttendOptions& options) {
+  if (!options.length.empty()) return options.length;
+  const Shape rows = q.shape().minus({d_key}).minus(k.shape());
+  return rows.rank() == 1 ? rows[0].name : "";
+}
+
+}  // namespace
+
+Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Dim& memory, const Dim& d_key,
+              const AttendOptions& options, Site site) {
+  check_dim(q, "q", d_key, site);
+  check_dim(k, "k", d_key, site);
+  check_dim(k, "k", memory, site);
+  check_dim(v, "v", memory, site);
+  if (static_cast<bool>(options.query_segments) != static_cast<bool>(options.memory_segments))
+    throw UserError({.what = "attend with segments of queries or of memory alone",
+                     .where = str("attend at ", to_string(site)),
+                     .fix = "give both; in self-attention the one is the other with its length renamed"});
+  AttendRules rules{.length = length_of(q, k, d_key, options),
+                    .memory = memory.name,
+                    .key = d_key.name,
+                    .value = own_dim(q, v, memory, d_key, site),
+                    .scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(d_key.size))),
+                    .causal = options.causal,
+                    .biased = static_cast<bool>(options.bias),
+                    .segments = static_cast<bool>(options.query_segments)};
+  const Operands o{q, k, v, options.bias, options.query_segments, options.memory_segments};
+  Tensors inputs{q, k, v};
+  for (const Tensor& mask : o.masks()) inputs.push_back(mask);
+  return apply_all(kAttend, inputs, {{"rules", rules}}, site)[0];
+}
+
+}  // namespace weft

@@ -1,0 +1,75 @@
+// split: a tensor in equal runs of one dim. As one op of many results its derivative is one concat, where slices would
+// give a sum of as many padded tensors.
+#include "base/str.h"
+#include "ops/exchange.h"
+#include "ops/rules.h"
+
+namespace weft {
+
+namespace {
+
+const SampleInput kX{{{"a", 6}, {"b", 12}, {"c", 2}}, uniform(-1, 1), DType::kF32};
+const Dim kB{"b", 12};
+
+std::vector<TensorType> split_type(const OpCall& call) {
+  const Dim dim = call.attr<Dim>("dim");
+  const auto parts = call.attr<std::int64_t>("parts");
+  shape_rule::expect_dim(call, call.in(), dim);
+  return std::vector(static_cast<std::size_t>(parts),
+                     TensorType{call.in().resized(dim.name, dim.size / parts), call.inputs[0].dtype});
+}
+
+std::vector<ValueId> lower_split(Lowering& l) {
+  const std::string dim = l.call.attr<Dim>("dim").name;
+  const std::int64_t size = l.call.out().size_of(dim);
+  std::vector<ValueId> parts;
+  for (std::size_t i = 0; i < l.call.outputs.size(); ++i)
+    parts.push_back(assemble(l.builder, dim, size, l.axes_of(dim),
+                             {{l.inputs[0], static_cast<std::int64_t>(i) * size, size, 0}}));
+  return parts;
+}
+
+const OpDef& kSplit = define_op({
+    .name = "split",
+    .doc = "A tensor in equal runs of one dim.",
+    .shape = split_type,
+    .sharding = sharding_rule::talks_along("dim"),
+    .gradient = [](const Grad& g) -> Tensors { return {concat(g.dys(), g.attr<Dim>("dim").name, g.site())}; },
+    .lower = lower_split,
+    .flops = flops_rule::none(),
+    .samples = {{{kX}, [](Graph&, const Tensors& x) { return split(x[0], kB, 3); }},
+                {{kX},
+                 [](Graph&, const Tensors& x) {
+                   return unstack(x[0], {"c", 2});
+                 }},
+                {{kX}, [](Graph&, const Tensors& x) { return Tensors{split(x[0], kB, 2)[1]}; }}},
+});
+
+// Rows have size one, which no axis divides: stacking and unstacking go by a dim of their own that no layout names.
+constexpr const char* kRow = "#row";
+
+}  // namespace
+
+Tensors split(const Tensor& x, const Dim& dim, int parts, Site site) {
+  if (parts < 1 || dim.size % parts != 0)
+    throw UserError({.what = str("split of dim ", dim, " into ", parts, " parts"),
+                     .where = str("split at ", to_string(site)),
+                     .fix = "the number of parts must divide the size"});
+  return apply_all(kSplit, {x}, {{"dim", dim}, {"parts", static_cast<std::int64_t>(parts)}}, site);
+}
+
+Tensor stack(const Tensors& xs, const std::string& dim, Site site) {
+  Tensors rows;
+  for (const Tensor& x : xs) rows.push_back(reshape(x, Shape{{kRow, 1}}.plus(x.shape()), site));
+  return rename(concat(rows, kRow, site), {kRow, static_cast<std::int64_t>(xs.size())}, dim, site);
+}
+
+Tensors unstack(const Tensor& x, const Dim& dim, Site site) {
+  Tensors results;
+  const Dim rows{kRow, dim.size};
+  for (const Tensor& row : split(rename(x, dim, kRow, site), rows, static_cast<int>(dim.size), site))
+    results.push_back(reshape(row, x.shape().minus({dim}), site));
+  return results;
+}
+
+}  // namespace weft

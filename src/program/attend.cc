@@ -1,0 +1,43 @@
+#include "program/attend.h"
+
+namespace weft {
+
+const AttendRules* attend_rules(const Instr& instr) {
+  if (const auto* forward = instr.as<Attend>()) return forward;
+  return instr.as<AttendBack>();
+}
+
+AttendOperands attend_operands(const Instr& instr) {
+  const AttendRules& rules = *attend_rules(instr);
+  AttendOperands at;
+  at.count = 3;
+  const auto next = [&](int& role, bool there) {
+    if (there) role = at.count++;
+  };
+  const bool back = instr.is<AttendBack>();
+  next(at.y, back);
+  next(at.logsumexp, back);
+  next(at.dy, back);
+  next(at.bias, rules.biased);
+  next(at.query_ids, rules.segments);
+  next(at.memory_ids, rules.segments);
+  return at;
+}
+
+AttendDims attend_dims(const AttendRules& rules, const Shape& q, const Shape& k) {
+  AttendDims dims;
+  for (const Dim& dim : q) {
+    if (dim.name == rules.key) continue;
+    Shape& role = k.has(dim.name) ? dims.shared : dims.rows;
+    role = role.plus({dim});
+  }
+  return dims;
+}
+
+Shape joined_part(const AttendBack& work, const Shape& joined, int part) {
+  Shape shape = joined.minus({joined.dim(work.joined)});
+  if (part > 0) shape = shape.renamed(work.length, work.memory);
+  return part == 2 && work.key != work.value ? shape.renamed(work.key, work.value) : shape;
+}
+
+}  // namespace weft

@@ -1,0 +1,28 @@
+// Who is who in attend and attend_back.
+#pragma once
+
+#include "program/ir.h"
+
+namespace weft {
+
+// The operands by role; -1 where there is none. Positions in Instr::inputs.
+struct AttendOperands {
+  int y = -1, logsumexp = -1, dy = -1;  // of attend_back
+  int bias = -1, query_ids = -1, memory_ids = -1;
+  int count = 0;
+};
+
+// null for other instructions.
+const AttendRules* attend_rules(const Instr& instr);
+AttendOperands attend_operands(const Instr& instr);
+
+// Dims that q shares with k and v, and dims that it has for itself; `key` is in neither.
+struct AttendDims {
+  Shape shared, rows;
+};
+AttendDims attend_dims(const AttendRules& rules, const Shape& q, const Shape& k);
+
+// The dims of the k-th (0: q) of the three derivatives as they lie in a joined output, which has them all.
+Shape joined_part(const AttendBack& work, const Shape& joined, int part);
+
+}  // namespace weft

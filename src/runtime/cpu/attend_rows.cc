@@ -1,0 +1,311 @@
+// Two products and a softmax per block of queries forward, five products back. Operands are packed to f32 rows without
+// gaps (padded to whole vectors), keys and values also transposed where a product walks along the memory.
+#include "runtime/cpu/attend_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "weft/dtype.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "runtime/cpu/attend_rows.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "runtime/cpu/small_product-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace weft::cpu::HWY_NAMESPACE {
+
+constexpr std::int64_t kLanes = MaxLanes(F());
+
+// e^x for x <= 0 or so: 2^n by bits times a polynomial in what is left, to 2 ulp; 0 below -87.
+HWY_INLINE VF exp_of(VF x) {
+  const F f;
+  const hn::RebindToSigned<F> i;
+  const VF least = hn::Set(f, -87.3f);
+  const VF low = hn::IfThenElse(hn::Lt(x, least), least, x);  // NaN stays
+  const VF n = hn::Round(hn::Mul(low, hn::Set(f, 1.44269504088896341f)));
+  VF r = hn::NegMulAdd(n, hn::Set(f, 0.693359375f), low);
+  r = hn::NegMulAdd(n, hn::Set(f, -2.12194440e-4f), r);
+  VF p = hn::Set(f, 1.9875691500e-4f);
+  p = hn::MulAdd(p, r, hn::Set(f, 1.3981999507e-3f));
+  p = hn::MulAdd(p, r, hn::Set(f, 8.3334519073e-3f));
+  p = hn::MulAdd(p, r, hn::Set(f, 4.1665795894e-2f));
+  p = hn::MulAdd(p, r, hn::Set(f, 1.6666665459e-1f));
+  p = hn::MulAdd(p, r, hn::Set(f, 5.0000001201e-1f));
+  p = hn::MulAdd(p, hn::Mul(r, r), hn::Add(r, hn::Set(f, 1.0f)));
+  const auto power = hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(i, n), hn::Set(i, 127)));
+  return hn::IfThenZeroElse(hn::Lt(x, least), hn::Mul(p, hn::BitCast(f, power)));
+}
+
+HWY_INLINE float number_at(const AttendMatrix& x, std::int64_t offset) {
+  if (!x.half) return static_cast<const float*>(x.data)[offset];
+  return static_cast<float>(static_cast<const BF16*>(x.data)[offset]);
+}
+
+HWY_INLINE VF load_half(const BF16* from) {
+  const hn::RebindToUnsigned<F> u;
+  const hn::Rebind<std::uint16_t, F> u16;
+  const auto bits = hn::LoadU(u16, reinterpret_cast<const std::uint16_t*>(from));
+  return hn::BitCast(F(), hn::ShiftLeft<16>(hn::PromoteTo(u, bits)));
+}
+
+// rows x columns numbers times `scale`, a row every `width` floats, zeros behind its end.
+void pack(const AttendMatrix& x, std::int64_t first, std::int64_t rows, std::int64_t columns, float scale, float* to,
+          std::int64_t width) {
+  const F f;
+  const VF factor = hn::Set(f, scale);
+  for (std::int64_t r = 0; r < rows; ++r, to += width) {
+    const std::int64_t start = (first + r) * x.row;
+    std::int64_t c = 0;
+    if (x.column == 1)
+      for (; c + kLanes <= columns; c += kLanes)
+        hn::StoreU(hn::Mul(factor, x.half ? load_half(static_cast<const BF16*>(x.data) + start + c)
+                                          : hn::LoadU(f, static_cast<const float*>(x.data) + start + c)),
+                   f, to + c);
+    for (; c < columns; ++c) to[c] = scale * number_at(x, start + c * x.column);
+    for (; c < width; ++c) to[c] = 0;
+  }
+}
+
+// What pack() has packed, turned: columns x `rows` numbers, a row every `width` floats, zeros behind its end.
+void transpose(const float* from, std::int64_t from_width, std::int64_t rows, std::int64_t columns, float* to,
+               std::int64_t width) {
+  const hn::FixedTag<float, 4> f;
+  const hn::Repartition<double, decltype(f)> d;
+  std::int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    std::int64_t c = 0;
+    for (; c + 4 <= columns; c += 4) {
+      const float* x = from + r * from_width + c;
+      const auto r0 = hn::LoadU(f, x), r1 = hn::LoadU(f, x + from_width), r2 = hn::LoadU(f, x + 2 * from_width),
+                 r3 = hn::LoadU(f, x + 3 * from_width);
+      const auto low01 = hn::BitCast(d, hn::InterleaveLower(f, r0, r1)),
+                 low23 = hn::BitCast(d, hn::InterleaveLower(f, r2, r3)),
+                 high01 = hn::BitCast(d, hn::InterleaveUpper(f, r0, r1)),
+                 high23 = hn::BitCast(d, hn::InterleaveUpper(f, r2, r3));
+      float* y = to + c * width + r;
+      hn::StoreU(hn::BitCast(f, hn::InterleaveLower(d, low01, low23)), f, y);
+      hn::StoreU(hn::BitCast(f, hn::InterleaveUpper(d, low01, low23)), f, y + width);
+      hn::StoreU(hn::BitCast(f, hn::InterleaveLower(d, high01, high23)), f, y + 2 * width);
+      hn::StoreU(hn::BitCast(f, hn::InterleaveUpper(d, high01, high23)), f, y + 3 * width);
+    }
+    for (; c < columns; ++c)
+      for (std::int64_t i = 0; i < 4; ++i) to[c * width + r + i] = from[(r + i) * from_width + c];
+  }
+  for (std::int64_t c = 0; c < columns; ++c) {
+    for (std::int64_t i = r; i < rows; ++i) to[c * width + i] = from[i * from_width + c];
+    for (std::int64_t i = rows; i < width; ++i) to[c * width + i] = 0;
+  }
+}
+
+// Row r times scales[r] (null: 1) times `scale`, back to where it belongs.
+void unpack(const float* from, std::int64_t width, const float* scales, float scale, const AttendMatrix& x,
+            std::int64_t first, std::int64_t rows, std::int64_t columns) {
+  const F f;
+  for (std::int64_t r = 0; r < rows; ++r, from += width) {
+    const std::int64_t start = (first + r) * x.row;
+    const float factor = scales ? scales[r] * scale : scale;
+    std::int64_t c = 0;
+    if (x.column == 1 && !x.half)
+      for (; c + kLanes <= columns; c += kLanes)
+        hn::StoreU(hn::Mul(hn::Set(f, factor), hn::LoadU(f, from + c)), f, static_cast<float*>(x.data) + start + c);
+    for (; c < columns; ++c) {
+      const std::int64_t at = start + c * x.column;
+      if (x.half) static_cast<BF16*>(x.data)[at] = BF16(factor * from[c]);
+      else static_cast<float*>(x.data)[at] = factor * from[c];
+    }
+  }
+}
+
+// One worker's scratch, cut up.
+struct Cut {
+  float* next;
+  float* take(std::int64_t floats) { return std::exchange(next, next + AttendSizes::padded(floats)); }
+};
+
+// A block of queries and its scores.
+struct Block {
+  std::int64_t first = 0, queries = 0;
+  std::int64_t seen = 0, width = 0;  // the most that one of them sees, and that in whole vectors
+};
+
+Block block_at(const AttendSizes& s, std::int64_t first) {
+  Block block{first, std::min(s.block(), s.length - first)};
+  block.seen = std::max<std::int64_t>(s.seen_by(first + block.queries - 1), 0);
+  block.width = AttendSizes::padded(block.seen);
+  return block;
+}
+
+// Bias and segments on the scores of one query.
+void mask(const AttendItem& item, std::int64_t query, std::int64_t seen, float* scores) {
+  const AttendMatrix& bias = item.bias;
+  if (bias.data && bias.column == 1 && !bias.half) {
+    const float* row = static_cast<const float*>(bias.data) + query * bias.row;
+    for (std::int64_t m = 0; m < seen; ++m) scores[m] += row[m];
+  } else if (bias.data) {
+    for (std::int64_t m = 0; m < seen; ++m) scores[m] += number_at(bias, query * bias.row + m * bias.column);
+  }
+  if (!item.query_ids) return;
+  const std::int64_t id = item.query_ids[query];
+  for (std::int64_t m = 0; m < seen; ++m)
+    if (item.memory_ids[m] != id) scores[m] = -INFINITY;
+}
+
+// Lanes of the vector at `m` that are among the first `seen`.
+HWY_INLINE hn::Mask<F> first_lanes(std::int64_t seen, std::int64_t m) {
+  return hn::FirstN(F(), static_cast<std::size_t>(std::clamp<std::int64_t>(seen - m, 0, kLanes)));
+}
+
+// Scores become e^(score - most), zeros behind `seen`. Gives their sum and `most`; 0 and 0 if nothing is seen.
+std::pair<float, float> exponents(float* scores, std::int64_t seen, std::int64_t width) {
+  const F f;
+  const VF none = hn::Set(f, -INFINITY);
+  VF top = none;
+  for (std::int64_t m = 0; m < seen; m += kLanes)
+    top = hn::Max(top, hn::IfThenElse(first_lanes(seen, m), hn::Load(f, scores + m), none));
+  const float most = hn::GetLane(hn::MaxOfLanes(f, top));
+  if (seen <= 0 || most == -INFINITY) {
+    std::fill(scores, scores + width, 0.0f);
+    return {0, 0};
+  }
+  VF sum = hn::Zero(f);
+  for (std::int64_t m = 0; m < width; m += kLanes) {
+    const VF e = exp_of(hn::Sub(hn::Load(f, scores + m), hn::Set(f, most)));
+    const VF kept = hn::IfThenElseZero(first_lanes(seen, m), e);
+    hn::Store(kept, f, scores + m);
+    sum = hn::Add(sum, kept);
+  }
+  return {hn::GetLane(hn::SumOfLanes(f, sum)), most};
+}
+
+void Forward(const AttendSizes& s, const AttendItem& item, bool fresh, float* scratch) {
+  const std::int64_t key = AttendSizes::padded(s.key), value = AttendSizes::padded(s.value),
+                     memory = AttendSizes::padded(s.memory), block_size = s.block();
+  Cut cut{scratch};
+  float *turned = cut.take(s.key * memory), *v = cut.take(s.memory * value), *q = cut.take(block_size * key),
+        *y = cut.take(block_size * value), *scores = cut.take(std::max(block_size * memory, s.memory * key)),
+        *inverse = cut.take(block_size);
+  if (fresh) {
+    pack(item.k, 0, s.memory, s.key, 1, scores, key);
+    transpose(scores, key, s.memory, s.key, turned, memory);
+    pack(item.v, 0, s.memory, s.value, 1, v, value);
+  }
+  for (std::int64_t first = 0; first < s.length; first += block_size) {
+    const Block b = block_at(s, first);
+    pack(item.q, first, b.queries, s.key, s.scale, q, key);
+    small_product({b.queries, b.width, s.key, q, key, 1, turned, memory, scores, b.width, false});
+    for (std::int64_t i = 0; i < b.queries; ++i) {
+      float* row = scores + i * b.width;
+      const std::int64_t seen = s.seen_by(first + i);
+      mask(item, first + i, seen, row);
+      const auto [sum, most] = exponents(row, seen, b.width);
+      inverse[i] = sum == 0 ? 0 : 1 / sum;
+      const AttendMatrix& lse = item.logsumexp;
+      static_cast<float*>(lse.data)[(first + i) * lse.row] = sum == 0 ? 0 : most + std::log(sum);
+    }
+    small_product({b.queries, value, b.seen, scores, b.width, 1, v, value, y, value, false});
+    unpack(y, value, inverse, 1, item.y, first, b.queries, s.value);
+  }
+}
+
+// One query's scores become its weights, and what the weights' derivatives are that of the scores.
+void weights_back(const VF mean, const VF logsumexp, std::int64_t seen, std::int64_t width, float* scores, float* dp) {
+  const F f;
+  for (std::int64_t m = 0; m < width; m += kLanes) {
+    const VF p = hn::IfThenElseZero(first_lanes(seen, m), exp_of(hn::Sub(hn::Load(f, scores + m), logsumexp)));
+    hn::Store(p, f, scores + m);
+    hn::Store(hn::Mul(p, hn::Sub(hn::Load(f, dp + m), mean)), f, dp + m);
+  }
+}
+
+VF dot(const float* x, const float* y, std::int64_t width) {
+  const F f;
+  VF sum = hn::Zero(f);
+  for (std::int64_t c = 0; c < width; c += kLanes) sum = hn::MulAdd(hn::Load(f, x + c), hn::Load(f, y + c), sum);
+  return hn::SumOfLanes(f, sum);
+}
+
+void Back(const AttendSizes& s, const AttendItem& item, bool fresh, bool last, float* scratch) {
+  const std::int64_t key = AttendSizes::padded(s.key), value = AttendSizes::padded(s.value),
+                     memory = AttendSizes::padded(s.memory), block_size = s.block();
+  Cut cut{scratch};
+  float *k = cut.take(s.memory * key), *turned_k = cut.take(s.key * memory), *turned_v = cut.take(s.value * memory),
+        *dk = cut.take(s.memory * key), *dv = cut.take(s.memory * value), *q = cut.take(block_size * key),
+        *y = cut.take(block_size * value), *dy = cut.take(block_size * value), *dq = cut.take(block_size * key),
+        *scores = cut.take(block_size * memory), *dp = cut.take(block_size * memory);
+  if (fresh) {
+    pack(item.k, 0, s.memory, s.key, 1, k, key);
+    transpose(k, key, s.memory, s.key, turned_k, memory);
+    pack(item.v, 0, s.memory, s.value, 1, dv, value);
+    transpose(dv, value, s.memory, s.value, turned_v, memory);
+    std::fill(dk, dk + s.memory * key, 0.0f);
+    std::fill(dv, dv + s.memory * value, 0.0f);
+  }
+  for (std::int64_t first = 0; first < s.length; first += block_size) {
+    const Block b = block_at(s, first);
+    pack(item.q, first, b.queries, s.key, s.scale, q, key);
+    pack(item.y, first, b.queries, s.value, 1, y, value);
+    pack(item.dy, first, b.queries, s.value, 1, dy, value);
+    small_product({b.queries, b.width, s.key, q, key, 1, turned_k, memory, scores, b.width, false});
+    small_product({b.queries, b.width, s.value, dy, value, 1, turned_v, memory, dp, b.width, false});
+    for (std::int64_t i = 0; i < b.queries; ++i) {
+      const std::int64_t seen = s.seen_by(first + i);
+      mask(item, first + i, seen, scores + i * b.width);
+      const float lse = static_cast<const float*>(item.logsumexp.data)[(first + i) * item.logsumexp.row];
+      weights_back(dot(dy + i * value, y + i * value, value), hn::Set(F(), lse), seen, b.width, scores + i * b.width,
+                   dp + i * b.width);
+    }
+    small_product({b.seen, value, b.queries, scores, 1, b.width, dy, value, dv, value, true});
+    small_product({b.seen, key, b.queries, dp, 1, b.width, q, key, dk, key, true});
+    small_product({b.queries, key, b.seen, dp, b.width, 1, k, key, dq, key, false});
+    unpack(dq, key, nullptr, s.scale, item.dq, first, b.queries, s.key);
+  }
+  if (!last) return;
+  unpack(dk, key, nullptr, 1, item.dk, 0, s.memory, s.key);
+  unpack(dv, value, nullptr, 1, item.dv, 0, s.memory, s.value);
+}
+
+}  // namespace weft::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+
+namespace weft::cpu {
+
+HWY_EXPORT(Forward);
+HWY_EXPORT(Back);
+
+std::int64_t AttendSizes::block() const {
+  constexpr std::int64_t kMost = 32, kLeast = 6, kScores = 1 << 15;
+  return std::min(length, std::clamp(kScores / padded(memory), kLeast, kMost));
+}
+
+std::int64_t AttendSizes::seen_by(std::int64_t query) const {
+  return causal ? std::clamp<std::int64_t>(ahead + query + 1, 0, memory) : memory;
+}
+
+std::int64_t forward_scratch(const AttendSizes& s) {
+  const std::int64_t key = AttendSizes::padded(s.key), value = AttendSizes::padded(s.value),
+                     memory = AttendSizes::padded(s.memory);
+  return key * memory + memory * value + s.block() * (key + value + 16) + std::max(s.block() * memory, memory * key);
+}
+
+std::int64_t back_scratch(const AttendSizes& s) {
+  const std::int64_t key = AttendSizes::padded(s.key), value = AttendSizes::padded(s.value),
+                     memory = AttendSizes::padded(s.memory);
+  return memory * (3 * key + 2 * value) + s.block() * (2 * key + 2 * value + 2 * memory) + 16;
+}
+
+void attend_rows(const AttendSizes& sizes, const AttendItem& item, bool fresh, float* scratch) {
+  HWY_DYNAMIC_DISPATCH(Forward)(sizes, item, fresh, scratch);
+}
+
+void attend_rows_back(const AttendSizes& sizes, const AttendItem& item, bool fresh, bool last, float* scratch) {
+  HWY_DYNAMIC_DISPATCH(Back)(sizes, item, fresh, last, scratch);
+}
+
+}  // namespace weft::cpu
+
+#endif  // HWY_ONCE

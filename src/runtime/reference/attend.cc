@@ -1,0 +1,202 @@
+// attend and attend_back, one query at a time: all its scores in doubles, then what follows from them.
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/attend_views.h"
+#include "runtime/reference/kernels.h"
+#include "runtime/reference/windows.h"
+
+namespace weft::reference {
+
+namespace {
+
+// The scores of one query against all of its memory, from packed operands: [shared, rows, key], [shared, memory, key].
+class Scores {
+ public:
+  explicit Scores(const KernelArgs& args)
+      : rules_(*attend_rules(args.instr)),
+        dims_(attend_dims(rules_, args.inputs[0].shape, args.inputs[1].shape)),
+        memory_dim_{args.inputs[1].shape.dim(rules_.memory)},
+        q(args.inputs[0], dims_.shared.plus(dims_.rows).plus({args.inputs[0].shape.dim(rules_.key)})),
+        k(args.inputs[1], dims_.shared.plus({memory_dim_}).plus({args.inputs[1].shape.dim(rules_.key)})),
+        v(args.inputs[2], dims_.shared.plus({memory_dim_}).plus({args.inputs[2].shape.dim(rules_.value)})),
+        shared(dims_.shared.elements()),
+        rows(dims_.rows.elements()),
+        memory(memory_dim_.size),
+        key(args.inputs[0].shape.size_of(rules_.key)),
+        value(args.inputs[2].shape.size_of(rules_.value)),
+        of_row(static_cast<std::size_t>(memory)) {
+    const AttendOperands at = attend_operands(args.instr);
+    const auto mask = [&](int operand, const Shape& order) {
+      if (operand >= 0) masks_.emplace_back(args.inputs[static_cast<std::size_t>(operand)], order);
+    };
+    mask(at.bias, row_order().plus({memory_dim_}));
+    mask(at.query_ids, row_order());
+    mask(at.memory_ids, dims_.shared.plus({memory_dim_}));
+    find_positions(args.inputs[0], args.inputs[1]);
+  }
+
+  Shape row_order() const { return dims_.shared.plus(dims_.rows); }
+  Shape value_order(const TensorView& v) const { return row_order().plus({v.shape.dim(rules_.value)}); }
+  double scale() const { return rules_.scale; }
+
+  void read() {
+    for (Packed* x : {&q, &k, &v}) x->read();
+    for (Packed& mask : masks_) mask.read();
+  }
+
+  // Fills of_row; -inf where nothing is seen.
+  void make(std::int64_t s, std::int64_t r) {
+    const double* query = q.at((s * rows + r) * key);
+    for (std::int64_t m = 0; m < memory; ++m) {
+      double sum = 0;
+      for (std::int64_t d = 0; d < key; ++d) sum += query[d] * k.at((s * memory + m) * key)[d];
+      sum *= rules_.scale;
+      if (rules_.biased) sum += *masks_[0].at((s * rows + r) * memory + m);
+      of_row[static_cast<std::size_t>(m)] = sees(s, r, m) ? sum : -INFINITY;
+    }
+  }
+
+ private:
+  void find_positions(const TensorView& q_view, const TensorView& k_view) {
+    positions_.assign(static_cast<std::size_t>(rows), 0);
+    memory_begin_ = k_view.begin[k_view.shape.position(rules_.memory)];
+    if (!rules_.causal) return;
+    const std::size_t at = dims_.rows.position(rules_.length);
+    const std::int64_t step = dense_strides(dims_.rows)[at];
+    const std::int64_t begin = q_view.begin[q_view.shape.position(rules_.length)];
+    for (std::int64_t r = 0; r < rows; ++r)
+      positions_[static_cast<std::size_t>(r)] = begin + r / step % dims_.rows[at].size;
+  }
+
+  bool sees(std::int64_t s, std::int64_t r, std::int64_t m) {
+    if (rules_.causal && memory_begin_ + m > positions_[static_cast<std::size_t>(r)]) return false;
+    if (!rules_.segments) return true;
+    Packed &queries = masks_[rules_.biased ? 1 : 0], &memories = masks_[rules_.biased ? 2 : 1];
+    return *queries.at(s * rows + r) == *memories.at(s * memory + m);
+  }
+
+  AttendRules rules_;
+  AttendDims dims_;
+  Dim memory_dim_;
+  std::vector<Packed> masks_;
+  std::vector<std::int64_t> positions_;  // global, of each row
+  std::int64_t memory_begin_ = 0;
+
+ public:
+  Packed q, k, v;
+  std::int64_t shared, rows, memory, key, value;
+  std::vector<double> of_row;
+};
+
+class AttendKernel {
+ public:
+  explicit AttendKernel(const KernelArgs& args)
+      : scores_(args),
+        y_(args.outputs[0], scores_.value_order(args.inputs[2])),
+        logsumexp_(args.outputs[1], scores_.row_order()) {}
+
+  void run() {
+    scores_.read();
+    y_.fill(0);
+    logsumexp_.fill(0);
+    for (std::int64_t s = 0; s < scores_.shared; ++s)
+      for (std::int64_t r = 0; r < scores_.rows; ++r) row(s, r);
+    y_.write();
+    logsumexp_.write();
+  }
+
+ private:
+  void row(std::int64_t s, std::int64_t r) {
+    scores_.make(s, r);
+    const double most = *std::max_element(scores_.of_row.begin(), scores_.of_row.end());
+    if (most == -INFINITY) return;
+    double total = 0;
+    double* y = y_.at((s * scores_.rows + r) * scores_.value);
+    for (std::int64_t m = 0; m < scores_.memory; ++m) {
+      const double weight = std::exp(scores_.of_row[static_cast<std::size_t>(m)] - most);
+      const double* v = scores_.v.at((s * scores_.memory + m) * scores_.value);
+      total += weight;
+      for (std::int64_t d = 0; d < scores_.value; ++d) y[d] += weight * v[d];
+    }
+    for (std::int64_t d = 0; d < scores_.value; ++d) y[d] /= total;
+    *logsumexp_.at(s * scores_.rows + r) = most + std::log(total);
+  }
+
+  Scores scores_;
+  Packed y_, logsumexp_;
+};
+
+class AttendBackKernel {
+ public:
+  explicit AttendBackKernel(const KernelArgs& args)
+      : scores_(args),
+        y_(args.inputs[3], scores_.value_order(args.inputs[2])),
+        logsumexp_(args.inputs[4], scores_.row_order()),
+        dy_(args.inputs[5], scores_.value_order(args.inputs[2])),
+        dq_(like(args, 0)),
+        dk_(like(args, 1)),
+        dv_(like(args, 2)) {}
+
+  void run() {
+    scores_.read();
+    for (Packed* x : {&y_, &logsumexp_, &dy_}) x->read();
+    for (Packed* x : {&dq_, &dk_, &dv_}) x->fill(0);
+    for (std::int64_t s = 0; s < scores_.shared; ++s)
+      for (std::int64_t r = 0; r < scores_.rows; ++r) row(s, r);
+    for (Packed* x : {&dq_, &dk_, &dv_}) x->write();
+  }
+
+ private:
+  // The i-th derivative in the order of its operand's pack.
+  static Packed like(const KernelArgs& args, int i) {
+    const auto& work = *args.instr.as<AttendBack>();
+    const auto at = static_cast<std::size_t>(i);
+    const AttendDims dims = attend_dims(work, args.inputs[0].shape, args.inputs[1].shape);
+    const Shape& x = args.inputs[at].shape;
+    const Shape order = i == 0 ? dims.shared.plus(dims.rows) : dims.shared.plus({x.dim(work.memory)});
+    return {derivative_view(args, i),
+            order.plus({x.dim(i == 2 ? work.value : work.key)})};
+  }
+
+  // p = exp(score - logsumexp), ds = p (dy . v - dy . y).
+  void row(std::int64_t s, std::int64_t r) {
+    scores_.make(s, r);
+    const std::int64_t i = s * scores_.rows + r, key = scores_.key, value = scores_.value;
+    const double *y = y_.at(i * value), *dy = dy_.at(i * value), *q = scores_.q.at(i * key);
+    double* dq = dq_.at(i * key);
+    double mean = 0;
+    for (std::int64_t d = 0; d < value; ++d) mean += dy[d] * y[d];
+    for (std::int64_t m = 0; m < scores_.memory; ++m) {
+      const std::int64_t j = s * scores_.memory + m;
+      const double p = std::exp(scores_.of_row[static_cast<std::size_t>(m)] - *logsumexp_.at(i));
+      double dp = 0;
+      for (std::int64_t d = 0; d < value; ++d) {
+        dp += dy[d] * scores_.v.at(j * value)[d];
+        dv_.at(j * value)[d] += p * dy[d];
+      }
+      const double ds = p * (dp - mean) * scores_.scale();
+      for (std::int64_t d = 0; d < key; ++d) {
+        dq[d] += ds * scores_.k.at(j * key)[d];
+        dk_.at(j * key)[d] += ds * q[d];
+      }
+    }
+  }
+
+  Scores scores_;
+  Packed y_, logsumexp_, dy_, dq_, dk_, dv_;
+};
+
+}  // namespace
+
+Kernel attend(const KernelArgs& args) {
+  const auto kernel = std::make_shared<AttendKernel>(args);
+  return [kernel](const StepState&) { kernel->run(); };
+}
+
+Kernel attend_back(const KernelArgs& args) {
+  const auto kernel = std::make_shared<AttendBackKernel>(args);
+  return [kernel](const StepState&) { kernel->run(); };
+}
+
+}  // namespace weft::reference
