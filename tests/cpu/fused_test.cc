@@ -180,9 +180,9 @@ TEST(Fused, IntegersBoolsAndDoubles) {
 class RandomBody {
  public:
   explicit RandomBody(unsigned seed) : random_(seed) {
-    static constexpr std::int64_t kOdd[] = {1, 2, 3, 17, 64, 130};
+    static constexpr std::int64_t kOdd[] = {1, 2, 3, 5, 17, 20};
     const auto size = [&] { return kOdd[random_() % std::size(kOdd)]; };
-    full_ = {{"a", size()}, {"b", size()}, {"c", size()}, {"d", size() % 20 + 1}};
+    full_ = {{"a", size()}, {"b", size()}, {"c", size()}, {"d", random_() % 5 == 0 ? 600 : size()}};
     border_ = 1 + random_() % 3;
     const std::vector<Dim>& dims = full_.dims();
     rows_ = Shape(std::vector<Dim>(dims.begin(), dims.begin() + border_));
@@ -277,7 +277,7 @@ class RandomBody {
 
 TEST(Fused, RandomBodiesGiveTheBitsOfTheReference) {
   int planned = 0;
-  for (unsigned seed = 0; seed < 150; ++seed) {
+  for (unsigned seed = 0; seed < 120; ++seed) {
     SCOPED_TRACE(seed);
     RandomBody body(seed);
     if (!row_plan(body.maker.program)) continue;
@@ -285,7 +285,7 @@ TEST(Fused, RandomBodiesGiveTheBitsOfTheReference) {
     expect_same(body.maker, body.inputs(), 0);
     if (HasFailure()) return;
   }
-  EXPECT_GT(planned, 100);
+  EXPECT_GT(planned, 80);
 }
 
 TEST(Fused, SumsStayCloseToTheExactOnes) {

@@ -43,11 +43,17 @@ void Sweep::take_seat(int worker) {
   }
 }
 
-void Sweep::move_to(Seat& seat, const Tile& tile) const {
+void Sweep::move_to(Seat& seat, const Tile& tile) {
   for (int t : b_.moving) {
-    const Access& access = b_.accesses[at(b_.places[at(t)].access)];
+    const Place& place = b_.places[at(t)];
     const Extent extent = b_.extents[at(t)];
     if (extent == Extent::kScalar) continue;
+    if (place.kind == Place::Kind::kTable) {
+      const auto lane = static_cast<std::int64_t>(size_of(b_.lanes[at(t)]));
+      seat.at[at(t)] = b_.table.data() + place.offset + tile.col * lane;
+      continue;
+    }
+    const Access& access = b_.accesses[at(place.access)];
     seat.at[at(t)] = access.at(extent == Extent::kColumn ? 0 : tile.row, extent == Extent::kRow ? 0 : tile.col);
   }
 }

@@ -73,7 +73,7 @@ struct BoundSweep {
   std::vector<Step> scalar_steps, column_steps, steps;  // before the rows; before a run of columns; of every tile
   std::vector<Step> late_scalar_steps, late_steps;      // when all rows are done: once, and for every run of columns
   std::vector<Step> scalar_stores;                      // at the very end
-  std::vector<int> moving;                              // terms in memory: their address changes from tile to tile
+  std::vector<int> moving;  // terms whose address changes from tile to tile: in memory, or numbers per column
   std::vector<Accumulator> accumulators;
   std::vector<std::byte> table;
   std::size_t scratch_bytes = 0;
@@ -103,7 +103,7 @@ class Sweep {
   void sweep_columns(Seat& seat, Share rows, std::int64_t col, std::int64_t cols);
   void finish(int worker, int workers);
   void start_accumulators(Seat& seat) const;
-  void move_to(Seat& seat, const Tile& tile) const;
+  void move_to(Seat& seat, const Tile& tile);
   void run_steps(const std::vector<Step>& steps, Seat& seat, const Tile& tile);
   void run_step(const Step& step, Seat& seat, const Tile& tile);
   void loop(const Step& step, Seat& seat, const Tile& tile) const;

@@ -50,7 +50,8 @@ class SweepBinder {
     for (auto* steps : {&b_.scalar_steps, &b_.column_steps, &b_.steps, &b_.late_scalar_steps, &b_.late_steps})
       for (Step& step : *steps) connect(step);
     for (std::size_t t = 0; t < terms_.all.size(); ++t)
-      if (b_.places[t].kind == Place::Kind::kMemory) b_.moving.push_back(static_cast<int>(t));
+      if (b_.places[t].kind == Place::Kind::kMemory || b_.places[t].kind == Place::Kind::kTable)
+        b_.moving.push_back(static_cast<int>(t));
     return std::move(b_);
   }
 

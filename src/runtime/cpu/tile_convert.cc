@@ -63,7 +63,7 @@ struct IsTrue {
   template <class D, class V>
   HWY_INLINE hn::Vec<hn::RebindToSigned<D>> operator()(D d, V x) const {
     const hn::RebindToSigned<D> di;
-    return hn::IfThenElseZero(hn::RebindMask(di, hn::Ne(x, hn::Zero(d))), hn::Set(di, 1));
+    return hn::IfThenElseZero(hn::RebindMask(di, hn::Not(hn::Eq(x, hn::Zero(d)))), hn::Set(di, 1));
   }
 };
 struct ToF32 {

@@ -33,6 +33,7 @@ WEFT_UNARY(sign, hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Set(d, 1),
                                 hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Set(d, -1), x)))
 WEFT_UNARY(square, hn::Mul(x, x))
 WEFT_UNARY(sqrt, hn::Sqrt(x))
+// rsqrt: 2 ulp.
 WEFT_UNARY(rsqrt, hn::Div(hn::Set(d, 1.0f), hn::Sqrt(x)))
 WEFT_UNARY(reciprocal, hn::Div(hn::Set(d, 1.0f), x))
 WEFT_UNARY(exp, math::exp(d, x))
@@ -134,7 +135,7 @@ WEFT_COMPARISON(less_equal, at_most(x, y))
 WEFT_COMPARISON(greater, hn::Gt(x, y))
 WEFT_COMPARISON(greater_equal, at_most(y, x))
 WEFT_COMPARISON(equal, hn::Eq(x, y))
-WEFT_COMPARISON(not_equal, hn::Ne(x, y))
+WEFT_COMPARISON(not_equal, hn::Not(hn::Eq(x, y)))  // NaN is not equal to itself
 WEFT_COMPARISON(logical_and, hn::And(hn::Ne(x, hn::Zero(di)), hn::Ne(y, hn::Zero(di))))
 WEFT_COMPARISON(logical_or, hn::Or(hn::Ne(x, hn::Zero(di)), hn::Ne(y, hn::Zero(di))))
 #undef WEFT_COMPARISON

@@ -156,7 +156,7 @@ HWY_INLINE V tanh(D d, V x) {
   const V near = hn::MulAdd(hn::Mul(x, z), polynomial(d, z, kTail), x);
   const V e = exp(d, hn::Add(a, a));
   const V far = hn::Sub(one, hn::Div(hn::Set(d, 2.0f), hn::Add(e, one)));
-  return hn::IfThenElse(hn::Lt(a, hn::Set(d, 0.625f)), near, hn::CopySign(far, x));
+  return hn::CopySign(hn::IfThenElse(hn::Lt(a, hn::Set(d, 0.625f)), near, far), x);
 }
 
 // 2 ulp: a polynomial near 0, 1 - exp(-t (1 + g(t))) elsewhere.
@@ -268,8 +268,10 @@ HWY_INLINE V wide_sin(D d, V x, double quarters) {
   r = hn::NegMulAdd(n, hn::Set(d, -1.49738490485916983294e-33), r);
   const V most = hn::Set(d, 0.78539816339744830962);
   r = hn::Max(hn::Neg(most), hn::Min(most, r));
-  const V turned = hn::Add(n, hn::Set(d, quarters)), four = hn::Set(d, 4.0);
-  const V quarter = hn::NegMulAdd(four, hn::Floor(hn::Div(turned, four)), turned);
+  const V four = hn::Set(d, 4.0);
+  const V whole = hn::Sub(n, hn::Mul(four, hn::Floor(hn::Div(n, four))));
+  const V turned = hn::Add(whole, hn::Set(d, quarters));
+  const V quarter = hn::IfThenElse(hn::Ge(turned, four), hn::Sub(turned, four), turned);
   const V z = hn::Mul(r, r), one = hn::Set(d, 1.0);
   const V sine = hn::MulAdd(hn::Mul(polynomial(d, z, kSin), z), r, r);
   const V cosine = hn::MulAdd(hn::Mul(polynomial(d, z, kCos), z), z, hn::NegMulAdd(hn::Set(d, 0.5), z, one));
