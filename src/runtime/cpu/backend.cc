@@ -10,6 +10,9 @@ const Backend& cpu_backend() {
     backend.makers[Contract::kName] = cpu::contract;
     backend.makers[Attend::kName] = cpu::attend;
     backend.makers[AttendBack::kName] = cpu::attend_back;
+    backend.makers[Fused::kName] = cpu::fused;
+    backend.makers[Map::kName] = cpu::map;
+    backend.makers[ReduceDims::kName] = cpu::reduce;
     return backend;
   }();
   return kBackend;

@@ -8,5 +8,8 @@ namespace weft::cpu {
 Kernel contract(const KernelArgs& args);
 Kernel attend(const KernelArgs& args);
 Kernel attend_back(const KernelArgs& args);
+Kernel fused(const KernelArgs& args);
+Kernel map(const KernelArgs& args);
+Kernel reduce(const KernelArgs& args);
 
 }  // namespace weft::cpu

@@ -40,7 +40,7 @@ inline double exp(double x) {
 
 // Relative error below 1e-15.
 inline double expm1(double x) {
-  if (x > -0.34 && x < 0.34) return x + exp_tail(x);
+  if (x > -0.34 && x < 0.34) return x == 0 ? x : x + exp_tail(x);
   return exp(x) - 1;
 }
 
