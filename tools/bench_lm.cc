@@ -22,12 +22,12 @@ namespace weft::tools {
 namespace {
 
 struct LmOptions {
-  std::string config = "small", dtype = "f32", optimizer = "adam", wire = "threads", runtime = "reference";
+  std::string config = "small", dtype = "f32", optimizer = "adam", wire = "threads", runtime = "cpu";
   std::string mesh, layout;
   std::vector<std::string> set;
   StoreWords store;
   std::optional<double> rate;
-  int steps = 20, warmup = 3, workers = 0;
+  int steps = 20, warmup = 3, workers = 0, loss_chunks = 1;
   std::optional<std::string> trace, machine;
   bool json = false;
 };
@@ -77,6 +77,7 @@ void check(const LmOptions& o) {
   check_range(o.steps, 1, 1e6, "--steps");
   check_range(o.warmup, 0, 1e6, "--warmup");
   check_range(o.workers, 0, 1024, "--workers");
+  check_range(o.loss_chunks, 1, 1e6, "--loss-chunks");
   if (o.rate) check_range(*o.rate, 0, 1e3, "--lr");
 }
 
@@ -202,8 +203,10 @@ void run_lm(const LmOptions& o) {
   const Mesh mesh = Mesh::parse(o.mesh);
   const Layout layout = Layout::parse(o.layout);
   const Store store = store_of(o.store);
-  const models::LanguageModel lm = models::language_model(
-      sizes, {.activation = o.dtype == "bf16" ? DType::kBF16 : DType::kF32, .init = init::zeros()});
+  const models::LanguageModel lm =
+      models::language_model(sizes, {.activation = o.dtype == "bf16" ? DType::kBF16 : DType::kF32,
+                                     .init = init::zeros(),
+                                     .loss_chunks = o.loss_chunks});
   const std::unique_ptr<optim::Optimizer> optimizer = optimizer_of(o, lm);
   const CompileOptions compile{.fetch = {lm.loss},
                                .update = optimizer->updates(),
@@ -264,6 +267,8 @@ void add_bench_lm(CLI::App& bench, Action& action) {
   sub->add_option("--runtime", o->runtime, "Who computes: see weft doctor")->capture_default_str();
   sub->add_option("--steps", o->steps, "Timed steps; the median counts")->capture_default_str();
   sub->add_option("--warmup", o->warmup, "Steps before them")->capture_default_str();
+  sub->add_option("--loss-chunks", o->loss_chunks, "Parts of the batch whose logits exist at a time")
+      ->capture_default_str();
   sub->add_option("--workers", o->workers, "Threads of each processor; 0: the cores over the processors")
       ->capture_default_str();
   sub->add_option("--trace", o->trace, "Write what each instruction took to this file: see weft trace-summary");

@@ -116,7 +116,7 @@ class Executable {
 class Session {
  public:
   explicit Session(const Mesh& mesh, const wire::Choice& wire = wire::threads(),
-                   const runtime::Choice& runtime = runtime::reference(), const SessionOptions& options = {});
+                   const runtime::Choice& runtime = runtime::cpu(), const SessionOptions& options = {});
 
   // UserError, with the fix, if the layout cannot work. Variables that are new to the session get their first values.
   Executable compile(const Graph& graph, const Layout& layout, const CompileOptions& options);

@@ -156,7 +156,7 @@ TEST(Command, DoctorLooksAround) {
   EXPECT_THAT(ran.out,
               AllOf(StartsWith("weft "), HasSubstr("\nwires "), HasSubstr("affinity mask"), HasSubstr("\nsimd ")));
   const Json json = Json::parse(weft("doctor --json").out);
-  EXPECT_EQ(json["runtimes"], "reference");
+  EXPECT_EQ(json["runtimes"], "cpu, reference");
 }
 
 }  // namespace

@@ -28,11 +28,11 @@ TEST(TraceSummary, SaysWhereTheTimeGoes) {
             R"(mesh data:2, layout "batch:data", runtime cpu, 2 workers each; 2 steps, means of a step and processor
 roof of a processor, measured: 100.0 GFLOP/s, 10.0 GB/s
 
-  step                         10.000  100.0 %
-  kernels                       6.500   65.0 %
-    of it waiting for workers   1.000   10.0 %
-  collectives                   1.000   10.0 %
-  overhead                      2.500   25.0 %
+  step                           10.000  100.0 %
+  kernels                         6.500   65.0 %
+    of it waiting for workers     1.000   10.0 %
+  collectives                     1.000   10.0 %
+  overhead                        2.500   25.0 %
 
   kind and phase       count     ms   share  of roof
   contract forward         1  4.000  40.0 %   50.0 %
@@ -43,8 +43,8 @@ roof of a processor, measured: 100.0 GFLOP/s, 10.0 GB/s
   slowest             count     ms   share  of roof  cause
   contract logits         1  4.000  40.0 %   50.0 %  lm.cc:7 einsum
   map h                   2  2.000  20.0 %   80.0 %  lm.cc:9 tanh
-  all_reduce dw           1  0.500   5.0 %   80.0 %  lm.cc:7 einsum
   all_reduce done dw      1  0.500   5.0 %        -  lm.cc:7 einsum
+  all_reduce dw           1  0.500   5.0 %   80.0 %  lm.cc:7 einsum
   commit                  1  0.500   5.0 %        -
 )");
 }
