@@ -158,7 +158,7 @@ TEST(StoreCounts, GatheredParametersAreFreed) {
       }
     if (instr.is<AllGather>()) gathered[instr.outputs[0]] = instr.origin.phase;
   }
-  EXPECT_EQ(gathered.size(), 11u + 8u);  // of the backward pass all but positions and biases
+  EXPECT_EQ(gathered.size(), 9u + 6u);  // of the backward pass all but positions and biases
 
   const models::Model big = models::build("transformer", {{"batch", 4}, {"length", 8}});
   std::vector<std::int64_t> live;
