@@ -11,6 +11,8 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/cpu/attend_rows.cc"
 #include "hwy/foreach_target.h"
+// After it:
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "runtime/cpu/small_product-inl.h"
 
@@ -51,6 +53,27 @@ HWY_INLINE VF load_half(const BF16* from) {
   return hn::BitCast(F(), hn::ShiftLeft<16>(hn::PromoteTo(u, bits)));
 }
 
+// To the nearest, ties to even; a NaN stays one.
+HWY_INLINE void store_half(VF x, BF16* to) {
+  const hn::RebindToUnsigned<F> u;
+  const hn::RebindToSigned<F> i;
+  const hn::Rebind<std::uint16_t, F> u16;
+  const auto word = hn::BitCast(u, x);
+  const auto high = hn::ShiftRight<16>(word);
+  const auto odd = hn::And(high, hn::Set(u, 1));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(word, hn::Add(hn::Set(u, 0x7fff), odd)));
+  const auto bits = hn::IfThenElse(hn::RebindMask(u, hn::IsNaN(x)), hn::Or(high, hn::Set(u, 0x40)), rounded);
+  hn::StoreU(hn::DemoteTo(u16, hn::BitCast(i, bits)), u16, reinterpret_cast<std::uint16_t*>(to));
+}
+
+// Rows lie far apart: the hardware does not see the next one coming.
+constexpr std::int64_t kRowsAhead = 12;
+HWY_INLINE void fetch(const AttendMatrix& x, std::int64_t offset, std::int64_t columns) {
+  if (x.column != 1) return;
+  const char* row = static_cast<const char*>(x.data) + offset * (x.half ? 2 : 4);
+  for (std::int64_t byte = 0; byte < columns * (x.half ? 2 : 4); byte += 64) hwy::Prefetch(row + byte);
+}
+
 // rows x columns numbers times `scale`, a row every `width` floats, zeros behind its end.
 void pack(const AttendMatrix& x, std::int64_t first, std::int64_t rows, std::int64_t columns, float scale, float* to,
           std::int64_t width) {
@@ -58,6 +81,7 @@ void pack(const AttendMatrix& x, std::int64_t first, std::int64_t rows, std::int
   const VF factor = hn::Set(f, scale);
   for (std::int64_t r = 0; r < rows; ++r, to += width) {
     const std::int64_t start = (first + r) * x.row;
+    if (r + kRowsAhead < rows) fetch(x, start + kRowsAhead * x.row, columns);
     std::int64_t c = 0;
     if (x.column == 1)
       for (; c + kLanes <= columns; c += kLanes)
@@ -108,9 +132,12 @@ void unpack(const float* from, std::int64_t width, const float* scales, float sc
     const std::int64_t start = (first + r) * x.row;
     const float factor = scales ? scales[r] * scale : scale;
     std::int64_t c = 0;
-    if (x.column == 1 && !x.half)
-      for (; c + kLanes <= columns; c += kLanes)
-        hn::StoreU(hn::Mul(hn::Set(f, factor), hn::LoadU(f, from + c)), f, static_cast<float*>(x.data) + start + c);
+    if (x.column == 1)
+      for (; c + kLanes <= columns; c += kLanes) {
+        const VF y = hn::Mul(hn::Set(f, factor), hn::LoadU(f, from + c));
+        if (x.half) store_half(y, static_cast<BF16*>(x.data) + start + c);
+        else hn::StoreU(y, f, static_cast<float*>(x.data) + start + c);
+      }
     for (; c < columns; ++c) {
       const std::int64_t at = start + c * x.column;
       if (x.half) static_cast<BF16*>(x.data)[at] = BF16(factor * from[c]);
