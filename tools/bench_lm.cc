@@ -8,6 +8,7 @@
 #include <iostream>
 #include <memory>
 #include <sstream>
+#include <thread>
 
 #include "lm_report.h"
 #include "lm_weights.h"
@@ -21,12 +22,13 @@ namespace weft::tools {
 namespace {
 
 struct LmOptions {
-  std::string config = "small", dtype = "f32", optimizer = "adam", wire = "threads", runtime = "reference";
+  std::string config = "small", dtype = "f32", optimizer = "adam", wire = "threads", runtime = "cpu";
   std::string mesh, layout;
   std::vector<std::string> set;
   StoreWords store;
   std::optional<double> rate;
-  int steps = 20, warmup = 3;
+  int steps = 20, warmup = 3, workers = 0, loss_chunks = 1;
+  std::optional<std::string> trace, machine;
   bool json = false;
 };
 
@@ -74,6 +76,8 @@ void check(const LmOptions& o) {
   check_word(o.optimizer, {"adam", "adafactor"}, "--optimizer", "optimizer");
   check_range(o.steps, 1, 1e6, "--steps");
   check_range(o.warmup, 0, 1e6, "--warmup");
+  check_range(o.workers, 0, 1024, "--workers");
+  check_range(o.loss_chunks, 1, 1e6, "--loss-chunks");
   if (o.rate) check_range(*o.rate, 0, 1e3, "--lr");
 }
 
@@ -120,8 +124,10 @@ class Progress {
 };
 
 std::unique_ptr<optim::Optimizer> optimizer_of(const LmOptions& o, const models::LanguageModel& lm) {
-  if (o.optimizer == "adafactor") return std::make_unique<optim::Adafactor>(lm.loss, lm.graph.variables());
-  return std::make_unique<optim::Adam>(lm.loss, lm.graph.variables());
+  const Site here = Site::current();
+  if (o.optimizer == "adafactor")
+    return std::make_unique<optim::Adafactor>(lm.loss, lm.graph.variables(), optim::AdafactorOptions{}, here);
+  return std::make_unique<optim::Adam>(lm.loss, lm.graph.variables(), optim::AdamOptions{}, here);
 }
 
 double rate_of(const LmOptions& o, const optim::Optimizer& optimizer, std::int64_t step) {
@@ -146,17 +152,67 @@ void train(const LmOptions& o, const Feeds& batch, const models::LanguageModel& 
   }
 }
 
+constexpr int kTracedSteps = 20;
+
+// The file of --trace: opened before the run, so that no long run is for nothing.
+class TraceFile {
+ public:
+  TraceFile(const LmOptions& o, int processors) : path_(o.trace) {
+    if (!path_) return;
+    if (wire::process() == 0) file_.open(*path_, std::ios::binary);
+    check();
+    if (o.machine) {
+      machine_ = parse_machine(*o.machine);
+      return;
+    }
+    // All threads that will compute measure at once; a processor's roof is its part of that.
+    const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    const int workers = o.runtime == "reference" ? 1 : o.workers > 0 ? o.workers : cores;
+    machine_ = measure_machine(std::min(cores, processors * workers));
+    machine_.flops_per_second /= processors;
+    machine_.bytes_per_second /= processors;
+    peaks_ = "measured";
+  }
+
+  void write(const Executable& step) {
+    if (!path_) return;
+    const std::string text = step.trace(machine_, peaks_);  // of all processes
+    if (wire::process() != 0) return;
+    file_ << text;
+    file_.close();
+    check();
+  }
+
+ private:
+  void check() const {
+    if (file_) return;
+    throw RunError({.what = "cannot write the trace to '" + *path_ + "'",
+                    .where = "--trace " + *path_,
+                    .fix = "see that the folder exists and that you may write there"});
+  }
+
+  std::optional<std::string> path_;
+  std::ofstream file_;
+  Machine machine_;
+  std::string peaks_ = "given";
+};
+
 void run_lm(const LmOptions& o) {
   check(o);
   const models::Sizes sizes = sizes_of(o);
   const Mesh mesh = Mesh::parse(o.mesh);
   const Layout layout = Layout::parse(o.layout);
   const Store store = store_of(o.store);
-  const models::LanguageModel lm = models::language_model(
-      sizes, {.activation = o.dtype == "bf16" ? DType::kBF16 : DType::kF32, .init = init::zeros()});
+  const models::LanguageModel lm =
+      models::language_model(sizes, {.activation = o.dtype == "bf16" ? DType::kBF16 : DType::kF32,
+                                     .init = init::zeros(),
+                                     .loss_chunks = o.loss_chunks});
   const std::unique_ptr<optim::Optimizer> optimizer = optimizer_of(o, lm);
-  const CompileOptions compile{.fetch = {lm.loss}, .update = optimizer->updates()};
-  Session session(mesh, {o.wire}, {o.runtime}, {.store = store});
+  const CompileOptions compile{.fetch = {lm.loss},
+                               .update = optimizer->updates(),
+                               .trace = {.first = o.warmup, .steps = o.trace ? std::min(o.steps, kTracedSteps) : 0}};
+  TraceFile trace(o, mesh.size());
+  Session session(mesh, {o.wire}, {o.runtime}, {.workers = o.workers, .store = store});
   LmReport report{.config = o.config,
                   .mesh = mesh.text(),
                   .layout = o.layout,
@@ -168,12 +224,12 @@ void run_lm(const LmOptions& o) {
                   .store_level = store.level(),
                   .processors = mesh.size(),
                   .sizes = sizes};
-  const double begin = now();
   Executable step = session.compile(lm.graph, layout, compile);
-  report.compile_s = now() - begin;
+  report.compile_s = step.compile_seconds();
   set_lm_weights(session, sizes);
   train(o, lm_batch(lm, sizes), lm, *optimizer, step, report);
   report.peak_bytes = session.peak_resident_bytes();
+  trace.write(step);
   if (wire::process() != 0) return;  // the first one prints
   if (mesh.size() > 1)
     report.work_ratio = explain(lm.graph, mesh, layout, compile, measure_machine(), store).work_ratio;
@@ -211,6 +267,13 @@ void add_bench_lm(CLI::App& bench, Action& action) {
   sub->add_option("--runtime", o->runtime, "Who computes: see weft doctor")->capture_default_str();
   sub->add_option("--steps", o->steps, "Timed steps; the median counts")->capture_default_str();
   sub->add_option("--warmup", o->warmup, "Steps before them")->capture_default_str();
+  sub->add_option("--loss-chunks", o->loss_chunks, "Parts of the batch whose logits exist at a time")
+      ->capture_default_str();
+  sub->add_option("--workers", o->workers, "Threads of each processor; 0: the cores over the processors")
+      ->capture_default_str();
+  sub->add_option("--trace", o->trace, "Write what each instruction took to this file: see weft trace-summary");
+  sub->add_option("--machine", o->machine,
+                  "F=<flops/s>,B=<bytes/s> of a processor, for the trace's roofs; default: measured");
   sub->add_flag("--json", o->json, "One object on one line, see docs/bench.md")->disable_flag_override();
   sub->footer(config_list);
   sub->callback([o, &action] { action = [o] { run_lm(*o); }; });

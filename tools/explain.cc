@@ -18,6 +18,7 @@ struct ExplainOptions {
   ModelWords model;
   std::vector<std::string> show, dump;
   std::optional<std::string> machine, program;
+  std::string runtime = "cpu";
   bool json = false;
 };
 
@@ -77,7 +78,8 @@ void run_explain(const ExplainOptions& o) {
   Dump dump(o.dump);
   if (!o.dump.empty())
     model.options.dump = [&](std::string_view pass, const std::string& text) { dump.take(pass, text); };
-  const Explanation e = explain(model.graph, model.mesh, model.layout, model.options, machine, store_of(o.model.store));
+  const Explanation e = explain(model.graph, model.mesh, model.layout, model.options, machine, store_of(o.model.store),
+                                {o.runtime});
   const std::string text = o.json ? e.json() + "\n" : e.text(o.show);
   dump.print(o.json);
   if (o.program) write_program(*o.program, e.program);
@@ -97,6 +99,7 @@ void add_explain(CLI::App& app, Action& action) {
   sub->add_option("--show", o->show, "Draw how this tensor lies on the mesh; may be repeated")->allow_extra_args(false);
   sub->add_option("--dump", o->dump, "Also print the program after this pass, or after all; may be repeated")
       ->allow_extra_args(false);
+  sub->add_option("--runtime", o->runtime, "cpu or reference: what the program is made for")->capture_default_str();
   sub->add_option("--program", o->program, "Also write the program's text to this file, for weft run");
   sub->footer(model_list);
   sub->callback([o, &action] { action = [o] { run_explain(*o); }; });

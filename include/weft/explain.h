@@ -21,8 +21,8 @@ struct Machine {
 // "F=2e11,B=2e10", or the path of a file with those words, divided by spaces, commas or ends of line; '#' begins a
 // comment. UserError for anything else.
 Machine parse_machine(const std::string& text);
-// Measured on one thread of this machine, in about a tenth of a second.
-Machine measure_machine();
+// Measured on this many threads at once, all of them together, in about a tenth of a second.
+Machine measure_machine(int threads = 1);
 
 // All counts are of one step; unless said otherwise, of one processor.
 struct Explanation {
@@ -90,7 +90,8 @@ struct Explanation {
 
 // UserError, with the fix, if the layout cannot work.
 Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
-                    const Machine& machine, const Store& store = {});
+                    const Machine& machine, const Store& store = {},
+                    const runtime::Choice& runtime = runtime::cpu());
 
 // A grid of the mesh that says which indices each processor holds. Long axes are cut short.
 std::string picture(const Explanation::Placed& tensor, const Mesh& mesh);

@@ -42,13 +42,13 @@ Model build(const std::string& name, const Sizes& sizes = {});
 struct LanguageModel {
   Graph graph;
   Tensor inputs, targets;  // i32 [batch length]
-  Tensor logits;           // [batch length vocab]
   Tensor loss;             // f32, the mean cross entropy of the targets
 };
 
 struct LanguageModelOptions {
   DType activation = DType::kF32;  // of everything between the tables and the loss; variables stay f32
   std::optional<Init> init = {};   // of kernels and tables; by default each has its own
+  std::int64_t loss_chunks = 1;    // parts of the batch whose logits exist at a time
 };
 
 // Sizes that are not given are those of "transformer". UserError if it has no such size.

@@ -85,4 +85,17 @@ struct AttentionOptions {
 Tensor self_attention(const Tensor& x, const Dim& length, const Dim& model, const Dim& heads, const Dim& d_kv,
                       const AttentionOptions& options = {}, Site site = Site::current());
 
+struct ProjectedLossOptions {
+  std::int64_t chunks = 1;  // logits of one part of `batch` exist at a time; more take less memory and more time
+  double z_loss = 0;
+  std::optional<Init> kernel_init = {};
+  std::string name = "logits";  // the scope of the kernel
+};
+
+// The mean over all tokens of cross_entropy(hidden kernel, targets, vocab). Loss and derivatives are made together: the
+// logits are written over by their derivatives. Variable "kernel" [model, vocab]; `batch` is a dim of hidden and targets.
+Tensor projected_cross_entropy(const Tensor& hidden, const Tensor& targets, const Dim& batch, const Dim& model,
+                               const Dim& vocab, const ProjectedLossOptions& options = {},
+                               Site site = Site::current());
+
 }  // namespace weft::nn

@@ -49,12 +49,19 @@ Choice reference();  // slow and readable: what the others are held to
 using Updates = Tensors;                              // what assign() or an optimizer returns
 using Feeds = std::vector<std::pair<Tensor, Array>>;  // inputs and their values
 
+// Which runs of an executable are noted, instruction by instruction: see Executable::trace.
+struct TraceOptions {
+  std::int64_t first = 0;  // the first run is 0
+  std::int64_t steps = 0;  // how many; 0: none, at no cost. Fewer if the program is very long
+};
+
 struct CompileOptions {
   Tensors fetch = {};                    // what run() returns
   Updates update = {};                   // what run() changes
   bool metrics = false;                  // also report the graph's scalar metrics
   std::optional<DType> compute_as = {};  // kF64: all floats become f64, with the same random draws
   std::int64_t memory_bytes = 0;         // most for variables and arena on each processor, by recomputation; 0: any
+  TraceOptions trace = {};
   // Called after the partitioner and after every pass with its name and the program's text.
   std::function<void(std::string_view pass, const std::string& text)> dump = {};
 };
@@ -83,6 +90,7 @@ class Values {
 
 struct SessionState;
 struct ExecutableState;
+struct Machine;
 
 class Executable {
  public:
@@ -90,8 +98,14 @@ class Executable {
   // inputs; RunError, with the processor's coordinates, if a processor fails: the session is then unusable.
   Values run(const Feeds& feeds = {});
 
-  std::string report() const;  // bytes, flops and collectives per processor
-  std::string text() const;    // the program, as the processors run it
+  double compile_seconds() const;  // what it took from the graph to bound kernels; memory apart
+  std::string report() const;      // bytes, flops and collectives per processor
+  std::string text() const;        // the program, as the processors run it
+
+  // What the traced runs did, of all processors, in the JSON that chrome://tracing and Perfetto show: docs/trace.md. An
+  // instruction's roof is what one processor of `machine` could reach; `peaks` says where its numbers are from. All
+  // processes must ask. UserError if no run has been traced.
+  std::string trace(const Machine& machine, const std::string& peaks = "given") const;
 
  private:
   friend class Session;
@@ -102,7 +116,7 @@ class Executable {
 class Session {
  public:
   explicit Session(const Mesh& mesh, const wire::Choice& wire = wire::threads(),
-                   const runtime::Choice& runtime = runtime::reference(), const SessionOptions& options = {});
+                   const runtime::Choice& runtime = runtime::cpu(), const SessionOptions& options = {});
 
   // UserError, with the fix, if the layout cannot work. Variables that are new to the session get their first values.
   Executable compile(const Graph& graph, const Layout& layout, const CompileOptions& options);

@@ -35,7 +35,7 @@ CompileTime compile(const Graph& graph, const Mesh& mesh, const Layout& layout, 
   std::vector<std::vector<double>> parts;
   for (int i = 0; i < repeats; ++i) {
     const auto begin = std::chrono::steady_clock::now();
-    const Compiled compiled = compile_program(graph, mesh, layout, options, store);
+    const Compiled compiled = compile_program(graph, mesh, layout, options, store, cpu_backend());
     const auto planning = std::chrono::steady_clock::now();
     const MemoryPlan plan = plan_memory(compiled.program);
     const auto end = std::chrono::steady_clock::now();

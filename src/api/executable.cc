@@ -4,6 +4,7 @@
 #include "api/printed.h"
 #include "api/shards.h"
 #include "api/state.h"
+#include "api/trace.h"
 #include "base/str.h"
 #include "language/op_def.h"
 #include "program/text.h"
@@ -98,6 +99,7 @@ struct Run {
 Values Executable::run(const Feeds& feeds) {
   SessionState& session = *state_->session;
   session.check_usable();
+  const std::int64_t begin = state_->logs.empty() ? 0 : TraceLog::now();
   const auto run = std::make_shared<Run>(Run{.state = state_, .feeds = fitted_feeds(*state_, feeds)});
   run->context = {.seed = session.options.seed,
                   .step = state_->step,
@@ -117,8 +119,11 @@ Values Executable::run(const Feeds& feeds) {
                                   return state_->bound[static_cast<std::size_t>(p)]->output(id);
                                 }));
   }
+  note_call(*state_, begin);
   return values;
 }
+
+double Executable::compile_seconds() const { return state_->compile_seconds; }
 
 std::string Executable::text() const { return to_text(state_->program); }
 

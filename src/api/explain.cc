@@ -127,13 +127,14 @@ std::vector<Explanation::Collective> collectives_of(const ProgramCost& cost) {
 }
 
 Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
-                    const Machine& machine, const Store& store) {
+                    const Machine& machine, const Store& store, const runtime::Choice& runtime) {
   if (!(machine.flops_per_second > 0 && machine.bytes_per_second > 0))
     throw UserError({.what = str("a machine of ", machine.flops_per_second, " flops and ", machine.bytes_per_second,
                                  " bytes per second"),
                      .where = "explain",
                      .fix = "give rates above zero, or what measure_machine() says"});
-  const Compiled compiled = compile_program(graph, mesh, layout, options, store);
+  const Backend& backend = backend_of(runtime, "explain");
+  const Compiled compiled = compile_program(graph, mesh, layout, options, store, backend);
   const Program& p = compiled.program;
   Explanation e;
   e.mesh = mesh;
@@ -146,7 +147,7 @@ Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, 
   CompileOptions quiet = options;
   quiet.dump = {};
   quiet.memory_bytes = 0;
-  const Program alone = compile_program(graph, one_processor(mesh), layout, quiet, store).program;
+  const Program alone = compile_program(graph, one_processor(mesh), layout, quiet, store, backend).program;
   const double one = work_seconds(alone, machine);
   e.work_ratio = one > 0 ? work_seconds(p, machine) * mesh.size() / one : 1;
   e.warnings = warnings_of(p, e);

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
+#include <thread>
 #include <vector>
 
 #include "base/str.h"
@@ -67,7 +68,7 @@ using Vector [[gnu::vector_size(32)]] = float;  // eight floats: one register of
   return all[0] + all[7];
 }
 
-volatile float kept;  // so that no measured work is dropped
+thread_local volatile float kept;  // so that no measured work is dropped
 
 // The best of several, since whatever else runs here only slows it.
 template <class Work>
@@ -95,7 +96,9 @@ Machine parse_machine(const std::string& text) {
   return machine_of(content.str(), str("machine file ", text));
 }
 
-Machine measure_machine() {
+namespace {
+
+Machine measure_thread() {
   constexpr int kRounds = 200'000;
   const double flops = 2.0 * 8 * 12 * kRounds;
   const double flop_seconds = best_seconds(5, [] { kept = multiply_adds(kRounds, 0.5f); });
@@ -107,6 +110,22 @@ Machine measure_machine() {
   });
   return {.flops_per_second = flops / flop_seconds,
           .bytes_per_second = 2.0 * static_cast<double>(count * sizeof(float)) / copy_seconds};
+}
+
+}  // namespace
+
+Machine measure_machine(int threads) {
+  std::vector<Machine> each(static_cast<std::size_t>(std::max(1, threads)));
+  std::vector<std::thread> others;
+  for (std::size_t i = 1; i < each.size(); ++i) others.emplace_back([&, i] { each[i] = measure_thread(); });
+  each[0] = measure_thread();
+  for (std::thread& thread : others) thread.join();
+  Machine all;
+  for (const Machine& one : each) {
+    all.flops_per_second += one.flops_per_second;
+    all.bytes_per_second += one.bytes_per_second;
+  }
+  return all;
 }
 
 }  // namespace weft

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "language/graph_data.h"
 #include "program/text.h"
+#include "api/trace.h"
 
 namespace weft {
 
@@ -142,9 +143,9 @@ void hold(SessionState& session, const GraphData& graph, const Program& program,
   session.everywhere([&](int p) { held.shards[static_cast<std::size_t>(p)] = session.wire->allocate(p, bytes); });
   const Node& node = graph.nodes[static_cast<std::size_t>(graph.variable_nodes.at(variable.name))];
   const Init& init = node.attrs.get<Init>("init");
-  if (init.kind == Init::Kind::kConstant) fill(session, held, init.a);
-  else
+  if (init.kind != Init::Kind::kConstant)
     store(session, held, initial_value(variable.name, init, node.outputs[0].shape, value.dtype, session.options.seed));
+  else if (init.a != 0) fill(session, held, init.a);  // zeros it is already
   session.variables.emplace(variable.name, std::move(held));
 }
 
@@ -174,8 +175,10 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
   auto state = std::make_shared<ExecutableState>();
   state->session = state_;
   state->graph = graph.data();
+  const std::int64_t begin = TraceLog::now();
   state->program =
       compile_program(graph, session.mesh, layout, options, session.options.store, *session.backend).program;
+  state->compile_seconds = static_cast<double>(TraceLog::now() - begin) * 1e-9;
   state->fetch = options.fetch;
   const Program& program = state->program;
   check_agreement(session, program);
@@ -188,6 +191,11 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
     state->bound[static_cast<std::size_t>(p)] = std::make_unique<BoundProgram>(
         program, p, *session.wire, *session.backend, held, session.workers[static_cast<std::size_t>(p)].get());
   });
+  double binding = 0;
+  for (const int p : session.here)
+    binding = std::max(binding, state->bound[static_cast<std::size_t>(p)]->bind_seconds());
+  state->compile_seconds += binding;
+  if (options.trace.steps > 0) trace_runs(*state, options.trace);
   return Executable(std::move(state));
 }
 

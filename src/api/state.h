@@ -65,8 +65,10 @@ struct ExecutableState {
   std::shared_ptr<GraphData> graph;
   Program program;
   Tensors fetch;
+  std::vector<std::unique_ptr<TraceLog>> logs;       // by processor, as bound; empty without a trace
   std::vector<std::unique_ptr<BoundProgram>> bound;  // by processor; null for those of other processes
   std::uint32_t step = 0;
+  double compile_seconds = 0;
 };
 
 // A variable's first values, by its name and the seed alone.

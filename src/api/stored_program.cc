@@ -156,7 +156,7 @@ class Run {
       std::map<ValueId, void*> held;
       for (std::size_t v = 0; v < program_.variables.size(); ++v)
         held[program_.variables[v].value] = shards_[v][at(p)].data();
-      bound_[at(p)] = std::make_unique<BoundProgram>(program_, p, *wire_, reference_backend(), held);
+      bound_[at(p)] = std::make_unique<BoundProgram>(program_, p, *wire_, cpu_backend(), held);
     });
   } catch (const InternalError& error) {
     throw UserError({.what = str("the program cannot be bound to kernels: ", error.text().what),

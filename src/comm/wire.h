@@ -46,7 +46,7 @@ class Wire {
   // The wire outlives its groups.
   virtual std::unique_ptr<Group> join(int processor, const std::vector<int>& members) = 0;
 
-  // Called by the thread that will use the memory: it touches the pages first. Every processor makes the same calls in
+  // Called by the thread that will use the memory. Every processor makes the same calls in
   // the same order, with the same sizes; a wire between processes may wait in it for its peers.
   virtual Arena allocate(int processor, std::size_t bytes) = 0;
 

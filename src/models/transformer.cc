@@ -62,9 +62,9 @@ LanguageModel language_model(const Sizes& given, const LanguageModelOptions& opt
     x = maker.layer(x);
   }
   x = nn::layer_norm(x, d.d_model, {.name = "final_norm"});
-  lm.logits = maker.dense(x, d.vocab, d.d_model, "logits").named("logits");
-  const Tensor wide = options.activation == DType::kF32 ? lm.logits : cast(lm.logits, DType::kF32);
-  lm.loss = mean(cross_entropy(wide, lm.targets, d.vocab)).named("loss");
+  lm.loss = nn::projected_cross_entropy(x, lm.targets, d.batch, d.d_model, d.vocab,
+                                        {.chunks = options.loss_chunks, .kernel_init = options.init})
+                .named("loss");
   return lm;
 }
 

@@ -16,6 +16,7 @@ const std::vector<Pass> kPipeline = {
     {"place_reductions", place_reductions},
     {"reduce_then_scatter", reduce_then_scatter},  // all_reduce + shard
     {"fold", fold},                                // what is left along axes of size 1
+    {"join_attend", join_attend},
     {"join_collectives", join_collectives},
     {"drop_dead_code", drop_dead_code},
     {"widen_products", widen_products},

@@ -44,12 +44,20 @@ void* Binder::workspace(std::size_t bytes) {
   return workspaces_.back().data();
 }
 
+void Binder::number(std::vector<Step>& steps) {
+  for (Step& step : steps) {
+    step.number = static_cast<std::int64_t>(steps_.size());
+    steps_.push_back(&step);
+  }
+}
+
 Block::Block(const Program& program, const MemoryPlan& plan, std::byte* arena, const std::map<ValueId, void*>& held,
              Binder& binder)
     : program_(program), binder_(binder) {
   place_values(plan, arena, held);
   place_views();
   bind(plan, arena);
+  binder_.number(steps_);
 }
 
 void Block::place_values(const MemoryPlan& plan, std::byte* arena, const std::map<ValueId, void*>& held) {
@@ -95,13 +103,14 @@ void Block::bind(const MemoryPlan& plan, std::byte* arena) {
   std::map<ValueId, Step> dones;  // by the first output of the collective
   for (int i = 0; i < static_cast<int>(program_.body.size()); ++i) {
     const Instr& instr = program_.body[at(i)];
-    const auto add = [&](Kernel kernel) { steps_.push_back({&program_, &instr, std::move(kernel)}); };
+    const auto add = [&](Kernel kernel) { steps_.push_back({&program_, &instr, std::move(kernel), {}, {}}); };
     if (is_view(instr)) continue;
     if (is_collective(instr)) {
       Talk talk = binder_.backend().collectives.at(name_of(instr))(args_of(instr));
       add(std::move(talk.start));
-      if (finished.contains(instr.outputs[0])) dones[instr.outputs[0]] = {&program_, &instr, std::move(talk.done)};
-      else add(std::move(talk.done));
+      Step done{&program_, &instr, std::move(talk.done), true, {}};
+      if (finished.contains(instr.outputs[0])) dones[instr.outputs[0]] = std::move(done);
+      else steps_.push_back(std::move(done));
     } else if (instr.is<Done>()) {
       steps_.push_back(std::move(dones.at(instr.inputs[0])));
     } else if (instr.is<Loop>()) {
@@ -204,6 +213,7 @@ void Block::run_step(const Step& step, const StepState& state) const {
 void Block::run(const StepState& state) const {
   for (const Step& step : steps_) {
     binder_.now_at(&step);
+    const TraceLog::Span span(binder_.trace(), step.number);
     run_step(step, state);
   }
   binder_.now_at(nullptr);

@@ -11,6 +11,7 @@
 #include "comm/wire.h"
 #include "program/memory_plan.h"
 #include "runtime/backend.h"
+#include "runtime/trace.h"
 
 namespace weft {
 
@@ -19,6 +20,8 @@ struct Step {
   const Program* program = nullptr;
   const Instr* instr = nullptr;
   Kernel kernel;
+  bool finishes = false;    // what is left of a collective after its start
+  std::int64_t number = 0;  // among all of the processor, for the trace
 
   std::string name_and_tensor() const;  // "all_reduce of 'loss'"
 };
@@ -34,7 +37,13 @@ class Binder {
   const Backend& backend() const { return backend_; }
   Workers& workers() const { return workers_; }
   comm::Group& group(const Mesh& mesh, const Axes& axes);
-  void* workspace(std::size_t bytes);  // lives as long as the binder, reachable by peers
+  void* workspace(std::size_t bytes);     // lives as long as the binder, reachable by peers
+  void number(std::vector<Step>& steps);  // gives each its number; they stay where they are from now on
+  const std::vector<const Step*>& steps() const { return steps_; }  // by number
+
+  // Where the steps of the present run are noted; null: nowhere.
+  TraceLog* trace() const { return trace_; }
+  void trace_to(TraceLog* log) { trace_ = log; }
 
   // What is being run: from any thread. Empty text if nothing is.
   void now_at(const Step* step) { current_.store(step, std::memory_order_relaxed); }
@@ -48,6 +57,8 @@ class Binder {
   std::vector<comm::Arena> workspaces_;
   std::map<Axes, std::unique_ptr<comm::Group>> groups_;
   std::atomic<const Step*> current_ = nullptr;
+  std::vector<const Step*> steps_;
+  TraceLog* trace_ = nullptr;
 };
 
 class Block {

@@ -12,10 +12,14 @@ BoundProgram::BoundProgram(const Program& program, int processor, comm::Wire& wi
                            const std::map<ValueId, void*>& held, Workers* workers)
     : program_(program), binder_(processor, wire, backend, workers ? *workers : alone_) {
   check_backend(program, backend);
+  const std::int64_t planning = TraceLog::now();
   const MemoryPlan plan = plan_memory(program);
+  const std::int64_t allocating = TraceLog::now();
   arena_ = wire.allocate(processor, static_cast<std::size_t>(plan.arena_bytes));
+  const std::int64_t binding = TraceLog::now();
   block_ = std::make_unique<Block>(program, plan, arena_.data(), held, binder_);
   bind_updates();
+  bind_seconds_ = static_cast<double>(TraceLog::now() - binding + allocating - planning) * 1e-9;
 }
 
 TensorView BoundProgram::saved(ValueId id) {
@@ -45,7 +49,13 @@ void BoundProgram::bind_updates() {
 
 void BoundProgram::run(const RunContext& context) {
   const bool hands_over = context.host && binder_.processor() == context.host_processor;
+  TraceLog* log = trace_ && trace_->covers(context.step) ? trace_ : nullptr;
+  if (log) log->enter(context.step);
+  binder_.trace_to(log);
+  binder_.workers().trace_to(log);
+  const TraceLog::Span whole(log, TraceRecord::kProgram);
   block_->run({context.seed, context.step, context.deadline, hands_over ? &context.host : nullptr});
+  const TraceLog::Span last(save_.empty() && commit_.empty() ? nullptr : log, TraceRecord::kCommit);
   for (ElementCopy& save : save_) save.run();
   for (ElementCopy& commit : commit_) commit.run();
 }

@@ -42,6 +42,11 @@ class BoundProgram {
   // thread.
   std::string doing() const { return binder_.doing(); }
 
+  // From now on runs that the log covers are noted in it; of this processor's workers too.
+  void trace_to(TraceLog* log) { trace_ = log; }
+  const std::vector<const Step*>& steps() const { return binder_.steps(); }  // by number
+
+  double bind_seconds() const { return bind_seconds_; }  // what binding took; the arena apart
   std::size_t arena_bytes() const { return arena_.bytes(); }
 
  private:
@@ -55,6 +60,8 @@ class BoundProgram {
   std::unique_ptr<Block> block_;
   std::vector<ElementCopy> save_, commit_;  // what reads variables is saved before any is written
   std::map<ValueId, void*> outputs_;        // that are saved
+  TraceLog* trace_ = nullptr;
+  double bind_seconds_ = 0;
 };
 
 }  // namespace weft

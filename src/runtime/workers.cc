@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/str.h"
+#include "runtime/trace.h"
 #include "weft/error.h"
 
 namespace weft {
@@ -64,11 +65,13 @@ void Workers::wait_while(const std::atomic<std::uint32_t>& number, std::uint32_t
 }
 
 void Workers::attempt(const Job& job, int worker, Seat& seat) {
+  const std::int64_t begin = trace_ ? TraceLog::now() : 0;
   try {
     job.call(job.fn, worker);
   } catch (...) {
     seat.error = std::current_exception();
   }
+  if (trace_) trace_->add_share(worker, begin);
 }
 
 void Workers::run_job(const Job& job) {

@@ -12,6 +12,8 @@
 
 namespace weft {
 
+class TraceLog;
+
 class Workers {
  public:
   // `spins`: those who wait look again for a while before they sleep; for when every worker has a core to itself.
@@ -22,6 +24,9 @@ class Workers {
   Workers& operator=(const Workers&) = delete;
 
   int size() const { return size_; }
+
+  // Where the workers note their shares of each job; null: nowhere. Not during a job.
+  void trace_to(TraceLog* log) { trace_ = log; }
 
   // Memory of each worker's own for the length of one instruction. Kernels say how much they need while they are bound.
   void reserve(std::size_t bytes);
@@ -47,7 +52,7 @@ class Workers {
 
   void run_job(const Job& job);
   void serve(int worker);
-  static void attempt(const Job& job, int worker, Seat& seat);
+  void attempt(const Job& job, int worker, Seat& seat);
   void wait_while(const std::atomic<std::uint32_t>& number, std::uint32_t value) const;
 
   const int size_;
@@ -61,6 +66,7 @@ class Workers {
   };
   std::size_t scratch_bytes_ = 0;
   std::vector<std::unique_ptr<std::byte[], Free>> scratch_;
+  TraceLog* trace_ = nullptr;
   std::vector<std::thread> threads_;
 };
 

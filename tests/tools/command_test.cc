@@ -54,7 +54,7 @@ void expect_refused(const std::string& arguments, const std::string& what, const
 }
 
 TEST(Command, HelpsEverywhere) {
-  for (const char* path : {"", "explain", "run", "bench", "bench collectives", "bench lm", "doctor"}) {
+  for (const char* path : {"", "explain", "run", "bench", "bench collectives", "bench lm", "trace-summary", "doctor"}) {
     const Ran ran = weft(std::string(path) + " --help");
     EXPECT_EQ(ran.code, 0) << path;
     EXPECT_THAT(ran.out, HasSubstr("Usage: weft " + std::string(path))) << path;
@@ -109,7 +109,7 @@ TEST(Command, DumpsPasses) {
 }
 
 TEST(Command, RefusesWrongLines) {
-  expect_refused("", "'weft' needs a command", "give one of: explain, run, bench, doctor");
+  expect_refused("", "'weft' needs a command", "give one of: explain, run, bench, trace-summary, doctor");
   expect_refused("explian", "'weft' has no command 'explian'", "did you mean 'explain'?");
   expect_refused("explain", "MODEL is required", "see weft explain --help");
   expect_refused("explain two_layer --layot x", "'weft explain' has no option '--layot'", "did you mean '--layout'?");
@@ -156,7 +156,7 @@ TEST(Command, DoctorLooksAround) {
   EXPECT_THAT(ran.out,
               AllOf(StartsWith("weft "), HasSubstr("\nwires "), HasSubstr("affinity mask"), HasSubstr("\nsimd ")));
   const Json json = Json::parse(weft("doctor --json").out);
-  EXPECT_EQ(json["runtimes"], "reference");
+  EXPECT_EQ(json["runtimes"], "cpu, reference");
 }
 
 }  // namespace

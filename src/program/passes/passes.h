@@ -31,6 +31,11 @@ Program place_reductions(Program program, const PassOptions& options);
 // Needs: unary all_reduces. Keeps: the order; what is pending along other axes is reduced after, on the smaller piece.
 Program reduce_then_scatter(Program program, const PassOptions& options);
 
+// An attend_back whose three results do nothing but lie one after another in a concat writes them there at once: so the
+// derivative of a joined q, k and v is one value from the start.
+// Needs: folded views. Keeps: the order; leaves values behind that nothing defines.
+Program join_attend(Program program, const PassOptions& options);
+
 // Joins all_reduces, and small reduce_scatters or all_gathers along one dim, of one group, kind, dtype and phase into
 // one, up to options.join_limit bytes, to pay the latency once.
 // Needs: nothing. Keeps: every member starts before its first use; the one starts where the last of its members did.

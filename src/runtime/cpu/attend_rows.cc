@@ -17,7 +17,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace weft::cpu::HWY_NAMESPACE {
 
-constexpr std::int64_t kLanes = MaxLanes(F());
+constexpr std::int64_t kLanes = hn::MaxLanes(F());
 
 // e^x for x <= 0 or so: 2^n by bits times a polynomial in what is left, to 2 ulp; 0 below -87.
 HWY_INLINE VF exp_of(VF x) {

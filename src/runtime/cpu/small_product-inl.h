@@ -37,7 +37,7 @@ template <int kRows, int kVectors, std::size_t... I, std::size_t... J>
 HWY_INLINE void product_tile(const SmallProduct& p, const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
                              float* HWY_RESTRICT c, std::index_sequence<I...>, std::index_sequence<J...>) {
   const F f;
-  constexpr std::size_t kLanes = MaxLanes(F());
+  constexpr std::size_t kLanes = hn::MaxLanes(F());
   VF sum[kRows * kVectors];
   if (p.adds) ((sum[I] = hn::Load(f, c + (I / kVectors) * p.c_row + (I % kVectors) * kLanes)), ...);
   else ((sum[I] = hn::Zero(f)), ...);
@@ -65,7 +65,7 @@ HWY_INLINE void product_columns(const SmallProduct& p, std::int64_t n) {
 }
 
 HWY_INLINE void small_product(const SmallProduct& p) {
-  constexpr std::int64_t kLanes = MaxLanes(F());
+  constexpr std::int64_t kLanes = hn::MaxLanes(F());
   std::int64_t n = 0;
   if constexpr (kLanes == 16) {  // 32 registers
     for (; n + 4 * kLanes <= p.n; n += 4 * kLanes) product_columns<4>(p, n);

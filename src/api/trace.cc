@@ -1,0 +1,183 @@
+// The trace of an executable: records of all processors, brought together and written as Chrome's trace events.
+#include "api/trace.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/str.h"
+#include "program/cost.h"
+#include "weft/error.h"
+#include "weft/explain.h"
+
+namespace weft {
+
+void trace_runs(ExecutableState& state, const TraceOptions& options) {
+  SessionState& session = *state.session;
+  std::int64_t steps = 0;  // a collective is two, if it comes to that
+  visit_bodies(state.program, [&](const Program& body, std::int64_t times) {
+    steps += times * 2 * static_cast<std::int64_t>(body.body.size());
+  });
+  state.logs.resize(static_cast<std::size_t>(session.mesh.size()));
+  for (const int p : session.here) {
+    const auto at = static_cast<std::size_t>(p);
+    const int workers = session.workers[at] ? session.workers[at]->size() : 1;
+    state.logs[at] =
+        std::make_unique<TraceLog>(workers, steps, std::max<std::int64_t>(0, options.first), options.steps);
+    state.bound[at]->trace_to(state.logs[at].get());
+  }
+}
+
+void note_call(ExecutableState& state, std::int64_t begin) {
+  if (state.logs.empty()) return;
+  for (const int p : state.session->here) {
+    TraceLog& log = *state.logs[static_cast<std::size_t>(p)];
+    const std::int64_t run = static_cast<std::int64_t>(state.step) - 1;  // it has been counted
+    if (!log.covers(run)) continue;
+    log.enter(run);
+    log.add(TraceRecord::kCall, begin);
+  }
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What is said of every record of one bound step.
+struct Described {
+  std::string head;          // the beginning of its event, up to the times
+  std::string args;          // the beginning of its arguments
+  double least_seconds = 0;  // at the machine's roof
+  bool has_roof = false;     // by itself: the two halves of a collective have it together
+};
+
+Described described(const std::string& name, const std::string& category, const Json& args, double least_seconds,
+                    bool has_roof) {
+  std::string inside = args.dump();
+  inside.pop_back();  // the closing brace: more follows
+  return {str("{\"name\":", Json(name).dump(), ",\"cat\":", Json(category).dump(), ",\"ph\":\"X\""), inside,
+          least_seconds, has_roof};
+}
+
+Described described(const Step& step, const Machine& machine) {
+  const Instr& instr = *step.instr;
+  const Cost cost = step.finishes ? Cost{} : cost_of(*step.program, instr);
+  const std::vector<ValueId>& named = instr.outputs.empty() ? instr.inputs : instr.outputs;
+  const std::string tensor = named.empty() ? "" : step.program->values[static_cast<std::size_t>(named[0])].name;
+  const std::string phase = name_of(instr.origin.phase);
+  const std::string kind = name_of(instr);
+  const std::string use = instr.is<Loop>() ? "loop" : is_collective(instr) ? "collective" : "kernel";
+  const double least = std::max(cost.flops / machine.flops_per_second, cost.bytes / machine.bytes_per_second);
+  return described(str(kind, step.finishes ? " done " : " ", tensor), phase,
+                   {{"use", use},
+                    {"kind", kind},
+                    {"tensor", tensor},
+                    {"phase", phase},
+                    {"cause", join(instr.origin.causes, ", ")},
+                    {"flops", cost.flops},
+                    {"bytes", cost.bytes}},
+                   least, use == "kernel" && least > 0);
+}
+
+Described described_other(std::int64_t what) {
+  const std::string kind = what == TraceRecord::kCall ? "call" : what == TraceRecord::kProgram ? "program" : "commit";
+  const bool works = what == TraceRecord::kCommit;
+  return described(kind, works ? "update" : "step",
+                   {{"use", works ? "kernel" : kind}, {"kind", kind}, {"tensor", ""}, {"phase", works ? "update" : ""}},
+                   0, false);
+}
+
+// Writes events, one a line.
+class Writer {
+ public:
+  Writer(const std::vector<const Step*>& steps, const Machine& machine, std::int64_t zero) : zero_(zero) {
+    for (const Step* step : steps) steps_.push_back(described(*step, machine));
+    for (std::int64_t what = TraceRecord::kCommit; what < 0; ++what) others_.push_back(described_other(what));
+  }
+
+  void processor(int processor, const std::string& name, const TraceLanes& lanes) {
+    label("process_name", processor, 0, name);
+    for (std::size_t w = 0; w < lanes.shares.size(); ++w) label("thread_name", processor, w, str("worker ", w));
+    for (const TraceRecord& record : lanes.steps) event(record, processor, 0, false);
+    for (std::size_t w = 0; w < lanes.shares.size(); ++w)
+      for (const TraceRecord& record : lanes.shares[w]) event(record, processor, w, true);
+  }
+
+  std::string text() const { return join(events_, ",\n"); }
+
+ private:
+  void label(const char* what, int processor, std::size_t worker, const std::string& name) {
+    events_.push_back(str("{\"name\":\"", what, "\",\"ph\":\"M\",\"pid\":", processor, ",\"tid\":", worker,
+                          ",\"args\":{\"name\":", Json(name).dump(), "}}"));
+  }
+
+  static std::string microseconds(std::int64_t nanoseconds) {
+    return str(nanoseconds / 1000, ".", std::to_string(1000 + nanoseconds % 1000).substr(1));
+  }
+
+  void event(const TraceRecord& r, int processor, std::size_t worker, bool share) {
+    const Described& d = r.what < 0 ? others_[static_cast<std::size_t>(r.what - TraceRecord::kCommit)]
+                                    : steps_[static_cast<std::size_t>(r.what)];
+    const double seconds = static_cast<double>(r.end - r.begin) * 1e-9;
+    std::string args = share ? str("{\"use\":\"share\",\"busy_us\":", microseconds(r.busy)) : d.args;
+    args += str(",\"step\":", r.run);
+    if (!share) args += str(",\"seconds\":", Json(seconds).dump());
+    if (!share && d.least_seconds > 0) args += str(",\"least_us\":", Json(d.least_seconds * 1e6).dump());
+    if (!share && d.has_roof) args += str(",\"roof\":", Json(seconds > 0 ? d.least_seconds / seconds : 1).dump());
+    events_.push_back(str(d.head, ",\"ts\":", microseconds(r.begin - zero_), ",\"dur\":", microseconds(r.end - r.begin),
+                          ",\"pid\":", processor, ",\"tid\":", worker, ",\"args\":", args, "}}"));
+  }
+
+  std::int64_t zero_;
+  std::vector<Described> steps_, others_;  // others: from kCommit up
+  std::vector<std::string> events_;
+};
+
+UserError untraced(const char* fix) {
+  return UserError({.what = "no run of this executable has been traced", .where = "Executable::trace", .fix = fix});
+}
+
+// The records of all processors, in every process.
+std::vector<TraceLanes> gathered_lanes(ExecutableState& state) {
+  SessionState& session = *state.session;
+  if (state.logs.empty()) throw untraced("give CompileOptions::trace the number of steps");
+  const TraceLog& mine = *state.logs[static_cast<std::size_t>(session.here[0])];
+  std::vector<std::vector<std::int64_t>> packed(state.logs.size());
+  for (const int p : session.here)
+    packed[static_cast<std::size_t>(p)] = state.logs[static_cast<std::size_t>(p)]->packed();
+  const std::vector<std::int64_t> all =
+      session.of_each_processor(mine.numbers(), "of the trace, Executable::trace",
+                                [&](int p) { return packed[static_cast<std::size_t>(p)].data(); });
+  std::vector<TraceLanes> lanes;
+  for (int p = 0; p < session.mesh.size(); ++p) lanes.push_back(mine.unpacked(all.data() + p * mine.numbers()));
+  if (lanes[0].steps.empty()) throw untraced("run it past the step that CompileOptions::trace begins with");
+  return lanes;
+}
+
+}  // namespace
+
+std::string Executable::trace(const Machine& machine, const std::string& peaks) const {
+  SessionState& session = *state_->session;
+  session.check_usable();
+  const std::vector<TraceLanes> lanes = gathered_lanes(*state_);
+  std::int64_t zero = std::numeric_limits<std::int64_t>::max();
+  for (const TraceLanes& one : lanes)
+    for (const TraceRecord& record : one.steps) zero = std::min(zero, record.begin);
+  Writer writer(state_->bound[static_cast<std::size_t>(session.here[0])]->steps(), machine, zero);
+  for (int p = 0; p < session.mesh.size(); ++p) {
+    const std::string where = session.mesh.axes().empty() ? "" : str(" (", coordinates_text(session.mesh, p), ")");
+    writer.processor(p, str("processor ", p, where), lanes[static_cast<std::size_t>(p)]);
+  }
+  const Json about = {{"weft_trace", 1},
+                      {"mesh", session.mesh.text()},
+                      {"layout", state_->program.layout},
+                      {"runtime", session.backend->name},
+                      {"processors", session.mesh.size()},
+                      {"workers", lanes[0].shares.size()},
+                      {"flops_per_second", machine.flops_per_second},
+                      {"bytes_per_second", machine.bytes_per_second},
+                      {"peaks", peaks}};
+  return str("{\"displayTimeUnit\":\"ms\",\n\"otherData\":", about.dump(), ",\n\"traceEvents\":[\n", writer.text(),
+             "\n]}\n");
+}
+
+}  // namespace weft

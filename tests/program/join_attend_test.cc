@@ -1,0 +1,108 @@
+// Pass join_attend, and what the verifier demands of attend and attend_back. The mesh is data:2 model:4 one:1.
+#include <gmock/gmock.h>
+
+#include "program/passes/passes.h"
+#include "program/pipeline.h"
+#include "program/program_text.h"
+#include "program/verify.h"
+#include "support/expect_error.h"
+
+namespace weft {
+namespace {
+
+using test::is_program;
+using test::program_of;
+
+const std::string kInputs =
+    R"(
+input q %0 f32 [l=4 h=2 d=3] {}
+input k %1 f32 [m=4 h=2 d=3] {}
+input v %2 f32 [m=4 h=2 d=3] {}
+input y %3 f32 [l=4 h=2 d=3] {}
+input s %4 f32 [l=4 h=2] {}
+input g %5 f32 [l=4 h=2 d=3] {}
+)";
+const std::string kRules = "length=l memory=m key=d value=d scale=1 causal=true biased=false segments=false";
+const std::string kBack = R"(
+%6 f32 [l=4 h=2 d=3], %7 f32 [m=4 h=2 d=3], %8 f32 [m=4 h=2 d=3] = attend_back %0, %1, %2, %3, %4, %5 )" +
+                          kRules + R"( joined="")";
+const std::string kViews = R"(
+%9 f32 [l=4 p=1 h=2 d=3] = view %6 offset=0 strides=[6 6 3 1]
+%10 f32 [l=4 p=1 h=2 d=3] = view %7 offset=0 strides=[6 6 3 1]
+%11 f32 [l=4 p=1 h=2 d=3] = view %8 offset=0 strides=[6 6 3 1]
+)";
+
+Program joined(const std::string& lines) { return join_attend(program_of(kInputs + lines), {}); }
+
+TEST(JoinAttend, WritesWhereTheResultsBelong) {
+  EXPECT_TRUE(is_program(joined(kBack + kViews + R"(
+%12 f32 [l=4 p=3 h=2 d=3] = concat %9, %10, %11 dim=p
+output o %12)"),
+                         kInputs + R"(
+%12 f32 [l=4 p=3 h=2 d=3] = attend_back %0, %1, %2, %3, %4, %5 )" +
+                             kRules + R"( joined=p
+output o %12)"));
+}
+
+TEST(JoinAttend, LeavesOthersAlone) {
+  const std::string in_another_order = kBack + kViews + R"(
+%12 f32 [l=4 p=3 h=2 d=3] = concat %10, %9, %11 dim=p
+output o %12)";
+  const std::string used_elsewhere = kBack + kViews + R"(
+%12 f32 [l=4 p=3 h=2 d=3] = concat %9, %10, %11 dim=p
+output o %12
+output r %6)";
+  const std::string otherwise = kBack + R"(
+%9 f32 [l=4 p=1 h=2 d=3] = view %6 offset=0 strides=[6 6 3 1]
+%10 f32 [l=4 p=1 h=2 d=3] = view %7 offset=18 strides=[-6 6 3 1]
+%11 f32 [l=4 p=1 h=2 d=3] = view %8 offset=0 strides=[6 6 3 1]
+%12 f32 [l=4 p=3 h=2 d=3] = concat %9, %10, %11 dim=p
+output o %12)";
+  for (const std::string& text : {in_another_order, used_elsewhere, otherwise})
+    EXPECT_TRUE(is_program(joined(text), kInputs + text));
+}
+
+std::string broken(const std::string& lines) {
+  const auto breach = find_breach(test::raw_program_of(kInputs + lines));
+  return breach ? breach->rule : "";
+}
+
+TEST(VerifyAttend, HoldsTheRoles) {
+  const auto attend = [&](const std::string& operands, const std::string& rules) {
+    return broken("%6 f32 [l=4 h=2 d=3], %7 f32 [l=4 h=2] = attend " + operands + " " + rules + "\noutput o %6");
+  };
+  EXPECT_EQ(attend("%0, %1, %2", kRules), "");
+  EXPECT_EQ(attend("%0, %1", kRules), "takes 3 operands");
+  EXPECT_EQ(attend("%1, %0, %2", kRules), "k and v have the memory");
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string rules = kRules;
+    return rules.replace(rules.find(from), from.size(), to);
+  };
+  EXPECT_EQ(attend("%0, %1, %2", with("length=l", "length=\"\"")), "causal needs the length");
+  EXPECT_EQ(attend("%0, %1, %2", with("length=l", "length=h")), "the length is a dim of q that k lacks");
+  EXPECT_EQ(attend("%0, %1, %2", with("value=d", "value=h")), "the value is v's own, or called like the key");
+  EXPECT_EQ(attend("%0, %1, %2, %4", with("biased=false", "biased=true")), "");
+  EXPECT_EQ(attend("%0, %1, %2, %5", with("biased=false", "biased=true")), "dim 'd' of the bias is a dim of the scores");
+  EXPECT_EQ(attend("%0, %1, %2, %4, %4", with("segments=false", "segments=true")), "ids are integers");
+}
+
+TEST(VerifyAttend, HoldsWhatComesBack) {
+  EXPECT_EQ(broken(kBack + "\noutput o %6"), "");
+  EXPECT_EQ(broken("%6 f32 [l=4 h=2 d=3], %7 f32 [m=4 h=2 d=3], %8 f32 [l=4 h=2 d=3] = attend_back %0, %1, %2, %3, %4, "
+                   "%5 " + kRules + " joined=\"\"\noutput o %6"),
+            "a derivative has the dims and the dtype of its operand");
+  EXPECT_EQ(broken("%6 f32 [p=2 l=4 h=2 d=3] = attend_back %0, %1, %2, %3, %4, %5 " + kRules + " joined=p\noutput o %6"),
+            "the joined dim has size 3");
+  EXPECT_EQ(broken("%6 f32 [p=3 l=4 h=2 d=3] = attend_back %0, %1, %2, %3, %4, %5 " + kRules + " joined=p\noutput o %6"),
+            "");
+}
+
+TEST(VerifyAttend, WantsSomeDimsWhole) {
+  EXPECT_EQ(broken(R"(
+input w %6 f32 [m=4 h=2 d=3] {m:data}
+%7 f32 [l=4 h=2 d=3], %8 f32 [l=4 h=2] = attend %0, %6, %2 )" + kRules + "\noutput o %7"),
+            "dim 'm' is whole");
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,179 @@
+// The fast kernels of attend and attend_back against the reference: odd sizes, strided operands, masks, groups, bf16,
+// several workers.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/philox.h"
+#include "base/str.h"
+#include "support/run_program.h"
+
+namespace weft::test {
+namespace {
+
+struct Case {
+  std::string name;
+  std::int64_t length = 8, memory = 8, key = 16, value = 16;
+  std::int64_t batch = 2, heads = 2, group = 1;
+  bool causal = false;
+  Shape bias = {};  // empty: none
+  bool segments = false;
+  DType dtype = DType::kF32;
+  bool sliced = false;  // q, k and v are slices of one value, as are their derivatives
+  bool inner_length = false;  // length and memory are the last dims
+};
+
+ValueType type(const Shape& shape, DType dtype) { return {dtype, shape, unsplit(shape)}; }
+
+Array numbers(const Value& value, std::uint64_t salt) {
+  Array x(value.shape, value.dtype);
+  for (std::int64_t i = 0; i < x.elements(); ++i) {
+    const std::uint32_t word = philox_word(salt, static_cast<std::uint64_t>(i), 0);
+    x.set(i, is_integer(value.dtype) ? word % 3 : word * 0x1p-31 - 1);
+  }
+  return x;
+}
+
+// attend and attend_back of inputs, as a program.
+class Attention {
+ public:
+  explicit Attention(const Case& c) : c_(c) {
+    if (c.sliced) slice();
+    else whole();
+    masks();
+    const Shape q = b_.value(q_).shape, k = b_.value(k_).shape, v = b_.value(v_).shape;
+    const Shape y = q.replaced("key", {v.dim("value")}), rows = q.minus({{"key", 1}});
+    std::vector<ValueId> operands{q_, k_, v_};
+    operands.insert(operands.end(), masks_.begin(), masks_.end());
+    const auto forward = b_.emit(Attend{rules_}, operands, {type(y, c.dtype), type(rows, DType::kF32)});
+    const ValueId dy = b_.input("dy", type(y, c.dtype));
+    operands = {q_, k_, v_, forward[0], forward[1], dy};
+    operands.insert(operands.end(), masks_.begin(), masks_.end());
+    std::vector<ValueType> outs{type(q, c.dtype), type(k, c.dtype), type(v, c.dtype)};
+    if (c.sliced) outs = {b_.type(joined_)};
+    const auto back = b_.emit(AttendBack{rules_, c.sliced ? "qkv" : ""}, operands, std::move(outs));
+    b_.output("y", forward[0]);
+    b_.output("logsumexp", forward[1]);
+    for (std::size_t i = 0; i < back.size(); ++i) b_.output(str("derivative", i), back[i]);
+  }
+
+  Program finish() { return std::move(b_).finish(); }
+
+ private:
+  void whole() {
+    const Dim length{"length", c_.length}, memory{"memory", c_.memory}, key{"key", c_.key}, value{"value", c_.value};
+    const Dim batch{"batch", c_.batch}, heads{"heads", c_.heads}, group{"group", c_.group};
+    Shape q{batch, length, heads, group, key}, k{batch, memory, heads, key}, v{memory, heads, batch, value};
+    if (c_.inner_length) {
+      q = {heads, key, group, batch, length};
+      k = {key, batch, heads, memory};
+      v = {batch, heads, value, memory};
+    }
+    q_ = b_.input("q", type(q, c_.dtype));
+    k_ = b_.input("k", type(k, c_.dtype));
+    v_ = b_.input("v", type(v, c_.dtype));
+  }
+
+  void slice() {
+    joined_ = b_.input("joined", type({{"batch", c_.batch}, {"length", c_.length}, {"qkv", 3}, {"heads", c_.heads},
+                                       {"key", c_.key}}, c_.dtype));
+    const Shape part{{"batch", c_.batch}, {"length", c_.length}, {"heads", c_.heads}, {"key", c_.key}};
+    const auto row = [&](std::int64_t i) {
+      return b_.reshape(b_.slice(joined_, "qkv", i, 1), part, unsplit(part));
+    };
+    q_ = row(0);
+    k_ = b_.rename(row(1), "length", "memory");
+    v_ = b_.rename(b_.rename(row(2), "length", "memory"), "key", "value");
+  }
+
+  void masks() {
+    rules_ = {.length = "length", .memory = "memory", .key = "key", .value = "value", .scale = 0.3, .causal = c_.causal,
+              .biased = !c_.bias.empty(), .segments = c_.segments};
+    if (rules_.biased) masks_.push_back(b_.input("bias", type(c_.bias, c_.dtype)));
+    if (!c_.segments) return;
+    masks_.push_back(b_.input("query_ids", type({{"length", c_.length}, {"batch", c_.batch}}, DType::kI32)));
+    masks_.push_back(b_.input("memory_ids", type({{"memory", c_.memory}}, DType::kI64)));
+  }
+
+  Case c_;
+  Builder b_{Mesh()};
+  ValueId q_ = 0, k_ = 0, v_ = 0, joined_ = 0;
+  std::vector<ValueId> masks_;
+  AttendRules rules_;
+};
+
+std::map<std::string, Array> run_on(const Program& program, const Backend& backend, int count) {
+  const std::unique_ptr<comm::Wire> wire = comm::make_threads_wire(1);
+  Workers workers(count);
+  BoundProgram bound(program, 0, *wire, backend, {}, &workers);
+  std::uint64_t salt = 1;
+  for (const ProgramInput& input : program.inputs) {
+    const Array array = numbers(program.values[static_cast<std::size_t>(input.value)], salt++);
+    std::memcpy(bound.data(input.value), array.bytes(), bytes_of(array));
+  }
+  bound.run({.deadline = std::chrono::seconds(30)});
+  std::map<std::string, Array> outputs;
+  for (const ProgramOutput& output : program.outputs) {
+    const Value& value = program.values[static_cast<std::size_t>(output.value)];
+    Array array(value.shape, value.dtype);
+    std::memcpy(array.bytes(), bound.output(output.value), bytes_of(array));
+    outputs.emplace(output.name, array);
+  }
+  return outputs;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all{
+      {.name = "Small"},
+      {.name = "OneQuery", .length = 1, .memory = 37, .key = 5, .value = 3},
+      {.name = "BlocksAndTails", .length = 100, .memory = 100, .key = 40, .value = 100, .causal = true},
+      {.name = "FewerQueries", .length = 33, .memory = 70, .key = 16, .value = 64, .causal = true},
+      {.name = "MoreQueries", .length = 70, .memory = 33, .key = 64, .value = 16, .causal = true},
+      {.name = "Long", .length = 70, .memory = 1500, .key = 8, .value = 8, .batch = 1, .heads = 1},
+      {.name = "LongCausal", .length = 1000, .memory = 1000, .key = 8, .value = 8, .batch = 1, .heads = 1, .causal = true},
+      {.name = "BiasOfHeads", .length = 40, .memory = 36, .bias = {{"heads", 2}, {"length", 40}, {"memory", 36}}},
+      {.name = "BiasTurned", .length = 40, .memory = 36, .causal = true, .bias = {{"memory", 36}, {"batch", 2}}},
+      {.name = "Segments", .length = 40, .memory = 20, .segments = true},
+      {.name = "EveryMask", .length = 40, .memory = 40, .key = 20, .causal = true, .bias = {{"length", 40}},
+       .segments = true},
+      {.name = "Groups", .length = 35, .memory = 35, .key = 12, .group = 3, .causal = true},
+      {.name = "Turned", .length = 35, .memory = 50, .key = 12, .value = 7, .group = 2, .inner_length = true},
+      {.name = "Sliced", .length = 64, .memory = 64, .causal = true, .sliced = true},
+  };
+  const std::size_t count = all.size();
+  for (std::size_t i = 2; i < count; ++i) {
+    if (all[i].memory > 200) continue;
+    Case half = all[i];
+    half.dtype = DType::kBF16;
+    half.name += "InBf16";
+    all.push_back(half);
+  }
+  return all;
+}
+
+class CpuAttend : public ::testing::TestWithParam<Case> {};
+
+TEST_P(CpuAttend, AgreesWithTheReference) {
+  const Program program = Attention(GetParam()).finish();
+  const auto want = run_on(program, reference_backend(), 1);
+  const double tolerance = GetParam().dtype == DType::kBF16 ? 1e-2 : 1e-5;
+  for (int workers : {1, 3}) {
+    const auto got = run_on(program, cpu_backend(), workers);
+    for (const auto& [name, array] : want)
+      EXPECT_LE(relative_difference(got.at(name), array), tolerance) << name << ", " << workers << " workers";
+  }
+}
+
+// One worker or several, the bits are the same: no sum is divided.
+TEST_P(CpuAttend, GivesTheSameBitsToAnyNumberOfWorkers) {
+  const Program program = Attention(GetParam()).finish();
+  const auto one = run_on(program, cpu_backend(), 1), three = run_on(program, cpu_backend(), 3);
+  for (const auto& [name, array] : one)
+    EXPECT_EQ(std::memcmp(array.bytes(), three.at(name).bytes(), bytes_of(array)), 0) << name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, CpuAttend, ::testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace weft::test

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""bench/versus: its statistics, its commands, and whole runs with systems that only pretend."""
+import importlib.machinery
+import importlib.util
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+VERSUS = Path(__file__).resolve().parents[2] / "bench" / "versus"
+loader = importlib.machinery.SourceFileLoader("versus", str(VERSUS))
+versus = importlib.util.module_from_spec(importlib.util.spec_from_loader("versus", loader))
+sys.dont_write_bytecode = True
+loader.exec_module(versus)
+
+TINY = json.loads((VERSUS.parent / "lm_losses.json").read_text())["tiny"]
+
+
+class Statistics(unittest.TestCase):
+    def test_quantiles(self):
+        self.assertEqual(versus.quantile([3], 0.25), 3)
+        self.assertEqual(versus.quantile([2, 1], 0.5), 1.5)
+        self.assertEqual(versus.quartiles([5, 1, 4, 2, 3]), [2, 3, 4])
+        self.assertEqual(versus.quartiles([1, 2, 3, 4]), [1.75, 2.5, 3.25])
+
+    def test_ratios_are_of_pairs(self):
+        pairs = [({"t": 1}, {"t": 2}), ({"t": 9}, {"t": 3}), ({"t": 1}, {}), ({}, {"t": 1})]
+        self.assertEqual(versus.ratios(pairs, "t"), [0.5, 3])
+
+    def test_losses_are_held_to_known_ones(self):
+        self.assertEqual(versus.loss_fault([1.0, 2.0], [1.0, 2.0], "tiny", "f32"), "")
+        self.assertEqual(versus.loss_fault([1.0], [1.0, 2.0], "tiny", "f32"), "")  # fewer steps were run
+        self.assertIn("step 2 is 2.100000, not 2", versus.loss_fault([1.0, 2.1], [1.0, 2.0], "tiny", "f32"))
+        known, off = [1.0] * 4, [1.0, 1.0, 1.0, 1.00005]
+        self.assertEqual(versus.loss_fault(off, known, "small", "f32"), "")
+        self.assertNotEqual(versus.loss_fault(off, known, "tiny", "f32"), "")
+        self.assertNotEqual(versus.loss_fault(off[::-1], known, "small", "f32"), "")
+        self.assertEqual(versus.loss_fault([1.009], [1.0], "small", "bf16"), "")
+        self.assertNotEqual(versus.loss_fault([float("nan")], [1.0], "small", "bf16"), "")
+        self.assertNotEqual(versus.loss_fault([], [1.0], "small", "f32"), "")
+
+
+class Commands(unittest.TestCase):
+    def options(self, *words):
+        return versus.options(["--weft", sys.executable, "--hand", "hand_lm", *words])
+
+    def test_heads_that_do_not_divide_stay_whole(self):
+        self.assertEqual(versus.layout_of("model8", "small"), ("all:8", "d_ff:all;vocab:all"))
+        self.assertEqual(versus.layout_of("model8", "medium")[1], "heads:all;d_ff:all;vocab:all")
+        self.assertEqual(versus.layout_of("1", "small"), ("all:1", ""))
+
+    def test_weft(self):
+        words = versus.weft_command(self.options("--weft-args", "--workers 1"), "2x2")
+        self.assertEqual(words[words.index("--mesh") + 1], "rows:2 cols:2")
+        self.assertEqual(words[words.index("--layout") + 1], "batch:rows heads:cols d_ff:cols vocab:cols")
+        self.assertEqual(words[-2:], ["--workers", "1"])
+        self.assertNotIn("--mesh", versus.weft_command(self.options(), "1"))
+        self.assertIn("--store", versus.weft_command(self.options(), "batch8-store1"))
+
+    def test_peers_where_they_can_run(self):
+        o = self.options()
+        can = {peer: [row for row in versus.ROWS if versus.peer_command(o, peer, row)] for peer in versus.PEERS}
+        self.assertEqual(can["hand"], ["1"])
+        self.assertEqual(can["torch"], ["1", "batch2", "model2"])
+        self.assertEqual(can["torch-compile"], ["1"])
+        self.assertEqual(can["jax"], list(versus.ROWS))
+        self.assertEqual(can["weft-1"], [row for row in versus.ROWS if row != "1"])
+        narrow = self.options("--dtype", "bf16")
+        self.assertIn("--bf16", versus.peer_command(narrow, "torch", "1"))
+        self.assertIsNone(versus.peer_command(narrow, "jax", "1"))
+
+
+def pretender(folder, name, ms, losses=TINY, code=0):
+    """A program that prints the numbers of a run."""
+    path = Path(folder) / name
+    line = json.dumps({"ms_per_step": ms, "peak_rss_mb": 10 * ms, "setup_s": 1, "compile_s": 0.1, "losses10": losses})
+    path.write_text(f"#!/bin/sh\necho noise\necho '{line}'\n" if code == 0 else "#!/bin/sh\necho broken >&2\nexit 3\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+class WholeRuns(unittest.TestCase):
+    def versus(self, folder, *words):
+        return subprocess.run([sys.executable, str(VERSUS), "--config", "tiny", "--rounds", "3", *words], cwd=folder,
+                              capture_output=True, text=True, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+
+    def test_prints_ratios_and_appends_a_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            words = ["--weft", pretender(folder, "weft", 2), "--hand", pretender(folder, "hand", 4), "--peers",
+                     "hand,jax", "--python", "/nowhere/python"]
+            for count in (1, 2):
+                ran = self.versus(folder, *words)
+                self.assertEqual(ran.returncode, 0, ran.stderr)
+                self.assertIn("absent: jax: no interpreter '/nowhere/python' (--python, WEFT_PEERS_PYTHON)", ran.stdout)
+                self.assertIn("time     0.500  (0.500 to 0.500, 3 pairs)", ran.stdout)
+                lines = (Path(folder) / "versus.jsonl").read_text().splitlines()
+                self.assertEqual(len(lines), count)
+            line = json.loads(lines[-1])
+            self.assertEqual(line["rows"][0]["peers"]["hand"]["ratios"]["memory"], [0.5] * 3)
+            self.assertEqual(line["rows"][0]["commands"]["hand"].split()[1:3], ["--config", "tiny"])
+            for key in ("date", "commit", "machine"):
+                self.assertTrue(line[key])
+
+    def test_wrong_losses_and_failures_are_faults(self):
+        with tempfile.TemporaryDirectory() as folder:
+            wrong = pretender(folder, "weft", 2, TINY[:3] + [5.0])
+            ran = self.versus(folder, "--weft", wrong, "--hand", pretender(folder, "hand", 4, code=3), "--peers", "hand")
+            self.assertEqual(ran.returncode, 1)
+            self.assertIn("FAULT weft: loss of step 4 is 5.000000", ran.stdout)
+            self.assertIn("FAULT hand: exit code 3: broken", ran.stdout)
+
+    def test_refuses_what_makes_no_sense(self):
+        for words, said in ((["--rows", "3x3"], "there is no row '3x3'"), (["--peers", "cafe"], "there is no peer 'cafe'"),
+                            (["--weft", "/nowhere/weft"], "there is no weft command '/nowhere/weft'"),
+                            (["--rounds", "0"], "count from 1")):
+            ran = self.versus(".", *words)
+            self.assertEqual(ran.returncode, 2, words)
+            self.assertIn(said, ran.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
