@@ -95,7 +95,6 @@ struct ProjectedLossOptions {
 // The mean over all tokens of cross_entropy(hidden kernel, targets, vocab). Loss and derivatives are made together: the
 // logits are written over by their derivatives. Variable "kernel" [model, vocab]; `batch` is a dim of hidden and targets.
 Tensor projected_cross_entropy(const Tensor& hidden, const Tensor& targets, const Dim& batch, const Dim& model,
-                               const Dim& vocab, const ProjectedLossOptions& options = {},
-                               Site site = Site::current());
+                               const Dim& vocab, const ProjectedLossOptions& options = {}, Site site = Site::current());
 
 }  // namespace weft::nn

@@ -47,7 +47,8 @@ void check_shared_dims(const OpCall& call, const AttendRules& rules) {
   const Shape shared = call.in(1).minus({{rules.memory, 1}, {rules.key, 1}});
   const Shape of_v = call.in(2).minus({{rules.memory, 1}, {rules.value, 1}});
   for (const Dim& dim : shared.plus(of_v)) {
-    if (!call.in(0).has(dim)) refuse(call, str("q lacks dim ", dim), "dims of k and v other than their own are q's too");
+    if (!call.in(0).has(dim))
+      refuse(call, str("q lacks dim ", dim), "dims of k and v other than their own are q's too");
     if (!shared.has(dim) || !of_v.has(dim))
       refuse(call, str("dim ", dim, " is in one of k and v alone"), "broadcast() the other to it, or rename() it");
   }
@@ -237,46 +238,47 @@ const Dim kBatch{"batch", 2}, kLength{"length", 4}, kMemory{"memory", 6}, kHeads
 
 std::vector<Sample> samples_of_dims() {
   const Dim group{"group", 2}, six{"length", 6};
-  return {
-      sample_of({in({kBatch, six, kHeads, kKey}), in({kBatch, kMemory, kHeads, kKey}), in({kBatch, kMemory, kHeads, kKey})},
-                [](const Tensors& x) { return attend(x[0], x[1], x[2], kMemory, kKey); }),
-      // Any order of dims, fewer queries than memory, and a value of another size.
-      sample_of({in({kHeads, kKey, kLength}), in({kKey, kMemory, kHeads}), in({kMemory, kHeads, kValue})},
-                [](const Tensors& x) { return attend(x[0], x[1], x[2], kMemory, kKey, {.causal = true}); }),
-      // More queries than memory.
-      sample_of({in({six, kKey}), in({{"memory", 4}, kKey}), in({{"memory", 4}, kKey})},
-                [](const Tensors& x) { return attend(x[0], x[1], x[2], {"memory", 4}, kKey, {.causal = true}); }),
-      // Groups of heads that share their memory.
-      sample_of({in({kLength, kHeads, group, kKey}), in({kMemory, kHeads, kKey}), in({kMemory, kHeads, kValue})},
-                [](const Tensors& x) {
-                  return attend(x[0], x[1], x[2], kMemory, kKey, {.causal = true, .length = "length"});
-                }),
-      sample_of({in({kHeads, kKey}), in({kMemory, kHeads, kKey}), in({kMemory, kHeads, kKey})},
-                [](const Tensors& x) { return attend(x[0], x[1], x[2], kMemory, kKey); })};
+  return {sample_of({in({kBatch, six, kHeads, kKey}), in({kBatch, kMemory, kHeads, kKey}),
+                     in({kBatch, kMemory, kHeads, kKey})},
+                    [](const Tensors& x) { return attend(x[0], x[1], x[2], kMemory, kKey); }),
+          // Any order of dims, fewer queries than memory, and a value of another size.
+          sample_of({in({kHeads, kKey, kLength}), in({kKey, kMemory, kHeads}), in({kMemory, kHeads, kValue})},
+                    [](const Tensors& x) { return attend(x[0], x[1], x[2], kMemory, kKey, {.causal = true}); }),
+          // More queries than memory.
+          sample_of({in({six, kKey}), in({{"memory", 4}, kKey}), in({{"memory", 4}, kKey})},
+                    [](const Tensors& x) {
+                      return attend(x[0], x[1], x[2], {"memory", 4}, kKey, {.causal = true});
+                    }),
+          // Groups of heads that share their memory.
+          sample_of({in({kLength, kHeads, group, kKey}), in({kMemory, kHeads, kKey}), in({kMemory, kHeads, kValue})},
+                    [](const Tensors& x) {
+                      return attend(x[0], x[1], x[2], kMemory, kKey, {.causal = true, .length = "length"});
+                    }),
+          sample_of({in({kHeads, kKey}), in({kMemory, kHeads, kKey}), in({kMemory, kHeads, kKey})},
+                    [](const Tensors& x) { return attend(x[0], x[1], x[2], kMemory, kKey); })};
 }
 
 std::vector<Sample> samples_of_masks() {
-  return {
-      // A bias that all of the batch shares.
-      sample_of({in({kBatch, kLength, kHeads, kKey}), in({kBatch, kMemory, kHeads, kKey}),
-                 in({kBatch, kMemory, kHeads, kKey}), in({kHeads, kLength, kMemory})},
-                [](const Tensors& x) { return attend(x[0], x[1], x[2], kMemory, kKey, {.bias = x[3]}); }),
-      sample_of({in({kLength, kKey}), in({kMemory, kKey}), in({kMemory, kValue}), in({kMemory})},
-                [](const Tensors& x) {
-                  return attend(x[0], x[1], x[2], kMemory, kKey, {.causal = true, .bias = x[3], .scale = 2});
-                }),
-      // Some queries see nothing.
-      sample_of({in({kBatch, kLength, kKey}), in({kBatch, kMemory, kKey}), in({kBatch, kMemory, kKey}),
-                 ids({kBatch, kLength}), ids({kMemory})},
-                [](const Tensors& x) {
-                  return attend(x[0], x[1], x[2], kMemory, kKey, {.query_segments = x[3], .memory_segments = x[4]});
-                }),
-      sample_of({in({kHeads, kLength, kKey}), in({kHeads, kMemory, kKey}), in({kHeads, kMemory, kKey}),
-                 in({kLength, kMemory}), ids({kLength}), ids({kMemory})},
-                [](const Tensors& x) {
-                  return attend(x[0], x[1], x[2], kMemory, kKey,
-                                {.causal = true, .bias = x[3], .query_segments = x[4], .memory_segments = x[5]});
-                })};
+  return {// A bias that all of the batch shares.
+          sample_of({in({kBatch, kLength, kHeads, kKey}), in({kBatch, kMemory, kHeads, kKey}),
+                     in({kBatch, kMemory, kHeads, kKey}), in({kHeads, kLength, kMemory})},
+                    [](const Tensors& x) { return attend(x[0], x[1], x[2], kMemory, kKey, {.bias = x[3]}); }),
+          sample_of({in({kLength, kKey}), in({kMemory, kKey}), in({kMemory, kValue}), in({kMemory})},
+                    [](const Tensors& x) {
+                      return attend(x[0], x[1], x[2], kMemory, kKey, {.causal = true, .bias = x[3], .scale = 2});
+                    }),
+          // Some queries see nothing.
+          sample_of({in({kBatch, kLength, kKey}), in({kBatch, kMemory, kKey}), in({kBatch, kMemory, kKey}),
+                     ids({kBatch, kLength}), ids({kMemory})},
+                    [](const Tensors& x) {
+                      return attend(x[0], x[1], x[2], kMemory, kKey, {.query_segments = x[3], .memory_segments = x[4]});
+                    }),
+          sample_of({in({kHeads, kLength, kKey}), in({kHeads, kMemory, kKey}), in({kHeads, kMemory, kKey}),
+                     in({kLength, kMemory}), ids({kLength}), ids({kMemory})},
+                    [](const Tensors& x) {
+                      return attend(x[0], x[1], x[2], kMemory, kKey,
+                                    {.causal = true, .bias = x[3], .query_segments = x[4], .memory_segments = x[5]});
+                    })};
 }
 
 std::vector<Sample> attend_samples() {
@@ -292,7 +294,8 @@ const OpDef& kAttend = define_op({
     .sharding = attend_sharding,
     .gradient = attend_gradient,
     .lower = [](Lowering& l) -> std::vector<ValueId> {
-      return l.builder.emit(Attend{rules_of(l.call)}, l.inputs, {l.local(l.call.outputs[0]), l.local(l.call.outputs[1])});
+      return l.builder.emit(Attend{rules_of(l.call)}, l.inputs,
+                            {l.local(l.call.outputs[0]), l.local(l.call.outputs[1])});
     },
     .flops = [](const OpCall& call) { return scores_of(call) * (2 * depth_of(call) + 12); },
     .samples = attend_samples(),

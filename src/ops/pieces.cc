@@ -46,7 +46,10 @@ const OpDef& kSlice = define_op({
     },
     .flops = flops_rule::none(),
     .samples = {{{kX}, [](Graph&, const Tensors& x) { return Tensors{slice(x[0], kB, 1, 4)}; }},
-                {{kX}, [](Graph&, const Tensors& x) { return Tensors{slice(x[0], kB, 8, 4), slice(x[0], kB, 0, 6)}; }}},
+                {{kX},
+                 [](Graph&, const Tensors& x) {
+                   return Tensors{slice(x[0], kB, 8, 4), slice(x[0], kB, 0, 6)};
+                 }}},
 });
 
 // --- pad ---

@@ -24,8 +24,8 @@ std::vector<ValueId> lower_split(Lowering& l) {
   const std::int64_t size = l.call.out().size_of(dim);
   std::vector<ValueId> parts;
   for (std::size_t i = 0; i < l.call.outputs.size(); ++i)
-    parts.push_back(assemble(l.builder, dim, size, l.axes_of(dim),
-                             {{l.inputs[0], static_cast<std::int64_t>(i) * size, size, 0}}));
+    parts.push_back(
+        assemble(l.builder, dim, size, l.axes_of(dim), {{l.inputs[0], static_cast<std::int64_t>(i) * size, size, 0}}));
   return parts;
 }
 

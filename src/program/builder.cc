@@ -51,7 +51,8 @@ std::optional<std::vector<std::int64_t>> reshaped_strides(const Shape& from, con
   while (j > 0) {
     while (i > 0 && from[i - 1].size == 1) --i;
     if (shape[j - 1].size == 1) {
-      result[--j] = 1;
+      --j;  // as if it were dense
+      result[j] = j + 1 < shape.rank() ? result[j + 1] * shape[j + 1].size : 1;
       continue;
     }
     // One group: the last dims of both whose products agree.

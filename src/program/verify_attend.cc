@@ -21,7 +21,8 @@ void check_roles(const Checked& c, const AttendRules& rules) {
   const Shape &q = c.in(0).shape, &k = c.in(1).shape, &v = c.in(2).shape;
   c.demand(is_float(c.in(0).dtype), "attends with floats");
   for (std::size_t i = 1; i < 3; ++i) c.demand(c.in(i).dtype == c.in(0).dtype, "q, k and v have one dtype");
-  c.demand(q.has(rules.key) && k.has(rules.key) && q.size_of(rules.key) == k.size_of(rules.key), "q and k have the key");
+  c.demand(q.has(rules.key) && k.has(rules.key) && q.size_of(rules.key) == k.size_of(rules.key),
+           "q and k have the key");
   c.demand(k.has(rules.memory) && v.has(rules.memory) && k.size_of(rules.memory) == v.size_of(rules.memory),
            "k and v have the memory");
   c.demand(!q.has(rules.memory), "q has no memory");
@@ -73,7 +74,8 @@ void check_attend(const Checked& c) {
   check_masks(c, at, rows, memory);
   if (c.instr.is<Attend>()) {
     c.demand(c.instr.outputs.size() == 2, "gives 2 values");
-    c.demand(same_dims(c.out(0).shape, y) && c.out(0).dtype == c.in(0).dtype, "y has q's dims with the value for the key");
+    c.demand(same_dims(c.out(0).shape, y) && c.out(0).dtype == c.in(0).dtype,
+             "y has q's dims with the value for the key");
     c.demand(same_dims(c.out(1).shape, rows) && is_float(c.out(1).dtype), "logsumexp has y's dims without the value");
     return;
   }

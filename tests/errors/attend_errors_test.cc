@@ -15,7 +15,8 @@ class AttendErrors : public ::testing::Test {
   Tensor q = g.input("q", {batch, length, heads, key}), k = g.input("k", {batch, memory, heads, key}),
          v = g.input("v", {batch, memory, heads, key});
   const std::string all =
-      "attend of q [batch=2 length=4 heads=2 key=4], k [batch=2 memory=6 heads=2 key=4] and v [batch=2 memory=6 heads=2 "
+      "attend of q [batch=2 length=4 heads=2 key=4], k [batch=2 memory=6 heads=2 key=4] and v [batch=2 memory=6 "
+      "heads=2 "
       "key=4]: ";
 };
 
@@ -44,8 +45,8 @@ TEST_F(AttendErrors, SharesDimsOfKeysAndValues) {
 
 TEST_F(AttendErrors, NeedsOneDtype) {
   const Tensor half = g.input("half", v.shape(), DType::kBF16);
-  EXPECT_USER_ERROR(attend(q, k, half, memory, key), lines(all + "they are f32, f32 and bf16", "attend at " + here(),
-                                                           "cast() them to one dtype"));
+  EXPECT_USER_ERROR(attend(q, k, half, memory, key),
+                    lines(all + "they are f32, f32 and bf16", "attend at " + here(), "cast() them to one dtype"));
 }
 
 TEST_F(AttendErrors, CausalNeedsPositions) {

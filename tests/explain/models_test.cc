@@ -34,6 +34,26 @@ TEST(Models, CompileOnOneProcessorWithoutTalk) {
   }
 }
 
+// Attention stores no scores: with many places they would be larger than all else together.
+TEST(Models, TransformerHasNoTensorOfScores) {
+  const models::Model model = models::build("transformer", {{"batch", 1},
+                                                            {"length", 1024},
+                                                            {"d_model", 16},
+                                                            {"heads", 4},
+                                                            {"d_kv", 4},
+                                                            {"d_ff", 16},
+                                                            {"vocab", 16},
+                                                            {"layers", 1}});
+  const Explanation e = explain(model.graph, Mesh(), Layout(), model.options, kMachine);
+  EXPECT_LT(e.arena_bytes, 4 * 1024 * 1024 * 4 / 4);
+  const double scores = 4.0 * 1024 * 1024, places = 1024;
+  const double weights = 4 * 16 * 16 + 2 * 16 * 16 + 16 * 16;  // q, k, v and o; in and out; logits
+  // Counted whole, though half of it is masked: two products forward, four back.
+  EXPECT_DOUBLE_EQ(e.contract_flops.at("forward"), 2 * places * weights + scores * 2 * (4 + 4));
+  EXPECT_DOUBLE_EQ(e.contract_flops.at("backward"), 4 * places * weights + scores * 4 * (4 + 4));
+  EXPECT_LT(e.executed_flops, e.model_flops);
+}
+
 // The paper's language models: 6 layers, d_model 1024, d_kv 256, 32,768 words, tables not tied. Billions of parameters
 // as published; ours has positions and layer norms besides.
 TEST(Models, TransformerHasThePapersParameters) {

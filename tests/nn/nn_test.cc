@@ -283,8 +283,7 @@ TEST(SelfAttention, StartsAsThreeVariables) {
   const char* names[] = {"attention/q/kernel", "attention/k/kernel", "attention/v/kernel"};
   for (std::int64_t part = 0; part < 3; ++part) {
     const Array want = other.value(names[part]);
-    const Array got =
-        filled(want.shape(), [&](const auto& i) { return at(all, {i[0], part, i[1], i[2]}); });
+    const Array got = filled(want.shape(), [&](const auto& i) { return at(all, {i[0], part, i[1], i[2]}); });
     EXPECT_EQ(relative_difference(got, want), 0) << names[part];
   }
 }
@@ -298,15 +297,13 @@ TEST(SelfAttention, KeepsTheDimOrderOfItsInput) {
 TEST(NnErrors, AreOfTheUsersLine) {
   Graph g;
   const Tensor x = g.input("x", {}), y = g.input("y", {kBatch, kModel});
-  EXPECT_USER_ERROR(nn::dense(x, {kHidden}),
-                    "error: dense of the scalar 'x': there is no dim to sum\nwhere: dense at ", "nn_test.cc:",
-                    "fix:   give a tensor with dims");
+  EXPECT_USER_ERROR(nn::dense(x, {kHidden}), "error: dense of the scalar 'x': there is no dim to sum\nwhere: dense at ",
+                    "nn_test.cc:", "fix:   give a tensor with dims");
   EXPECT_USER_ERROR(nn::dense_product(y, {kHidden}, {}),
-                    "error: dense_product 'dense' of no layers\nwhere: dense_product at ", "nn_test.cc:",
-                    "fix:   give at least one activation; an empty one is linear");
-  EXPECT_USER_ERROR(nn::dense(y, {kBatch}),
-                    "error: dense makes dim 'batch', which 'y' has and keeps\nwhere: dense at ", "nn_test.cc:",
-                    "fix:   give the new dim another name, or name it in DenseOptions::reduced too");
+                    "error: dense_product 'dense' of no layers\nwhere: dense_product at ",
+                    "nn_test.cc:", "fix:   give at least one activation; an empty one is linear");
+  EXPECT_USER_ERROR(nn::dense(y, {kBatch}), "error: dense makes dim 'batch', which 'y' has and keeps\nwhere: dense at ",
+                    "nn_test.cc:", "fix:   give the new dim another name, or name it in DenseOptions::reduced too");
   EXPECT_USER_ERROR(nn::layer_norm(y, kHidden), "cannot reduce dim hidden=8", "nn_test.cc:");
   EXPECT_USER_ERROR(nn::self_attention(y, kLength, kModel, kHeads, kDepth), "rename of dim length=4", "nn_test.cc:");
 }

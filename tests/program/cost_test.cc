@@ -35,6 +35,32 @@ TEST(Cost, PerInstruction) {
       64);
 }
 
+// Executed is what queries see, a triangle here; contractions count whole, and back without the scores made again.
+TEST(Cost, Attention) {
+  const std::string rules = "length=l memory=m key=d value=e scale=1 biased=false segments=false";
+  const auto text = [&](const char* causal, const char* length, const char* axes) {
+    const std::string q = std::string("[h=2 l=") + length, split = std::string("] {") + axes + "}";
+    std::string with = rules;
+    with.insert(with.find(" biased"), std::string(" causal=") + causal);
+    return "input q %0 f32 " + q + " d=3" + split + "\ninput k %1 f32 [m=6 h=2 d=3]\ninput v %2 f32 [m=6 h=2 e=5]\n" +
+           "input g %3 f32 " + q + " e=5" + split + "\n%4 f32 " + q + " e=5" + split + ", %5 f32 " + q + split +
+           " = attend %0, %1, %2 " + with + "  @forward\n%6 f32 " + q + " d=3" + split +
+           ", %7 f32 [m=6 h=2 d=3], %8 f32 [m=6 h=2 e=5] = attend_back %0, %1, %2, %4, %5, %3 " + with +
+           " joined=\"\"  @backward";
+  };
+  const auto check = [&](const std::string& lines, double queries, double seen) {
+    const Program p = program_of(lines);
+    EXPECT_DOUBLE_EQ(cost_of(p, p.body[0]).flops, 2 * seen * (2 * (3 + 5) + 12));
+    EXPECT_DOUBLE_EQ(cost_of(p, p.body[1]).flops, 2 * seen * (2 * (3 * 3 + 2 * 5) + 12));
+    EXPECT_THAT(summarize(p).contract_flops,
+                testing::ElementsAre(2 * queries * 6 * 2 * (3 + 5), 0, 2 * queries * 6 * 2 * 2 * (3 + 5), 0));
+  };
+  check(text("false", "4", ""), 4, 4 * 6);
+  check(text("true", "4", ""), 4, 1 + 2 + 3 + 4);
+  check(text("true", "8", ""), 8, 21 + 2 * 6);
+  check(text("true", "4", "l:data"), 4, (21 + 2 * 6) / 2.0);  // half of eight queries, on average
+}
+
 TEST(Cost, Summary) {
   const Program p = program_of(R"(
 input x %0 f32 [a=4 b=8] {| sum:data}

@@ -82,25 +82,29 @@ TEST(VerifyAttend, HoldsTheRoles) {
   EXPECT_EQ(attend("%0, %1, %2", with("length=l", "length=h")), "the length is a dim of q that k lacks");
   EXPECT_EQ(attend("%0, %1, %2", with("value=d", "value=h")), "the value is v's own, or called like the key");
   EXPECT_EQ(attend("%0, %1, %2, %4", with("biased=false", "biased=true")), "");
-  EXPECT_EQ(attend("%0, %1, %2, %5", with("biased=false", "biased=true")), "dim 'd' of the bias is a dim of the scores");
+  EXPECT_EQ(attend("%0, %1, %2, %5", with("biased=false", "biased=true")),
+            "dim 'd' of the bias is a dim of the scores");
   EXPECT_EQ(attend("%0, %1, %2, %4, %4", with("segments=false", "segments=true")), "ids are integers");
 }
 
 TEST(VerifyAttend, HoldsWhatComesBack) {
   EXPECT_EQ(broken(kBack + "\noutput o %6"), "");
   EXPECT_EQ(broken("%6 f32 [l=4 h=2 d=3], %7 f32 [m=4 h=2 d=3], %8 f32 [l=4 h=2 d=3] = attend_back %0, %1, %2, %3, %4, "
-                   "%5 " + kRules + " joined=\"\"\noutput o %6"),
+                   "%5 " +
+                   kRules + " joined=\"\"\noutput o %6"),
             "a derivative has the dims and the dtype of its operand");
-  EXPECT_EQ(broken("%6 f32 [p=2 l=4 h=2 d=3] = attend_back %0, %1, %2, %3, %4, %5 " + kRules + " joined=p\noutput o %6"),
-            "the joined dim has size 3");
-  EXPECT_EQ(broken("%6 f32 [p=3 l=4 h=2 d=3] = attend_back %0, %1, %2, %3, %4, %5 " + kRules + " joined=p\noutput o %6"),
-            "");
+  EXPECT_EQ(
+      broken("%6 f32 [p=2 l=4 h=2 d=3] = attend_back %0, %1, %2, %3, %4, %5 " + kRules + " joined=p\noutput o %6"),
+      "the joined dim has size 3");
+  EXPECT_EQ(
+      broken("%6 f32 [p=3 l=4 h=2 d=3] = attend_back %0, %1, %2, %3, %4, %5 " + kRules + " joined=p\noutput o %6"), "");
 }
 
 TEST(VerifyAttend, WantsSomeDimsWhole) {
   EXPECT_EQ(broken(R"(
 input w %6 f32 [m=4 h=2 d=3] {m:data}
-%7 f32 [l=4 h=2 d=3], %8 f32 [l=4 h=2] = attend %0, %6, %2 )" + kRules + "\noutput o %7"),
+%7 f32 [l=4 h=2 d=3], %8 f32 [l=4 h=2] = attend %0, %6, %2 )" +
+                   kRules + "\noutput o %7"),
             "dim 'm' is whole");
 }
 

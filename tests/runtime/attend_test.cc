@@ -19,7 +19,7 @@ struct Case {
   Shape bias = {};  // empty: none
   bool segments = false;
   DType dtype = DType::kF32;
-  bool sliced = false;  // q, k and v are slices of one value, as are their derivatives
+  bool sliced = false;        // q, k and v are slices of one value, as are their derivatives
   bool inner_length = false;  // length and memory are the last dims
 };
 
@@ -75,20 +75,25 @@ class Attention {
   }
 
   void slice() {
-    joined_ = b_.input("joined", type({{"batch", c_.batch}, {"length", c_.length}, {"qkv", 3}, {"heads", c_.heads},
-                                       {"key", c_.key}}, c_.dtype));
+    joined_ = b_.input(
+        "joined",
+        type({{"batch", c_.batch}, {"length", c_.length}, {"qkv", 3}, {"heads", c_.heads}, {"key", c_.key}}, c_.dtype));
     const Shape part{{"batch", c_.batch}, {"length", c_.length}, {"heads", c_.heads}, {"key", c_.key}};
-    const auto row = [&](std::int64_t i) {
-      return b_.reshape(b_.slice(joined_, "qkv", i, 1), part, unsplit(part));
-    };
+    const auto row = [&](std::int64_t i) { return b_.reshape(b_.slice(joined_, "qkv", i, 1), part, unsplit(part)); };
     q_ = row(0);
     k_ = b_.rename(row(1), "length", "memory");
     v_ = b_.rename(b_.rename(row(2), "length", "memory"), "key", "value");
   }
 
   void masks() {
-    rules_ = {.length = "length", .memory = "memory", .key = "key", .value = "value", .scale = 0.3, .causal = c_.causal,
-              .biased = !c_.bias.empty(), .segments = c_.segments};
+    rules_ = {.length = "length",
+              .memory = "memory",
+              .key = "key",
+              .value = "value",
+              .scale = 0.3,
+              .causal = c_.causal,
+              .biased = !c_.bias.empty(),
+              .segments = c_.segments};
     if (rules_.biased) masks_.push_back(b_.input("bias", type(c_.bias, c_.dtype)));
     if (!c_.segments) return;
     masks_.push_back(b_.input("query_ids", type({{"length", c_.length}, {"batch", c_.batch}}, DType::kI32)));
@@ -130,11 +135,23 @@ std::vector<Case> cases() {
       {.name = "FewerQueries", .length = 33, .memory = 70, .key = 16, .value = 64, .causal = true},
       {.name = "MoreQueries", .length = 70, .memory = 33, .key = 64, .value = 16, .causal = true},
       {.name = "Long", .length = 70, .memory = 1500, .key = 8, .value = 8, .batch = 1, .heads = 1},
-      {.name = "LongCausal", .length = 1000, .memory = 1000, .key = 8, .value = 8, .batch = 1, .heads = 1, .causal = true},
+      {.name = "LongCausal",
+       .length = 1000,
+       .memory = 1000,
+       .key = 8,
+       .value = 8,
+       .batch = 1,
+       .heads = 1,
+       .causal = true},
       {.name = "BiasOfHeads", .length = 40, .memory = 36, .bias = {{"heads", 2}, {"length", 40}, {"memory", 36}}},
       {.name = "BiasTurned", .length = 40, .memory = 36, .causal = true, .bias = {{"memory", 36}, {"batch", 2}}},
       {.name = "Segments", .length = 40, .memory = 20, .segments = true},
-      {.name = "EveryMask", .length = 40, .memory = 40, .key = 20, .causal = true, .bias = {{"length", 40}},
+      {.name = "EveryMask",
+       .length = 40,
+       .memory = 40,
+       .key = 20,
+       .causal = true,
+       .bias = {{"length", 40}},
        .segments = true},
       {.name = "Groups", .length = 35, .memory = 35, .key = 12, .group = 3, .causal = true},
       {.name = "Turned", .length = 35, .memory = 50, .key = 12, .value = 7, .group = 2, .inner_length = true},

@@ -4,40 +4,28 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "weft/dtype.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/cpu/attend_rows.cc"
+#include "runtime/cpu/targets.h"
+// Above the rest:
 #include "hwy/foreach_target.h"
+// Below it:
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "runtime/cpu/small_product-inl.h"
+#include "runtime/kernels/vmath-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace weft::cpu::HWY_NAMESPACE {
 
-constexpr std::int64_t kLanes = hn::MaxLanes(F());
+namespace math = vmath::HWY_NAMESPACE;
 
-// e^x for x <= 0 or so: 2^n by bits times a polynomial in what is left, to 2 ulp; 0 below -87.
-HWY_INLINE VF exp_of(VF x) {
-  const F f;
-  const hn::RebindToSigned<F> i;
-  const VF least = hn::Set(f, -87.3f);
-  const VF low = hn::IfThenElse(hn::Lt(x, least), least, x);  // NaN stays
-  const VF n = hn::Round(hn::Mul(low, hn::Set(f, 1.44269504088896341f)));
-  VF r = hn::NegMulAdd(n, hn::Set(f, 0.693359375f), low);
-  r = hn::NegMulAdd(n, hn::Set(f, -2.12194440e-4f), r);
-  VF p = hn::Set(f, 1.9875691500e-4f);
-  p = hn::MulAdd(p, r, hn::Set(f, 1.3981999507e-3f));
-  p = hn::MulAdd(p, r, hn::Set(f, 8.3334519073e-3f));
-  p = hn::MulAdd(p, r, hn::Set(f, 4.1665795894e-2f));
-  p = hn::MulAdd(p, r, hn::Set(f, 1.6666665459e-1f));
-  p = hn::MulAdd(p, r, hn::Set(f, 5.0000001201e-1f));
-  p = hn::MulAdd(p, hn::Mul(r, r), hn::Add(r, hn::Set(f, 1.0f)));
-  const auto power = hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(i, n), hn::Set(i, 127)));
-  return hn::IfThenZeroElse(hn::Lt(x, least), hn::Mul(p, hn::BitCast(f, power)));
-}
+constexpr std::int64_t kLanes = hn::MaxLanes(F());
 
 HWY_INLINE float number_at(const AttendMatrix& x, std::int64_t offset) {
   if (!x.half) return static_cast<const float*>(x.data)[offset];
@@ -51,13 +39,38 @@ HWY_INLINE VF load_half(const BF16* from) {
   return hn::BitCast(F(), hn::ShiftLeft<16>(hn::PromoteTo(u, bits)));
 }
 
-// rows x columns numbers times `scale`, a row every `width` floats, zeros behind its end.
-void pack(const AttendMatrix& x, std::int64_t first, std::int64_t rows, std::int64_t columns, float scale, float* to,
-          std::int64_t width) {
+// To the nearest, ties to even; a NaN stays one.
+HWY_INLINE void store_half(VF x, BF16* to) {
+  const hn::RebindToUnsigned<F> u;
+  const hn::RebindToSigned<F> i;
+  const hn::Rebind<std::uint16_t, F> u16;
+  const auto word = hn::BitCast(u, x);
+  const auto high = hn::ShiftRight<16>(word);
+  const auto odd = hn::And(high, hn::Set(u, 1));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(word, hn::Add(hn::Set(u, 0x7fff), odd)));
+  const auto bits = hn::IfThenElse(hn::RebindMask(u, hn::IsNaN(x)), hn::Or(high, hn::Set(u, 0x40)), rounded);
+  hn::StoreU(hn::DemoteTo(u16, hn::BitCast(i, bits)), u16, reinterpret_cast<std::uint16_t*>(to));
+}
+
+// Rows lie far apart: the hardware does not see the next one coming.
+constexpr std::int64_t kRowsAhead = 12;
+HWY_INLINE void fetch(const AttendMatrix& x, std::int64_t offset, std::int64_t columns) {
+  if (x.column != 1) return;
+  const char* row = static_cast<const char*>(x.data) + offset * (x.half ? 2 : 4);
+  for (std::int64_t byte = 0; byte < columns * (x.half ? 2 : 4); byte += 64) hwy::Prefetch(row + byte);
+}
+
+struct Rows {
+  std::int64_t first, count, all;  // of a matrix that has `all`
+};
+
+// Rows of `columns` numbers times `scale`, one every `width` floats, zeros behind its end.
+void pack(const AttendMatrix& x, Rows rows, std::int64_t columns, float scale, float* to, std::int64_t width) {
   const F f;
   const VF factor = hn::Set(f, scale);
-  for (std::int64_t r = 0; r < rows; ++r, to += width) {
-    const std::int64_t start = (first + r) * x.row;
+  for (std::int64_t r = rows.first; r < rows.first + rows.count; ++r, to += width) {
+    const std::int64_t start = r * x.row;
+    if (r + kRowsAhead < rows.all) fetch(x, start + kRowsAhead * x.row, columns);
     std::int64_t c = 0;
     if (x.column == 1)
       for (; c + kLanes <= columns; c += kLanes)
@@ -108,9 +121,12 @@ void unpack(const float* from, std::int64_t width, const float* scales, float sc
     const std::int64_t start = (first + r) * x.row;
     const float factor = scales ? scales[r] * scale : scale;
     std::int64_t c = 0;
-    if (x.column == 1 && !x.half)
-      for (; c + kLanes <= columns; c += kLanes)
-        hn::StoreU(hn::Mul(hn::Set(f, factor), hn::LoadU(f, from + c)), f, static_cast<float*>(x.data) + start + c);
+    if (x.column == 1)
+      for (; c + kLanes <= columns; c += kLanes) {
+        const VF y = hn::Mul(hn::Set(f, factor), hn::LoadU(f, from + c));
+        if (x.half) store_half(y, static_cast<BF16*>(x.data) + start + c);
+        else hn::StoreU(y, f, static_cast<float*>(x.data) + start + c);
+      }
     for (; c < columns; ++c) {
       const std::int64_t at = start + c * x.column;
       if (x.half) static_cast<BF16*>(x.data)[at] = BF16(factor * from[c]);
@@ -141,11 +157,14 @@ Block block_at(const AttendSizes& s, std::int64_t first) {
 // Bias and segments on the scores of one query.
 void mask(const AttendItem& item, std::int64_t query, std::int64_t seen, float* scores) {
   const AttendMatrix& bias = item.bias;
-  if (bias.data && bias.column == 1 && !bias.half) {
+  if (bias.data) {
+    const F f;
     const float* row = static_cast<const float*>(bias.data) + query * bias.row;
-    for (std::int64_t m = 0; m < seen; ++m) scores[m] += row[m];
-  } else if (bias.data) {
-    for (std::int64_t m = 0; m < seen; ++m) scores[m] += number_at(bias, query * bias.row + m * bias.column);
+    std::int64_t m = 0;
+    if (bias.column == 1 && !bias.half)
+      for (; m + kLanes <= seen; m += kLanes)
+        hn::Store(hn::Add(hn::Load(f, scores + m), hn::LoadU(f, row + m)), f, scores + m);
+    for (; m < seen; ++m) scores[m] += number_at(bias, query * bias.row + m * bias.column);
   }
   if (!item.query_ids) return;
   const std::int64_t id = item.query_ids[query];
@@ -172,7 +191,7 @@ std::pair<float, float> exponents(float* scores, std::int64_t seen, std::int64_t
   }
   VF sum = hn::Zero(f);
   for (std::int64_t m = 0; m < width; m += kLanes) {
-    const VF e = exp_of(hn::Sub(hn::Load(f, scores + m), hn::Set(f, most)));
+    const VF e = math::exp(f, hn::Sub(hn::Load(f, scores + m), hn::Set(f, most)));
     const VF kept = hn::IfThenElseZero(first_lanes(seen, m), e);
     hn::Store(kept, f, scores + m);
     sum = hn::Add(sum, kept);
@@ -180,33 +199,46 @@ std::pair<float, float> exponents(float* scores, std::int64_t seen, std::int64_t
   return {hn::GetLane(hn::SumOfLanes(f, sum)), most};
 }
 
+// What a block has come to: the largest score and the sum of exponents of each query, then the factor of its result.
+struct Sums {
+  float *most, *sum;
+  void close(const AttendMatrix& logsumexp, std::int64_t first, std::int64_t queries) const {
+    const F f;
+    for (std::int64_t i = 0; i < queries; i += kLanes) {
+      const VF total = hn::Load(f, sum + i);
+      const auto none = hn::Eq(total, hn::Zero(f));
+      hn::Store(hn::IfThenZeroElse(none, hn::Add(hn::Load(f, most + i), math::log(f, total))), f, most + i);
+      hn::Store(hn::IfThenZeroElse(none, hn::Div(hn::Set(f, 1), total)), f, sum + i);
+    }
+    for (std::int64_t i = 0; i < queries; ++i)
+      static_cast<float*>(logsumexp.data)[(first + i) * logsumexp.row] = most[i];
+  }
+};
+
 void Forward(const AttendSizes& s, const AttendItem& item, bool fresh, float* scratch) {
   const std::int64_t key = AttendSizes::padded(s.key), value = AttendSizes::padded(s.value),
                      memory = AttendSizes::padded(s.memory), block_size = s.block();
   Cut cut{scratch};
   float *turned = cut.take(s.key * memory), *v = cut.take(s.memory * value), *q = cut.take(block_size * key),
-        *y = cut.take(block_size * value), *scores = cut.take(std::max(block_size * memory, s.memory * key)),
-        *inverse = cut.take(block_size);
+        *y = cut.take(block_size * value), *scores = cut.take(std::max(block_size * memory, s.memory * key));
+  const Sums sums{cut.take(block_size), cut.take(block_size)};
   if (fresh) {
-    pack(item.k, 0, s.memory, s.key, 1, scores, key);
+    pack(item.k, {0, s.memory, s.memory}, s.key, 1, scores, key);
     transpose(scores, key, s.memory, s.key, turned, memory);
-    pack(item.v, 0, s.memory, s.value, 1, v, value);
+    pack(item.v, {0, s.memory, s.memory}, s.value, 1, v, value);
   }
   for (std::int64_t first = 0; first < s.length; first += block_size) {
     const Block b = block_at(s, first);
-    pack(item.q, first, b.queries, s.key, s.scale, q, key);
+    pack(item.q, {first, b.queries, s.length}, s.key, s.scale, q, key);
     small_product({b.queries, b.width, s.key, q, key, 1, turned, memory, scores, b.width, false});
     for (std::int64_t i = 0; i < b.queries; ++i) {
-      float* row = scores + i * b.width;
       const std::int64_t seen = s.seen_by(first + i);
-      mask(item, first + i, seen, row);
-      const auto [sum, most] = exponents(row, seen, b.width);
-      inverse[i] = sum == 0 ? 0 : 1 / sum;
-      const AttendMatrix& lse = item.logsumexp;
-      static_cast<float*>(lse.data)[(first + i) * lse.row] = sum == 0 ? 0 : most + std::log(sum);
+      mask(item, first + i, seen, scores + i * b.width);
+      std::tie(sums.sum[i], sums.most[i]) = exponents(scores + i * b.width, seen, b.width);
     }
+    sums.close(item.logsumexp, first, b.queries);
     small_product({b.queries, value, b.seen, scores, b.width, 1, v, value, y, value, false});
-    unpack(y, value, inverse, 1, item.y, first, b.queries, s.value);
+    unpack(y, value, sums.sum, 1, item.y, first, b.queries, s.value);
   }
 }
 
@@ -214,7 +246,7 @@ void Forward(const AttendSizes& s, const AttendItem& item, bool fresh, float* sc
 void weights_back(const VF mean, const VF logsumexp, std::int64_t seen, std::int64_t width, float* scores, float* dp) {
   const F f;
   for (std::int64_t m = 0; m < width; m += kLanes) {
-    const VF p = hn::IfThenElseZero(first_lanes(seen, m), exp_of(hn::Sub(hn::Load(f, scores + m), logsumexp)));
+    const VF p = hn::IfThenElseZero(first_lanes(seen, m), math::exp(f, hn::Sub(hn::Load(f, scores + m), logsumexp)));
     hn::Store(p, f, scores + m);
     hn::Store(hn::Mul(p, hn::Sub(hn::Load(f, dp + m), mean)), f, dp + m);
   }
@@ -236,18 +268,18 @@ void Back(const AttendSizes& s, const AttendItem& item, bool fresh, bool last, f
         *y = cut.take(block_size * value), *dy = cut.take(block_size * value), *dq = cut.take(block_size * key),
         *scores = cut.take(block_size * memory), *dp = cut.take(block_size * memory);
   if (fresh) {
-    pack(item.k, 0, s.memory, s.key, 1, k, key);
+    pack(item.k, {0, s.memory, s.memory}, s.key, 1, k, key);
     transpose(k, key, s.memory, s.key, turned_k, memory);
-    pack(item.v, 0, s.memory, s.value, 1, dv, value);
+    pack(item.v, {0, s.memory, s.memory}, s.value, 1, dv, value);
     transpose(dv, value, s.memory, s.value, turned_v, memory);
     std::fill(dk, dk + s.memory * key, 0.0f);
     std::fill(dv, dv + s.memory * value, 0.0f);
   }
   for (std::int64_t first = 0; first < s.length; first += block_size) {
     const Block b = block_at(s, first);
-    pack(item.q, first, b.queries, s.key, s.scale, q, key);
-    pack(item.y, first, b.queries, s.value, 1, y, value);
-    pack(item.dy, first, b.queries, s.value, 1, dy, value);
+    pack(item.q, {first, b.queries, s.length}, s.key, s.scale, q, key);
+    pack(item.y, {first, b.queries, s.length}, s.value, 1, y, value);
+    pack(item.dy, {first, b.queries, s.length}, s.value, 1, dy, value);
     small_product({b.queries, b.width, s.key, q, key, 1, turned_k, memory, scores, b.width, false});
     small_product({b.queries, b.width, s.value, dy, value, 1, turned_v, memory, dp, b.width, false});
     for (std::int64_t i = 0; i < b.queries; ++i) {
@@ -289,7 +321,8 @@ std::int64_t AttendSizes::seen_by(std::int64_t query) const {
 std::int64_t forward_scratch(const AttendSizes& s) {
   const std::int64_t key = AttendSizes::padded(s.key), value = AttendSizes::padded(s.value),
                      memory = AttendSizes::padded(s.memory);
-  return key * memory + memory * value + s.block() * (key + value + 16) + std::max(s.block() * memory, memory * key);
+  return key * memory + memory * value + s.block() * (key + value) + std::max(s.block() * memory, memory * key) +
+         2 * AttendSizes::padded(s.block());
 }
 
 std::int64_t back_scratch(const AttendSizes& s) {

@@ -28,8 +28,8 @@ struct AttendSizes {
 // What queries of one group need: rows are queries or memory, columns key or value.
 struct AttendItem {
   AttendMatrix q, k, v, y, dy, dq, dk, dv;
-  AttendMatrix bias;            // [queries, memory]; no data: none
-  AttendMatrix logsumexp;       // one column
+  AttendMatrix bias;                        // [queries, memory]; no data: none
+  AttendMatrix logsumexp;                   // one column
   const std::int64_t* query_ids = nullptr;  // null: none
   const std::int64_t* memory_ids = nullptr;
 };

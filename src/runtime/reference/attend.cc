@@ -155,8 +155,7 @@ class AttendBackKernel {
     const AttendDims dims = attend_dims(work, args.inputs[0].shape, args.inputs[1].shape);
     const Shape& x = args.inputs[at].shape;
     const Shape order = i == 0 ? dims.shared.plus(dims.rows) : dims.shared.plus({x.dim(work.memory)});
-    return {derivative_view(args, i),
-            order.plus({x.dim(i == 2 ? work.value : work.key)})};
+    return {derivative_view(args, i), order.plus({x.dim(i == 2 ? work.value : work.key)})};
   }
 
   // p = exp(score - logsumexp), ds = p (dy . v - dy . y).
