@@ -38,7 +38,10 @@ Kernel divided(const KernelArgs& args, const std::vector<std::string>& but, bool
   auto parts = std::make_shared<std::vector<Kernel>>();
   for (int worker = 0; worker < workers.size(); ++worker) {
     const Share share = share_of(dim->size, worker, workers.size());
-    if (share.empty()) break;
+    if (share.empty()) {
+      parts->emplace_back();
+      continue;
+    }
     KernelArgs part = args;
     const auto cut = [&](TensorView& view) { view = run_of(view, dim->name, share.begin, share.end - share.begin); };
     std::ranges::for_each(part.outputs, cut);
@@ -47,7 +50,7 @@ Kernel divided(const KernelArgs& args, const std::vector<std::string>& but, bool
   }
   return [parts, &workers](const StepState& state) {
     workers.run([&](int worker) {
-      if (static_cast<std::size_t>(worker) < parts->size()) (*parts)[static_cast<std::size_t>(worker)](state);
+      if (const Kernel& part = (*parts)[static_cast<std::size_t>(worker)]) part(state);
     });
   };
 }
