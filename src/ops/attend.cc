@@ -170,9 +170,9 @@ std::vector<ValueId> lower_attend_back(Lowering& l) {
 // y and logsumexp are functions of the rest, whose derivatives hold theirs.
 Tensors attend_back_gradient(const Grad& g) {
   const auto& rules = g.attr<AttendRules>("rules");
+  Tensors xs = g.xs();  // one tensor may be several operands: each by itself
   for (Tensor& x : xs)
     if (is_float(x.dtype())) x = identity(x, g.site());
-  for (Tensor& x : xs) x = identity(x, g.site());
   const Operands o = operands_of(xs, 6, rules);
   const Tensor dy = xs[5];
   const Tensor y = by_whole_scores(o, rules, g.site());
