@@ -232,7 +232,7 @@ void run_lm(const LmOptions& o) {
   trace.write(step);
   if (wire::process() != 0) return;  // the first one prints
   if (mesh.size() > 1)
-    report.work_ratio = explain(lm.graph, mesh, layout, compile, measure_machine(), store).work_ratio;
+    report.work_ratio = explain(lm.graph, mesh, layout, compile, measure_machine(), store, {o.runtime}).work_ratio;
   std::cout << (o.json ? report.json() + "\n" : report.table());
 }
 

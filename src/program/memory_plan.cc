@@ -149,10 +149,20 @@ class Planner {
 
   // A variable's new contents may be written over the old ones where these die and nothing else reads them.
   bool write_over_variable(int i, const Instr& instr, ValueId out) {
-    if (!(instr.is<Map>() || instr.is<Fused>() || instr.is<Put>())) return false;
-    for (const ProgramVariable& variable : p_.variables)
-      if (variable.update == out && write_over_held(i, instr, out, variable.value)) return true;
+    const bool may_read = instr.is<Map>() || instr.is<Fused>() || instr.is<Put>();
+    for (const ProgramVariable& variable : p_.variables) {
+      if (variable.update != out) continue;
+      if (may_read && write_over_held(i, instr, out, variable.value)) return true;
+      if (!instr.is<Loop>() && last_use_[at(variable.value)] < i && same_storage(out, variable.value)) {
+        plan_.over[out] = variable.value;
+        return true;
+      }
+    }
     return false;
+  }
+
+  bool same_storage(ValueId a, ValueId b) const {
+    return p_.values[at(a)].shape == p_.values[at(b)].shape && p_.values[at(a)].dtype == p_.values[at(b)].dtype;
   }
 
   bool write_over_held(int i, const Instr& instr, ValueId out, ValueId held) {
@@ -161,8 +171,7 @@ class Planner {
         std::count_if(instr.inputs.begin(), instr.inputs.end(), [&](ValueId id) { return root_[at(id)] == held; });
     const auto whole = std::find(instr.inputs.begin(), instr.inputs.end(), held);
     if (reads != 1 || whole == instr.inputs.end() || (instr.is<Put>() && whole != instr.inputs.begin())) return false;
-    const Value &from = p_.values[at(held)], &to = p_.values[at(out)];
-    if (from.shape != to.shape || from.dtype != to.dtype) return false;
+    if (!same_storage(out, held)) return false;
     plan_.over[out] = held;
     return true;
   }

@@ -54,7 +54,7 @@ TEST(MemoryLimit, IsKeptAndChangesNoNumber) {
     const Program lean = program(limit, Mesh::parse(mesh), Layout::parse(layout));
     EXPECT_LE(bytes_of(lean), limit);
     EXPECT_GT(summarize(lean).recomputed_flops, 0);
-    Session session(Mesh::parse(mesh));
+    Session session(Mesh::parse(mesh), wire::threads(), runtime::reference());
     const Values want = session.compile(deep.g, Layout::parse(layout), deep.options(0)).run({{deep.x, x}});
     const Values got = session.compile(deep.g, Layout::parse(layout), deep.options(limit)).run({{deep.x, x}});
     EXPECT_EQ(got[deep.loss].item(), want[deep.loss].item());

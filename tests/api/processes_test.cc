@@ -39,7 +39,7 @@ TEST_P(Processes, GiveTheBitsOfThreads) {
     EXPECT_EQ(want.metrics.size(), 1u);
     std::mutex mutex;
     expect_no_errors(as_processes(GetParam(), 4, [&](int process, std::unique_ptr<comm::Wire> wire) {
-      Session session = SessionState::open(mesh, std::move(wire), reference_backend(), {});
+      Session session = SessionState::open(mesh, std::move(wire), cpu_backend(), {});
       const Trained got = train(session, layout);
       const std::lock_guard lock(mutex);
       EXPECT_TRUE(got == want) << "process " << process << ", layout \"" << layout << "\"";

@@ -40,9 +40,9 @@ Refusal refused(const std::string& text) { return {2, str(text, "\n")}; }
 TEST(CommandErrors, UnknownWords) {
   EXPECT_EQ(weft("explian"),
             refused(lines("'weft' has no command 'explian'", "command line",
-                          "did you mean 'explain'? there are: explain, run, bench, doctor; see weft --help")));
+                          "did you mean 'explain'? there are: explain, run, bench, trace-summary, doctor; see weft --help")));
   EXPECT_EQ(weft("bench"), refused(lines("'weft bench' needs a command", "command line",
-                                         "give one of: compile, collectives; see weft bench --help")));
+                                         "give one of: lm, compile, collectives; see weft bench --help")));
   const Refusal option = weft("explain two_layer --mehs p:2");
   EXPECT_EQ(option.code, 2);
   EXPECT_NE(option.text.find(

@@ -238,6 +238,17 @@ input x %1 f32 [a=8]
   EXPECT_EQ(plan.arena_bytes, 64);  // x alone
 }
 
+TEST(UpdatesInPlace, AnyInstructionBehindTheLastUse) {
+  EXPECT_EQ(plan_memory(program_of(R"(
+variable w %0 f32 [a=8] trainable update=%3
+%1 f32 [a=4] {a:data} = shard %0 dim=a axes=data
+%2 f32 [a=4] {a:data} = map %1 expr=exp($0)  @update
+%3 f32 [a=8] = all_gather %2 dim=a axes=data  @update
+)"))
+                .over,
+            (std::map<ValueId, ValueId>{{3, 0}}));
+}
+
 TEST(UpdatesInPlace, NotWhereOldContentsAreStillRead) {
   EXPECT_TRUE(plan_memory(program_of(R"(
 variable w %0 f32 [a=8] trainable update=%2

@@ -85,7 +85,7 @@ output y %2)"));
 TEST(MemoryPlan, UpdatesLiveToTheEnd) {
   const MemoryPlan plan = plan_memory(program_of(R"(variable w %0 f32 [a=16] {} trainable update=%1
 %1 f32 [a=16] {} = map %0 expr=exp($0)
-%2 f32 [a=16] {} = map %1 expr=exp($0)
+%2 f32 [a=16] {} = map %1, %0 expr=add($0, $1)
 output y %2)"));
   EXPECT_NE(plan.storage_of[1], plan.storage_of[2]);
   EXPECT_FALSE(overlap(plan.storages[0], plan.storages[1]));

@@ -22,6 +22,7 @@ class OneOfMany : public comm::Wire {
   OneOfMany(std::shared_ptr<comm::Wire> all, std::vector<int> mine) : all_(std::move(all)), mine_(std::move(mine)) {}
   int size() const override { return all_->size(); }
   std::vector<int> local() const override { return mine_; }
+  int on_host() const override { return all_->size(); }
   std::unique_ptr<comm::Group> join(int processor, const std::vector<int>& members) override {
     return all_->join(processor, members);
   }

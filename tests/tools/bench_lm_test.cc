@@ -56,6 +56,10 @@ INSTANTIATE_TEST_SUITE_P(PeerTables, BenchLmLosses,
                                          Row{"Model8", "all:8", "d_ff,vocab:all", ""},
                                          Row{"Both2x2", "rows:2 cols:2", kBoth, ""},
                                          Row{"Both2x4", "rows:2 cols:4", kBoth, ""},
+                                         Row{"OneProcessorOfTheReference", "", "", "--runtime reference"},
+                                         Row{"Both2x2OfTheReference", "rows:2 cols:2", kBoth, "--runtime reference"},
+                                         Row{"OneWorker", "", "", "--workers 1"},
+                                         Row{"LossInChunks", "all:2", "batch:all", "--loss-chunks 2"},
                                          Row{"Batch4Store1", "all:4", "batch:all", "--store '*:all'"},
                                          Row{"Batch2Store3", "all:2", "batch:all", "--store '*:all' --store-level 3"}),
                          [](const auto& info) { return info.param.name; });
@@ -71,7 +75,7 @@ TEST(BenchLm, HasTheKeysOfThePeersAndItsOwn) {
   EXPECT_EQ(json["config"], "tiny");
   EXPECT_EQ(json["mesh"], "all:2");
   EXPECT_EQ(json["layout"], "batch:all");
-  EXPECT_EQ(json["runtime"], "reference");
+  EXPECT_EQ(json["runtime"], "cpu");
   EXPECT_EQ(json["dtype"], "f32");
   EXPECT_EQ(json["steps"], 2);
   EXPECT_EQ(json["losses10"].size(), 3u);
@@ -119,6 +123,7 @@ TEST(BenchLm, RefusesWhatMakesNoSense) {
   expect_refused("--dtype f64", "bench lm has no dtype 'f64'", "did you mean 'f32'? it has: f32, bf16\n");
   expect_refused("--optimizer sgd", "bench lm has no optimizer 'sgd'", "it has: adam, adafactor\n");
   expect_refused("--steps 0", "--steps of bench lm cannot be 0", "give a number from 1 to 1e+06\n");
+  expect_refused("--loss-chunks 0", "--loss-chunks of bench lm cannot be 0", "give a number from 1 to 1e+06\n");
   expect_refused("--lr -1", "--lr of bench lm cannot be -1", "give a number from 0 to 1000\n");
   expect_refused("--config tiny --set seq=4", "model 'lm/tiny' has no size 'seq' to set", "it has: ");
   expect_refused("--config tiny --runtime fast", "there is no runtime 'fast'", "use ");

@@ -63,6 +63,21 @@ void thin_loop(Instr& instr, const std::vector<bool>& needed, const PassOptions&
   body = drop_dead_code(std::move(body), options);
 }
 
+// Forgets results of a fused instruction that nothing needs, then what its body no longer reads.
+void thin_fused(Instr& instr, const std::vector<bool>& needed, const PassOptions& options) {
+  Program& body = *body_of(instr);
+  std::vector<bool> kept, read;
+  for (ValueId id : instr.outputs) kept.push_back(needed[at(id)]);
+  keep_marked(instr.outputs, 0, kept);
+  keep_marked(body.outputs, 0, kept);
+  body = drop_dead_code(std::move(body), options);
+  const Uses uses(body);
+  for (const ProgramInput& input : body.inputs) read.push_back(!uses.users[at(input.value)].empty());
+  keep_marked(instr.inputs, 0, read);
+  keep_marked(body.inputs, 0, read);
+  body = drop_dead_code(std::move(body), options);
+}
+
 // Keeps the members of a joined collective that are needed. False if none is.
 bool keep_needed(Instr& instr, const std::vector<bool>& needed) {
   if (instr.is<Host>() || calls_host(instr)) return true;
@@ -115,6 +130,7 @@ Program drop_dead_code(Program p, const PassOptions& options) {
     Instr& instr = p.body[i];
     if (!keep_needed(instr, needed)) continue;
     if (instr.is<Loop>()) thin_loop(instr, needed, options);
+    if (instr.is<Fused>()) thin_fused(instr, needed, options);
     if (instr.is<Done>()) {
       reversed.push_back(std::move(instr));
       continue;

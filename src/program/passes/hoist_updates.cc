@@ -7,24 +7,28 @@ namespace weft {
 
 namespace {
 
+constexpr int kMeanwhile = 4;  // large instructions that a collective has time for
+
+bool is_large(const Instr& instr) {
+  return instr.is<Contract>() || instr.is<Convolve>() || instr.is<Attend>() || instr.is<AttendBack>();
+}
+
 class Hoist {
  public:
-  explicit Hoist(Program program)
-      : p_(std::move(program)), uses_(p_), ready_(p_.values.size(), -1), waits_(p_.values.size()) {
+  explicit Hoist(Program program) : p_(std::move(program)), uses_(p_), ready_(p_.values.size(), -1) {
     for (const ProgramVariable& variable : p_.variables)
       if (variable.update) old_contents_of_.emplace_back(*variable.update, variable.value);
+    for (int i = 0; i < static_cast<int>(p_.body.size()); ++i)
+      if (is_large(p_.body[at(i)])) large_.push_back(i);
   }
 
   Program run() {
     std::vector<std::pair<int, Instr>> placed;  // after this position, in order
     for (int i = 0; i < static_cast<int>(p_.body.size()); ++i) {
       Instr& instr = p_.body[at(i)];
-      const int to = may_move(instr) ? earliest(instr, i) : i;
+      const int to = may_move(instr) ? std::min(i, earliest(instr, i)) : i;
       moved_to_.push_back(to);
-      for (ValueId id : instr.outputs) {
-        ready_[at(id)] = to;
-        waits_[at(id)] = is_collective(instr) || reads_what_waits(instr);
-      }
+      for (ValueId id : instr.outputs) ready_[at(id)] = is_collective(instr) ? finished(to) : to;
       placed.emplace_back(to, std::move(instr));
     }
     std::stable_sort(placed.begin(), placed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -34,17 +38,16 @@ class Hoist {
   }
 
  private:
-  static bool may_move(const Instr& instr) {
-    return instr.origin.phase == Phase::kUpdate && !is_collective(instr) && !instr.is<Host>();
-  }
+  static bool may_move(const Instr& instr) { return instr.origin.phase == Phase::kUpdate && !instr.is<Host>(); }
 
-  bool reads_what_waits(const Instr& instr) const {
-    return std::any_of(instr.inputs.begin(), instr.inputs.end(), [&](ValueId id) { return waits_[at(id)]; });
+  // Where a collective that starts behind `position` has had time; the end if there is not that much work.
+  int finished(int position) const {
+    const auto next = std::upper_bound(large_.begin(), large_.end(), position);
+    return large_.end() - next < kMeanwhile ? static_cast<int>(p_.body.size()) : next[kMeanwhile - 1];
   }
 
   // Behind everything it reads, and behind all who read the variable's old contents, so that it may be written over them.
   int earliest(const Instr& instr, int i) const {
-    if (reads_what_waits(instr)) return i;
     int to = -1;
     for (ValueId id : instr.inputs) to = std::max(to, ready_[at(id)]);
     for (const auto& [update, old] : old_contents_of_) {
@@ -57,9 +60,9 @@ class Hoist {
 
   Program p_;
   Uses uses_;
+  std::vector<int> large_;                                    // positions
   std::vector<int> moved_to_;                                 // by position
   std::vector<int> ready_;                                    // by value: the position behind which it is known
-  std::vector<bool> waits_;                                   // by value: it comes from a collective, directly or not
   std::vector<std::pair<ValueId, ValueId>> old_contents_of_;  // an update and the variable's value
 };
 

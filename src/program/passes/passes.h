@@ -56,7 +56,7 @@ Program contract_to_sum(Program program, const PassOptions& options);
 Program fuse(Program program, const PassOptions& options);
 
 // Moves updates up to where all they read is known, so that gradients need not be kept to the end. What stands on a
-// collective stays, so that there is work to do meanwhile.
+// collective leaves it some work to do meanwhile.
 // Needs: no dones. Keeps: the order otherwise; an update stays behind all that reads the variable.
 Program hoist_updates(Program program, const PassOptions& options);
 

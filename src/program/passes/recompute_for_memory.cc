@@ -15,9 +15,10 @@ namespace {
 
 constexpr int kLongestChain = 32;  // instructions made again for one value
 
-bool can_run_again(const Instr& instr) {
-  return instr.outputs.size() == 1 && !is_collective(instr) && !instr.is<Host>() && !instr.is<Done>() &&
-         !instr.is<Loop>();
+bool can_run_again(const Instr& instr, const Uses& uses) {
+  if (std::ranges::any_of(instr.outputs, [&](ValueId id) { return uses.kept[at(id)]; })) return false;
+  return (instr.outputs.size() == 1 || instr.is<Fused>()) && !is_collective(instr) && !instr.is<Host>() &&
+         !instr.is<Done>() && !instr.is<Loop>();
 }
 
 // A value that need not be kept over the place where most memory is in use.
@@ -55,7 +56,7 @@ class Chooser {
 
   std::optional<Choice> choice_for(ValueId id, int peak) const {
     const int i = defined_[at(id)];
-    if (i < 0 || i >= peak || is_view(p_.body[at(i)]) || !can_run_again(p_.body[at(i)]) || uses_.kept[at(id)])
+    if (i < 0 || i >= peak || is_view(p_.body[at(i)]) || !can_run_again(p_.body[at(i)], uses_) || uses_.kept[at(id)])
       return {};
     if (storage(id) == MemoryPlan::kHeld || p_.body[at(i)].origin.recompute) return {};
     Choice choice{.value = id, .late = static_cast<int>(p_.body.size()), .chain = {}};
@@ -114,7 +115,7 @@ class Chooser {
     for (ValueId id : p_.body[at(i)].inputs) {
       if (is_there(id, late)) continue;
       const int definition = defined_[at(id)];
-      if (definition < 0 || !can_run_again(p_.body[at(definition)]) || !add_chain(definition, late, chain))
+      if (definition < 0 || !can_run_again(p_.body[at(definition)], uses_) || !add_chain(definition, late, chain))
         return false;
     }
     return true;
@@ -135,9 +136,10 @@ void apply(Program& p, const Choice& choice, int number) {
     copy.origin.phase = Phase::kRecompute;
     copy.origin.recompute = number;
     for (ValueId& id : copy.inputs) id = again[at(id)];
-    const ValueId old = instr.outputs[0];
-    copy.outputs = {add_value(p, p.values[at(old)].name, type_of(p, old))};
-    again[at(old)] = copy.outputs[0];
+    for (ValueId& id : copy.outputs) {
+      const ValueId old = id;
+      again[at(old)] = id = add_value(p, p.values[at(old)].name, type_of(p, old));
+    }
     return copy;
   };
   std::vector<Instr> body(std::make_move_iterator(p.body.begin()),

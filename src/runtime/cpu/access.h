@@ -29,6 +29,10 @@ class Access {
   // Of a plain access.
   std::byte* at(std::int64_t row, std::int64_t col) const { return address(offset_of_row(row) + col); }
   const void* data() const { return data_; }
+  // Columns lie side by side, whatever the dtype; where one of them lies.
+  bool is_dense_in_columns() const { return segments_.size() == 1 && (column_step_ == 1 || column_run_ == 1); }
+  const std::byte* address_of(std::int64_t row, std::int64_t col) const { return address(offset_of_row(row) + col); }
+  std::int64_t element_bytes() const { return element_bytes_; }
 
   // Tiles of full values, to and from lanes whose rows are `pitch` apart.
   void load_tile(std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols, void* to,

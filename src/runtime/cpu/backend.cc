@@ -13,6 +13,15 @@ const Backend& cpu_backend() {
     backend.makers[Fused::kName] = cpu::fused;
     backend.makers[Map::kName] = cpu::map;
     backend.makers[ReduceDims::kName] = cpu::reduce;
+    backend.makers[Copy::kName] = cpu::copy;
+    backend.makers[Concat::kName] = cpu::concat;
+    backend.makers[Take::kName] = cpu::take;
+    backend.makers[Put::kName] = cpu::put;
+    backend.makers[Gather::kName] = cpu::gather;
+    backend.makers[ScatterAdd::kName] = cpu::scatter_add;
+    backend.makers[Random::kName] = cpu::random;
+    backend.makers[Scan::kName] = cpu::scan;
+    backend.makers[Sort::kName] = cpu::sort;
     return backend;
   }();
   return kBackend;

@@ -94,10 +94,19 @@ Kernel map(const KernelArgs& args) {
   return sweep_of(body, *plan, args);
 }
 
+// Dims that lie between others are columns too: they are read at a stride.
 Kernel reduce(const KernelArgs& args) {
   const Program body = body_of_one(args);
-  const std::optional<RowPlan> plan = row_plan(body);
-  return plan ? sweep_of(body, *plan, args) : reference::reduce(args);
+  if (const std::optional<RowPlan> plan = row_plan(body)) return sweep_of(body, *plan, args);
+  const Shape &x = args.inputs[0].shape, &out = args.outputs[0].shape;
+  if (same_dims(x, out)) return reference::reduce(args);
+  return sweep_of(body,
+                  {.rows = out.dims(),
+                   .cols = x.minus(out).dims(),
+                   .extents = {Extent::kFull, Extent::kRow},
+                   .late = {false, false},
+                   .whole_rows = true},
+                  args);
 }
 
 }  // namespace weft::cpu

@@ -11,5 +11,14 @@ Kernel attend_back(const KernelArgs& args);
 Kernel fused(const KernelArgs& args);
 Kernel map(const KernelArgs& args);
 Kernel reduce(const KernelArgs& args);
+Kernel copy(const KernelArgs& args);
+Kernel concat(const KernelArgs& args);
+Kernel take(const KernelArgs& args);
+Kernel put(const KernelArgs& args);
+Kernel gather(const KernelArgs& args);
+Kernel scatter_add(const KernelArgs& args);
+Kernel random(const KernelArgs& args);
+Kernel scan(const KernelArgs& args);
+Kernel sort(const KernelArgs& args);
 
 }  // namespace weft::cpu

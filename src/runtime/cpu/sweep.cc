@@ -90,15 +90,50 @@ void Sweep::sweep_columns(Seat& seat, Share rows, std::int64_t col, std::int64_t
     move_to(seat, columns);
     run_steps(b_.column_steps, seat, columns);
   }
-  for (std::int64_t row = rows.begin; row < rows.end;) {
-    const std::int64_t run_ends = (row / b_.row_run + 1) * b_.row_run;
-    const std::int64_t count = std::min({b_.tile_rows, rows.end - row, run_ends - row});
-    for (std::int64_t c = col; c < col + cols; c += b_.tile_cols) {
-      const Tile tile{row, count, c, std::min(b_.tile_cols, col + cols - c)};
-      move_to(seat, tile);
-      run_steps(b_.steps, seat, tile);
+  Tile tile = next_tile({rows.begin, 0, col, 0}, rows, col, col + cols);
+  while (tile.rows > 0) {
+    const Tile next = next_tile(tile, rows, col, col + cols);
+    look_ahead(seat, next);
+    move_to(seat, tile);
+    for (const Step& step : b_.steps) {
+      fetch_some(seat.ahead);
+      run_step(step, seat, tile);
     }
-    row += count;
+    tile = next;
+  }
+}
+
+// The tile behind this one: further along its columns, else the first of the next rows; empty at the end.
+Sweep::Tile Sweep::next_tile(const Tile& tile, Share rows, std::int64_t first_col, std::int64_t end_col) const {
+  Tile next{tile.row, tile.rows, tile.col + tile.cols, 0};
+  if (next.col == end_col || tile.rows == 0) {
+    next.row += tile.rows;
+    next.col = first_col;
+    const std::int64_t run_ends = (next.row / b_.row_run + 1) * b_.row_run;
+    next.rows = std::min({b_.tile_rows, rows.end - next.row, run_ends - next.row});
+  }
+  next.cols = std::min(b_.tile_cols, end_col - next.col);
+  return next;
+}
+
+void Sweep::look_ahead(Seat& seat, const Tile& next) const {
+  seat.ahead = {next, 0, 0, 0, 0};
+  if (next.rows <= 0) seat.ahead.stream = b_.streams.size();
+  const std::int64_t lines = next.rows * (next.cols * 4 / 64 + 1) * static_cast<std::int64_t>(b_.streams.size());
+  seat.ahead.lines_per_step = lines / static_cast<std::int64_t>(std::max<std::size_t>(1, b_.steps.size())) + 1;
+}
+
+void Sweep::fetch_some(Ahead& ahead) const {
+  for (std::int64_t left = ahead.lines_per_step; left > 0 && ahead.stream < b_.streams.size();) {
+    const Access& access = b_.accesses[at(b_.streams[ahead.stream])];
+    const std::byte* row = access.address_of(ahead.tile.row + ahead.row, ahead.tile.col);
+    const std::int64_t bytes = ahead.tile.cols * access.element_bytes();
+    for (; left > 0 && ahead.byte < bytes; ahead.byte += 64, --left) __builtin_prefetch(row + ahead.byte, 0, 2);
+    if (ahead.byte < bytes) return;
+    ahead.byte = 0;
+    if (++ahead.row < ahead.tile.rows) continue;
+    ahead.row = 0;
+    ++ahead.stream;
   }
 }
 

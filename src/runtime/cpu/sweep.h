@@ -73,7 +73,8 @@ struct BoundSweep {
   std::vector<Step> scalar_steps, column_steps, steps;  // before the rows; before a run of columns; of every tile
   std::vector<Step> late_scalar_steps, late_steps;      // when all rows are done: once, and for every run of columns
   std::vector<Step> scalar_stores;                      // at the very end
-  std::vector<int> moving;  // terms whose address changes from tile to tile: in memory, or numbers per column
+  std::vector<int> streams;  // accesses to full values, whose next tile is fetched while this one is computed
+  std::vector<int> moving;   // terms whose address changes from tile to tile: in memory, or numbers per column
   std::vector<Accumulator> accumulators;
   std::vector<std::byte> table;
   std::size_t scratch_bytes = 0;
@@ -93,9 +94,17 @@ class Sweep {
   struct Tile {
     std::int64_t row = 0, rows = 0, col = 0, cols = 0;
   };
+  // The cache lines of the next tile that are still to be fetched, a few at every step: memory works while we compute.
+  struct Ahead {
+    Tile tile;
+    std::size_t stream = 0;
+    std::int64_t row = 0, byte = 0;
+    std::int64_t lines_per_step = 0;
+  };
   struct Seat {  // of a worker
     std::byte* scratch = nullptr;
     std::vector<void*> at;  // by term
+    Ahead ahead;
   };
 
   void take_seat(int worker);
@@ -104,6 +113,9 @@ class Sweep {
   void finish(int worker, int workers);
   void start_accumulators(Seat& seat) const;
   void move_to(Seat& seat, const Tile& tile);
+  Tile next_tile(const Tile& tile, Share rows, std::int64_t first_col, std::int64_t end_col) const;
+  void look_ahead(Seat& seat, const Tile& next) const;
+  void fetch_some(Ahead& ahead) const;
   void run_steps(const std::vector<Step>& steps, Seat& seat, const Tile& tile);
   void run_step(const Step& step, Seat& seat, const Tile& tile);
   void loop(const Step& step, Seat& seat, const Tile& tile) const;

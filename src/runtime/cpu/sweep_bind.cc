@@ -12,10 +12,11 @@ namespace weft::cpu {
 
 namespace {
 
-constexpr std::int64_t kTile = 2048;      // elements of a register: the live ones of a chain stay in the nearest caches
-constexpr std::int64_t kWidest = 4096;    // columns of a tile, unless rows are held whole
-constexpr std::int64_t kLeastRun = 512;   // shorter runs of rows are copied instead of walked
-constexpr std::int64_t kAlone = 1 << 13;  // elements that are not worth waking the others for
+constexpr std::int64_t kTile = 2048;       // elements of a register, at most
+constexpr std::int64_t kWidest = 4096;     // columns of a tile, unless rows are held whole
+constexpr std::int64_t kLeastRun = 512;    // shorter runs of rows are copied instead of walked
+constexpr std::int64_t kCached = 1 << 19;  // bytes that are near anyway
+constexpr std::int64_t kAlone = 1 << 13;   // elements that are not worth waking the others for
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
@@ -52,10 +53,31 @@ class SweepBinder {
     for (std::size_t t = 0; t < terms_.all.size(); ++t)
       if (b_.places[t].kind == Place::Kind::kMemory || b_.places[t].kind == Place::Kind::kTable)
         b_.moving.push_back(static_cast<int>(t));
+    find_streams();
     return std::move(b_);
   }
 
  private:
+  // Only where they do not all stay in the caches anyway.
+  void find_streams() {
+    std::int64_t bytes = 0;
+    std::vector<const void*> seen;
+    const auto add = [&](int access, Extent extent) {
+      const Access& a = b_.accesses[at(access)];
+      const bool known = std::ranges::find(seen, a.data()) != seen.end();
+      if (extent != Extent::kFull || !a.is_dense_in_columns() || known) return;
+      seen.push_back(a.data());
+      bytes += b_.rows * b_.cols * a.element_bytes();
+      b_.streams.push_back(access);
+    };
+    for (const Term& term : terms_.all)
+      if (term.kind == Term::Kind::kOperand) add(term.operand, term.extent);
+    for (std::size_t k = 0; k < terms_.outputs.size(); ++k)
+      add(static_cast<int>(operands_ + k), term(terms_.outputs[k]).extent);
+    const bool is_wide = b_.tile_rows * b_.tile_cols > 2 * kTile;  // one long run: the machine sees it coming
+    if (bytes < kCached || b_.streams.size() < 2 || b_.steps.size() < 4 || is_wide) b_.streams.clear();
+  }
+
   const Term& term(int t) const { return terms_.all[at(t)]; }
   Access& result_access(std::size_t output) { return b_.accesses[operands_ + output]; }
 
@@ -71,15 +93,24 @@ class SweepBinder {
     });
   }
 
+  // The tiles of all operands and results and about three registers stay in 32 KiB.
+  std::int64_t tile_elements() const {
+    std::int64_t fulls = 0;
+    for (const Term& term : terms_.all) fulls += term.kind == Term::Kind::kOperand && term.extent == Extent::kFull;
+    for (int t : terms_.outputs) fulls += term(t).extent == Extent::kFull;
+    return std::clamp<std::int64_t>(8192 / (fulls + 3) / 64 * 64, 512, kTile);
+  }
+
   void choose_tiles() {
     const bool whole = holds_rows_whole();
     const bool one_run = std::ranges::all_of(b_.accesses, [](const Access& a) { return a.one_column_run(); });
-    b_.tile_cols = whole || !one_run || b_.cols <= kWidest ? b_.cols : kTile;
+    const std::int64_t tile = tile_elements();
+    b_.tile_cols = whole || !one_run || b_.cols <= kWidest ? b_.cols : tile;
     b_.row_run = b_.rows;
     for (const Access& access : b_.accesses)
       if (access.plain() && access.row_run() < b_.row_run && access.row_run() * b_.tile_cols >= kLeastRun)
         b_.row_run = access.row_run();
-    b_.tile_rows = std::min(b_.row_run, std::max<std::int64_t>(1, kTile / b_.tile_cols));
+    b_.tile_rows = std::min(b_.row_run, std::max<std::int64_t>(1, tile / b_.tile_cols));
     b_.by_rows = whole || b_.rows >= 8 * workers_ || b_.cols < 1024 * workers_;
     b_.active = b_.rows * b_.cols < kAlone ? 1 : workers_;
   }
