@@ -44,6 +44,25 @@ output o %7)",
 output o %7)");
 }
 
+TEST(ReduceThenScatter, UnderOtherNames) {
+  EXPECT_SCATTERS(R"(
+%5 f32 [a=8 b=8] = all_reduce %0 how=sum axes=data
+%6 f32 [c=8 b=8] = view %5 offset=0 strides=[8 1]
+%7 f32 [c=4 b=8] {c:data} = shard %6 dim=c axes=data
+output o %7)",
+                  R"(
+%6 f32 [c=8 b=8] {| sum:data} = view %0 offset=0 strides=[8 1]
+%7 f32 [c=4 b=8] {c:data} = reduce_scatter %6 how=sum dim=c axes=data
+output o %7)");
+  const std::string turned = R"(
+%5 f32 [a=8 b=8] = all_reduce %0 how=sum axes=data
+%6 f32 [c=8 b=8] = view %5 offset=0 strides=[1 8]
+%7 f32 [c=4 b=8] {c:data} = shard %6 dim=c axes=data
+%8 f32 [c=4 b=8] {c:data} = copy %7
+output o %8)";
+  EXPECT_SCATTERS(turned, turned);
+}
+
 TEST(ReduceThenScatter, TheRestIsReducedOnTheSmallerPiece) {
   EXPECT_SCATTERS(R"(
 %5 f32 [a=8 b=8] = all_reduce %1 how=sum axes=data+model

@@ -27,7 +27,7 @@ Program merge_common(Program program, const PassOptions& options);
 // Needs: nothing. Keeps: the order of other instructions; ties stay put.
 Program place_reductions(Program program, const PassOptions& options);
 
-// An all_reduce of which each processor then uses its own block becomes a reduce_scatter.
+// An all_reduce of which each processor then uses its own block, perhaps under other names, becomes a reduce_scatter.
 // Needs: unary all_reduces. Keeps: the order; what is pending along other axes is reduced after, on the smaller piece.
 Program reduce_then_scatter(Program program, const PassOptions& options);
 

@@ -96,9 +96,47 @@ class Scattering {
   std::vector<bool> removed_;
 };
 
+// The names that a view gives to what an all_reduce gives, if it does no more and a shard follows: the view can as well
+// come before. Null if not.
+const Instr* rename_after(const Program& p, const Uses& uses, const Instr& reduce) {
+  if (!reduce.is<AllReduce>() || reduce.inputs.size() != 1) return nullptr;
+  const int user = uses.only_user(reduce.outputs[0]);
+  const Instr* view = user < 0 ? nullptr : &p.body[at(user)];
+  const auto* work = view ? view->as<View>() : nullptr;
+  if (!work || work->offset != 0) return nullptr;
+  const int next = uses.only_user(view->outputs[0]);
+  if (next < 0 || !p.body[at(next)].is<Shard>()) return nullptr;
+  const Value &from = p.values[at(reduce.outputs[0])], &to = p.values[at(view->outputs[0])];
+  bool alike = from.shape.rank() == to.shape.rank() && from.sharding == to.sharding &&
+               work->strides == dense_strides(from.shape);
+  for (std::size_t i = 0; alike && i < from.shape.rank(); ++i) alike = from.shape[i].size == to.shape[i].size;
+  return alike ? view : nullptr;
+}
+
+void rename_first(Program& p) {
+  const Uses uses(p);
+  const std::vector<std::vector<std::int64_t>> strides = strides_of(p);
+  std::vector<Instr> body;
+  std::vector<const Instr*> moved;
+  for (const Instr& instr : p.body) {
+    if (std::find(moved.begin(), moved.end(), &instr) != moved.end()) continue;
+    const Instr* view = rename_after(p, uses, instr);
+    body.push_back(instr);
+    if (!view) continue;
+    moved.push_back(view);
+    const ValueId x = instr.inputs[0], y = view->outputs[0];
+    const ValueId renamed =
+        add_value(p, p.values[at(y)].name, {p.values[at(x)].dtype, p.values[at(y)].shape, p.values[at(x)].sharding});
+    body.back() = {View{0, strides[at(x)]}, {x}, {renamed}, view->origin};
+    body.push_back({instr.work, {renamed}, {y}, instr.origin});
+  }
+  p.body = std::move(body);
+}
+
 }  // namespace
 
 Program reduce_then_scatter(Program p, const PassOptions&) {
+  rename_first(p);
   // What is left to reduce after a scatter may meet a shard of its own.
   while (Scattering(p).run()) {
   }
