@@ -63,6 +63,27 @@ output o %8)";
   EXPECT_SCATTERS(turned, turned);
 }
 
+TEST(ReduceThenScatter, ViewsFollowWhatIsScattered) {
+  EXPECT_SCATTERS(R"(
+%5 f32 [a=8 b=8] = all_reduce %0 how=sum axes=data
+%6 f32 [a=8 b=4] {b:data} = shard %5 dim=b axes=data
+%7 f32 [a=8 p=1 c=4] {c:data} = view %6 offset=0 strides=[8 8 1]
+%8 f32 [a=8 p=1 c=4] {c:data} = map %7 expr=exp($0)
+output o %8)",
+                  R"(
+%6 f32 [a=8 b=4] {b:data} = reduce_scatter %0 how=sum dim=b axes=data
+%7 f32 [a=8 p=1 c=4] {c:data} = view %6 offset=0 strides=[4 4 1]
+%8 f32 [a=8 p=1 c=4] {c:data} = map %7 expr=exp($0)
+output o %8)");
+  const std::string turned = R"(
+%5 f32 [a=8 b=8] = all_reduce %0 how=sum axes=data
+%6 f32 [a=8 b=4] {b:data} = shard %5 dim=b axes=data
+%7 f32 [b=4 a=8] {b:data} = view %6 offset=0 strides=[1 8]
+%8 f32 [b=4 a=8] {b:data} = map %7 expr=exp($0)
+output o %8)";
+  EXPECT_SCATTERS(turned, turned);
+}
+
 TEST(ReduceThenScatter, TheRestIsReducedOnTheSmallerPiece) {
   EXPECT_SCATTERS(R"(
 %5 f32 [a=8 b=8] = all_reduce %1 how=sum axes=data+model

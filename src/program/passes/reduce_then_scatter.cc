@@ -54,7 +54,8 @@ class Scattering {
     if (std::none_of(shard->axes.begin(), shard->axes.end(), joined_here)) return false;
     const ValueId y = p_.body[at(user)].outputs[0];
     const std::vector<Work> steps = steps_of(*reduce, *shard);
-    if (is_viewed(y) && !(is_dense(y) && !std::holds_alternative<Shard>(steps.back()))) return false;
+    const bool dense = !std::holds_alternative<Shard>(steps.back());
+    if (is_viewed(y) && !(dense && (is_dense(y) || lay_views_of(y)))) return false;
     replace(i, steps, y);
     removed_[i] = removed_[at(user)] = true;
     return true;
@@ -66,6 +67,32 @@ class Scattering {
   bool is_viewed(ValueId id) const {
     return std::any_of(uses_.users[at(id)].begin(), uses_.users[at(id)].end(),
                        [&](int user) { return is_view(p_.body[at(user)]); });
+  }
+
+  // The sizes of dims other than one, and their strides.
+  static std::vector<std::pair<std::int64_t, std::int64_t>> steps_through(const Shape& shape,
+                                                                          const std::vector<std::int64_t>& strides) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> steps;
+    for (std::size_t i = 0; i < shape.rank(); ++i)
+      if (shape[i].size != 1) steps.emplace_back(shape[i].size, strides[i]);
+    return steps;
+  }
+
+  // Views that only name the value's dims anew, or add some of one element, lie as the value does: with y they become
+  // dense. False, and nothing done, if there are others.
+  bool lay_views_of(ValueId y) {
+    const auto lies = steps_through(p_.values[at(y)].shape, strides_[at(y)]);
+    std::vector<Instr*> views;
+    for (int user : uses_.users[at(y)]) {
+      Instr& instr = p_.body[at(user)];
+      if (!is_view(instr)) continue;
+      const auto* view = instr.as<View>();
+      if (!view || view->offset != 0 || is_viewed(instr.outputs[0])) return false;
+      if (steps_through(p_.values[at(instr.outputs[0])].shape, view->strides) != lies) return false;
+      views.push_back(&instr);
+    }
+    for (Instr* view : views) std::get<View>(view->work).strides = dense_strides(p_.values[at(view->outputs[0])].shape);
+    return true;
   }
 
   void replace(std::size_t i, const std::vector<Work>& steps, ValueId y) {
