@@ -151,6 +151,13 @@ inline const Calls kReduceCalls = {
     WEFT_CALL("softmax_number", softmax(a.x(0), a.dim(1), a.number(2))),
     WEFT_CALL("softmax_extra", softmax(a.x(0), a.dim(1), a.x(2))),
     WEFT_CALL("log_softmax", log_softmax(a.x(0), a.dim(1))),
+    // The places along one dim of x look at those of y; what has to be whole gets a name that no layout has.
+    WEFT_CALL("attend", rename(attend(rename(a.x(0), a.dim(2), "#key"),
+                                      rename(rename(a.x(1), a.dim(3), "#seen"), a.dim(2), "#key"),
+                                      rename(rename(a.x(1), a.dim(3), "#seen"), a.dim(2), "#key"),
+                                      {"#seen", a.integer(4)}, {"#key", a.integer(5)},
+                                      {.causal = a.flag(6), .length = a.text(7)}),
+                               {"#key", a.integer(5)}, a.text(8))),
     WEFT_CALL("cross_entropy", cross_entropy(a.x(0), a.x(1), a.dim(2), a.number(3))),
     WEFT_CALL("sigmoid_cross_entropy", sigmoid_cross_entropy(a.x(0), a.x(1))),
     WEFT_CALL("cumsum", cumsum(a.x(0), a.dim(1), a.flag(2), a.flag(3))),

@@ -162,11 +162,33 @@ inline bool truths_or_not(Generator& gen) {
   return true;
 }
 
+// The places along a dim of x look at the places along a dim of y; x may have dims that y lacks.
+inline bool attention(Generator& gen) {
+  const int x = gen.pick_float(2);
+  if (x < 0 || gen.bound(x) > 4) return false;
+  const Dim key = gen.any_dim(x), length = gen.any_dim(x);
+  if (key == length) return false;
+  const Shape rest = gen.shape(x).minus({length});
+  const auto fits = [&](int v) {
+    if (!gen.floats(v) || gen.dtype(v) != gen.dtype(x) || gen.bound(v) > 4 || !gen.shape(v).has(key)) return false;
+    const Shape own = gen.shape(v).minus(rest);
+    return own.rank() == 1 && gen.meets(rest, gen.shape(v)) &&
+           gen.shape(x).elements() * own.elements() <= kMostWork;
+  };
+  const int y = gen.pick(fits);
+  if (y < 0) return false;
+  const Dim seen = gen.shape(y).minus(rest)[0];
+  const double bound = gen.bound(y);
+  gen.add("attend", {Ref{x}, Ref{y}, key, seen, seen.size, key.size, gen.rng.chance(0.6), length.name, key.name},
+          {-bound, bound, false});
+  return true;
+}
+
 inline const Moves kReduceMoves = {
     {"truths_or_not", truths_or_not, 1},
     {"contraction", contraction, 10},  {"sums", sums, 5},
     {"extrema", extrema, 5},           {"product", product, 1},
-    {"exponentials", exponentials, 3}, {"classes", classes, 2},
+    {"exponentials", exponentials, 3}, {"classes", classes, 2}, {"attention", attention, 3},
     {"running_sum", running_sum, 3},
 };
 
