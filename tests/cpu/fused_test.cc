@@ -137,6 +137,23 @@ TEST(Fused, AdamInPlace) {
   }
 }
 
+TEST(Fused, TwoFunctionsInOneLoopAreRoundedAsTwo) {
+  std::mt19937 random(10);
+  const std::vector<std::pair<std::string, std::string>> pairs = {
+      {"multiply", "add"}, {"multiply", "subtract"}, {"multiply", "multiply"}, {"subtract", "multiply"}};
+  const Shape full{{"r", 11}, {"c", 301}}, row{{"r", 11}}, col{{"c", 301}};
+  for (const auto& [first, second] : pairs)
+    for (const Shape& b : {full, row, col, Shape{}})
+      for (const Shape& c : {full, row, col, Shape{}})
+        for (bool turned : {false, true}) {
+          BodyMaker m;
+          const ValueId x = m.input(full), y = m.input(b), z = m.input(c);
+          const ValueId t = m.apply(first, turned ? std::vector{y, x} : std::vector{x, y}, full);
+          m.output(m.apply(second, turned ? std::vector{z, t} : std::vector{t, z}, full));
+          expect_same(m, filled_inputs(m.program, random), 0);
+        }
+}
+
 TEST(Fused, NarrowDtypesAreRoundedAtEveryNode) {
   std::mt19937 random(5);
   for (DType dtype : {DType::kBF16, DType::kF16}) {
