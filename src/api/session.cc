@@ -84,12 +84,7 @@ Session SessionState::open(const Mesh& mesh, std::unique_ptr<comm::Wire> wire, c
   state->wire = std::move(wire);
   state->here = state->wire->local();
   state->backend = &backend;
-  state->workers.resize(static_cast<std::size_t>(mesh.size()));
-  const int here = static_cast<int>(state->here.size());
-  const int cores = usable_cores(std::max(1, state->wire->on_host() / here));
-  const int each = backend.name == reference_backend().name ? 1 : options.workers ? options.workers : cores / here;
-  for (const int p : state->here)
-    state->workers[static_cast<std::size_t>(p)] = std::make_unique<Workers>(each, each * here <= cores);
+  state->workers = make_workers(*state->wire, backend, options.workers);
   state->crew = std::make_unique<Crew>(state->here);
   if (static_cast<int>(state->here.size()) < mesh.size()) {
     state->gatherers.resize(static_cast<std::size_t>(mesh.size()));

@@ -130,6 +130,7 @@ class Run {
       : program_(program),
         options_(options),
         wire_(comm::make_threads_wire(program.mesh.size())),
+        workers_(make_workers(*wire_, cpu_backend())),
         shards_(program.variables.size()),
         bound_(processors()),
         crew_(wire_->local()) {
@@ -156,7 +157,7 @@ class Run {
       std::map<ValueId, void*> held;
       for (std::size_t v = 0; v < program_.variables.size(); ++v)
         held[program_.variables[v].value] = shards_[v][at(p)].data();
-      bound_[at(p)] = std::make_unique<BoundProgram>(program_, p, *wire_, cpu_backend(), held);
+      bound_[at(p)] = std::make_unique<BoundProgram>(program_, p, *wire_, cpu_backend(), held, workers_[at(p)].get());
     });
   } catch (const InternalError& error) {
     throw UserError({.what = str("the program cannot be bound to kernels: ", error.text().what),
@@ -206,6 +207,7 @@ class Run {
   const Program& program_;
   const StoredRunOptions& options_;
   std::unique_ptr<comm::Wire> wire_;
+  std::vector<std::unique_ptr<Workers>> workers_;
   std::vector<std::vector<comm::Arena>> shards_;  // per variable and processor
   std::vector<std::unique_ptr<BoundProgram>> bound_;
   Crew crew_;  // last: its threads use the rest

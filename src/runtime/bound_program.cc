@@ -1,11 +1,22 @@
 #include "runtime/bound_program.h"
 
+#include <algorithm>
 #include <set>
 
 #include "program/memory_plan.h"
 #include "runtime/strided.h"
 
 namespace weft {
+
+std::vector<std::unique_ptr<Workers>> make_workers(const comm::Wire& wire, const Backend& backend, int asked) {
+  std::vector<std::unique_ptr<Workers>> workers(static_cast<std::size_t>(wire.size()));
+  const std::vector<int> local = wire.local();
+  const int here = static_cast<int>(local.size()), cores = usable_cores(std::max(1, wire.on_host() / here));
+  const int each = &backend == &reference_backend() ? 1 : asked > 0 ? asked : std::max(1, cores / here);
+  for (const int p : local)
+    workers[static_cast<std::size_t>(p)] = std::make_unique<Workers>(each, each * here <= cores);
+  return workers;
+}
 
 // One arena, as the memory plan says; variables lie where the session holds them.
 BoundProgram::BoundProgram(const Program& program, int processor, comm::Wire& wire, const Backend& backend,

@@ -14,6 +14,10 @@
 
 namespace weft {
 
+// The workers of every processor of this process, by processor; null for others. `asked` for each, or, if that is 0, the
+// cores of the process over its processors; the reference runtime has none but the processor's own thread.
+std::vector<std::unique_ptr<Workers>> make_workers(const comm::Wire& wire, const Backend& backend, int asked = 0);
+
 struct RunContext {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;

@@ -44,7 +44,7 @@ TEST(Trace, HasEveryInstructionOfTheChosenRuns) {
   const Json trace = Json::parse(step.trace(kMachine, "guessed"));
   EXPECT_EQ(trace["otherData"]["mesh"], "data:2");
   EXPECT_EQ(trace["otherData"]["peaks"], "guessed");
-  EXPECT_EQ(trace["otherData"]["runtime"], "cpu");
+  EXPECT_EQ(trace["otherData"]["runtime"], "reference");
 
   const std::vector<Json> calls = events(trace, "call");
   ASSERT_EQ(calls.size(), 4u);  // two runs on two processors

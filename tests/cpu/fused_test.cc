@@ -137,6 +137,23 @@ TEST(Fused, AdamInPlace) {
   }
 }
 
+TEST(Fused, TwoFunctionsInOneLoopAreRoundedAsTwo) {
+  std::mt19937 random(10);
+  const std::vector<std::pair<std::string, std::string>> pairs = {
+      {"multiply", "add"}, {"multiply", "subtract"}, {"multiply", "multiply"}, {"subtract", "multiply"}};
+  const Shape full{{"r", 11}, {"c", 301}}, row{{"r", 11}}, col{{"c", 301}};
+  for (const auto& [first, second] : pairs)
+    for (const Shape& b : {full, row, col, Shape{}})
+      for (const Shape& c : {full, row, col, Shape{}})
+        for (bool turned : {false, true}) {
+          BodyMaker m;
+          const ValueId x = m.input(full), y = m.input(b), z = m.input(c);
+          const ValueId t = m.apply(first, turned ? std::vector{y, x} : std::vector{x, y}, full);
+          m.output(m.apply(second, turned ? std::vector{z, t} : std::vector{t, z}, full));
+          expect_same(m, filled_inputs(m.program, random), 0);
+        }
+}
+
 TEST(Fused, NarrowDtypesAreRoundedAtEveryNode) {
   std::mt19937 random(5);
   for (DType dtype : {DType::kBF16, DType::kF16}) {
@@ -277,7 +294,7 @@ class RandomBody {
 
 TEST(Fused, RandomBodiesGiveTheBitsOfTheReference) {
   int planned = 0;
-  for (unsigned seed = 0; seed < 120; ++seed) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     RandomBody body(seed);
     if (!row_plan(body.maker.program)) continue;
@@ -285,7 +302,7 @@ TEST(Fused, RandomBodiesGiveTheBitsOfTheReference) {
     expect_same(body.maker, body.inputs(), 0);
     if (HasFailure()) return;
   }
-  EXPECT_GT(planned, 80);
+  EXPECT_GT(planned, 40);
 }
 
 TEST(Fused, SumsStayCloseToTheExactOnes) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <string>
 
 #include "base/str.h"
@@ -47,6 +48,25 @@ TEST_F(MpiCommand, RefusalsAreToldOnce) {
   expect_refused(mpirun(3, str(WEFT_TWO_LAYER, " --wire mpi data:3 batch:data")), "cannot be split evenly");
   expect_refused(mpirun(2, str(WEFT_TWO_LAYER, " --wire pigeons data:2")), "there is no wire 'pigeons'");
   expect_refused(mpirun(2, str(WEFT_COMMAND, " explain two_later")), "there is no built-in model 'two_later'");
+}
+
+// The first rank prints for all of them: the losses of threads, and a trace of every rank.
+TEST_F(MpiCommand, BenchLmSpeaksForAllRanks) {
+  const std::string words = "bench lm --config tiny --steps 2 --warmup 1 --mesh all:2 --layout batch:all --json";
+  const std::string file = str(testing::TempDir(), "/weft_mpi_trace_", getpid(), ".json");
+  const auto losses = [](const Ran& ran) {
+    const std::size_t begin = ran.output.find("\"losses10\"");
+    return begin == std::string::npos ? ran.output : ran.output.substr(begin, ran.output.find(']', begin) - begin);
+  };
+  const Ran threads = test::ran(str(WEFT_COMMAND, " ", words, " 2>&1"));
+  const Ran ranks = mpirun(2, str(WEFT_COMMAND, " ", words, " --wire mpi --trace ", file));
+  EXPECT_EQ(ranks.code, 0) << ranks.output;
+  EXPECT_EQ(ranks.count("\"system\""), 1u) << ranks.output;
+  EXPECT_EQ(losses(ranks), losses(threads));
+  const Ran summary = test::ran(str(WEFT_COMMAND, " trace-summary ", file, " --json 2>&1"));
+  EXPECT_EQ(summary.count("\"processors\": 2"), 1u) << summary.output;
+  EXPECT_EQ(summary.count("\"steps\": 2"), 1u) << summary.output;
+  std::remove(file.c_str());
 }
 
 }  // namespace

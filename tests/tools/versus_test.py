@@ -77,7 +77,8 @@ class Commands(unittest.TestCase):
 def pretender(folder, name, ms, losses=TINY, code=0):
     """A program that prints the numbers of a run."""
     path = Path(folder) / name
-    line = json.dumps({"ms_per_step": ms, "peak_rss_mb": 10 * ms, "setup_s": 1, "compile_s": 0.1, "losses10": losses})
+    line = json.dumps({"ms_per_step": ms, "ms_min": ms, "peak_rss_mb": 10 * ms, "setup_s": 1, "compile_s": 0.1,
+                       "losses10": losses})
     path.write_text(f"#!/bin/sh\necho noise\necho '{line}'\n" if code == 0 else "#!/bin/sh\necho broken >&2\nexit 3\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return str(path)

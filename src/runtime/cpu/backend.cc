@@ -22,6 +22,8 @@ const Backend& cpu_backend() {
     backend.makers[Random::kName] = cpu::random;
     backend.makers[Scan::kName] = cpu::scan;
     backend.makers[Sort::kName] = cpu::sort;
+    backend.makers[Convolve::kName] = cpu::convolve;
+    backend.makers[Pool::kName] = cpu::pool;
     return backend;
   }();
   return kBackend;

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/dispatch.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/matrix_form.h"
 #include "runtime/cpu/product.h"
+#include "runtime/cpu/strided_copy.h"
 #include "runtime/reference/kernels.h"
+#include "weft/error.h"
 
 namespace weft::cpu {
 
@@ -110,37 +111,49 @@ class ContractKernel {
   std::vector<Part> parts_;
 };
 
-// Storage for the value in this dim order.
-TensorView packed_view(const KernelArgs& args, const TensorView& like, const Shape& order) {
-  const std::size_t bytes = static_cast<std::size_t>(order.elements()) * size_of(like.dtype);
-  return dense_view(args.workspace(bytes), like.dtype, order);
-}
-
-// Operands as [batch, m, k] and [batch, k, n], the result as [batch, m, n]: what always has a matrix form.
-Kernel packed(const KernelArgs& args) {
-  const TensorView &x = args.inputs[0], &y = args.inputs[1], &out = args.outputs[0];
-  Shape batch, m, n, k;
-  for (const Dim& dim : out.shape) {
-    Shape& role = !y.shape.has(dim.name) ? m : !x.shape.has(dim.name) ? n : batch;
-    role = role.plus({dim});
+// Dims in the order [batch, m, k], [batch, k, n] and [batch, m, n]: what always has a matrix form.
+struct Orders {
+  Shape x, y, out;
+  Orders(const Shape& of_x, const Shape& of_y, const Shape& of_out) {
+    Shape batch, m, n, k;
+    for (const Dim& dim : of_out) {
+      Shape& role = !of_y.has(dim.name) ? m : !of_x.has(dim.name) ? n : batch;
+      role = role.plus({dim});
+    }
+    for (const Dim& dim : of_x)
+      if (!of_out.has(dim.name)) k = k.plus({dim});
+    x = batch.plus(m).plus(k);
+    y = batch.plus(k).plus(n);
+    out = batch.plus(m).plus(n);
   }
-  for (const Dim& dim : x.shape)
-    if (!out.shape.has(dim.name)) k = k.plus({dim});
-  const TensorView a = packed_view(args, x, batch.plus(m).plus(k)), b = packed_view(args, y, batch.plus(k).plus(n)),
-                   c = packed_view(args, out, batch.plus(m).plus(n));
-  struct Steps {
-    ElementCopy load_x, load_y;
-    ContractKernel multiply;
-    ElementCopy store;
-  };
-  auto steps = std::make_shared<Steps>(
-      Steps{ElementCopy(x, a), ElementCopy(y, b), ContractKernel(a, b, c, *args.workers), ElementCopy(c, out)});
-  return [steps](const StepState&) {
-    steps->load_x.run();
-    steps->load_y.run();
-    steps->multiply.run();
-    steps->store.run();
-  };
+};
+
+// Some of the operands and the result are copied into such an order: as few as will do.
+Kernel packed(const KernelArgs& args) {
+  const TensorView given[3] = {args.inputs[0], args.inputs[1], args.outputs[0]};
+  const Orders orders(given[0].shape, given[1].shape, given[2].shape);
+  const Shape* order[3] = {&orders.x, &orders.y, &orders.out};
+  for (const unsigned copied : {1u, 2u, 4u, 3u, 5u, 6u, 7u}) {
+    TensorView views[3] = {given[0], given[1], given[2]};
+    for (unsigned i = 0; i < 3; ++i)
+      if (copied & (1u << i)) views[i] = dense_view(nullptr, given[i].dtype, *order[i]);
+    const MatrixForm form = matrix_form(views[0], views[1], views[2]);
+    if (copied != 7 && !(form.x_plain && form.y_plain && form.out_plain)) continue;
+    std::vector<StridedCopy> before, after;
+    for (unsigned i = 0; i < 3; ++i) {
+      if (!(copied & (1u << i))) continue;
+      views[i].data = args.workspace(static_cast<std::size_t>(order[i]->elements()) * size_of(given[i].dtype));
+      if (i < 2) before.emplace_back(given[i], views[i]);
+      else after.emplace_back(views[i], given[i]);
+    }
+    auto multiply = std::make_shared<ContractKernel>(views[0], views[1], views[2], *args.workers);
+    return [multiply, before, after, workers = args.workers](const StepState&) {
+      for (const StridedCopy& copy : before) copy.run(*workers);
+      multiply->run();
+      for (const StridedCopy& copy : after) copy.run(*workers);
+    };
+  }
+  throw InternalError("a contraction without a matrix form");
 }
 
 }  // namespace

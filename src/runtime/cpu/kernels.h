@@ -20,5 +20,7 @@ Kernel scatter_add(const KernelArgs& args);
 Kernel random(const KernelArgs& args);
 Kernel scan(const KernelArgs& args);
 Kernel sort(const KernelArgs& args);
+Kernel convolve(const KernelArgs& args);
+Kernel pool(const KernelArgs& args);
 
 }  // namespace weft::cpu

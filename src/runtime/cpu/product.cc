@@ -1,39 +1,20 @@
 #include "runtime/cpu/product.h"
 
-#include <omp.h>
-
-#include <dnnl.hpp>
-
 #include "base/str.h"
+#include "runtime/cpu/onednn.h"
 #include "weft/error.h"
 
 namespace weft::cpu {
 
 namespace {
 
-dnnl::memory::data_type type_of(DType dtype) {
-  return dtype == DType::kBF16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
-}
-
-const dnnl::engine& engine() {
-  static const dnnl::engine kEngine(dnnl::engine::kind::cpu, 0);
-  return kEngine;
-}
-
-// The workers are ours: oneDNN is to use the calling thread alone. OpenMP holds the number per thread.
-const dnnl::stream& stream_of_this_thread() {
-  thread_local const dnnl::stream kStream = [] {
-    omp_set_num_threads(1);
-    return dnnl::stream(engine());
-  }();
-  return kStream;
-}
+using onednn::engine;
 
 // A matrix of one row or column may have any stride there; oneDNN wants one that it could use.
 dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns, std::int64_t row, std::int64_t column, DType dtype) {
   if (rows == 1 && column == 1) row = columns;
   if (columns == 1 && row == 1) column = rows;
-  return {{rows, columns}, type_of(dtype), dnnl::memory::dims{row, column}};
+  return {{rows, columns}, onednn::type_of(dtype), dnnl::memory::dims{row, column}};
 }
 
 }  // namespace
@@ -52,12 +33,11 @@ Product::Product(const ProductShape& s) : bound_(std::make_unique<Bound>()) {
   try {
     const auto a = matrix(s.m, s.k, s.a_row, s.a_column, s.in), b = matrix(s.k, s.n, s.b_row, s.b_column, s.in),
                c = matrix(s.m, s.n, s.c_row, 1, s.out);
-    dnnl::primitive_attr attributes;
-    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    dnnl::primitive_attr attributes = onednn::attributes();
     dnnl::post_ops after;
     if (s.adds) after.append_sum(1);
     attributes.set_post_ops(after);
-    stream_of_this_thread();
+    onednn::stream_of_this_thread();
     const dnnl::matmul::primitive_desc made(dnnl::matmul::desc(a, b, c), attributes, engine());
     bound_->multiply = dnnl::matmul(made);
     bound_->scratch_bytes = made.scratchpad_desc().get_size();
@@ -86,9 +66,7 @@ void Product::run(const void* a, const void* b, void* c, void* scratch) {
                                   {DNNL_ARG_WEIGHTS, bound.b.get()},
                                   {DNNL_ARG_DST, bound.c.get()},
                                   {DNNL_ARG_SCRATCHPAD, bound.scratch.get()}};
-  const dnnl_status_t status = dnnl_primitive_execute(bound.multiply.get(), stream_of_this_thread().get(), 4, args);
-  if (status != dnnl_success)
-    throw InternalError(str("oneDNN's product failed with status ", static_cast<int>(status)));
+  onednn::run(bound.multiply, args, 4);
 }
 
 }  // namespace weft::cpu

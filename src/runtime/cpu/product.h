@@ -1,4 +1,4 @@
-// Products of matrices on one thread. The only file that knows oneDNN is product.cc.
+// Products of matrices on one thread. Only product.cc knows oneDNN's.
 #pragma once
 
 #include <cstddef>

@@ -6,6 +6,8 @@
 // workers. Bits depend on the shapes and the number of workers alone.
 #pragma once
 
+#include <optional>
+
 #include "runtime/cpu/access.h"
 #include "runtime/cpu/terms.h"
 #include "runtime/workers.h"
@@ -37,6 +39,7 @@ struct Step {
   std::ptrdiff_t stride[3] = {}, out_stride = 0;
   TileOp op = nullptr, fit = nullptr;
   const Pointwise* function = nullptr;
+  std::optional<Pair> pair;  // two functions in one loop
   int access = -1, accumulator = -1;
   std::size_t buffer = 0;  // kJoinAll: a number per row, in scratch
   Reduce how = Reduce::kSum;
@@ -79,6 +82,9 @@ struct BoundSweep {
   std::vector<std::byte> table;
   std::size_t scratch_bytes = 0;
 };
+
+// Joins steps of full f32 terms that can run as one pair. `uses`: how often each term is read, by steps or as an output.
+void join_pairs(std::vector<Step>& steps, const std::vector<Term>& terms, const std::vector<int>& uses);
 
 // `inputs` and `outputs` are the body's, in order. Nothing of the body is kept.
 BoundSweep bind_sweep(const Program& body, const RowPlan& plan, const std::vector<TensorView>& inputs,

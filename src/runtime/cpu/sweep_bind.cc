@@ -46,6 +46,7 @@ class SweepBinder {
   BoundSweep bind() {
     choose_tiles();
     list_steps();
+    join_pairs(b_.steps, terms_.all, uses());
     place_results();
     place_registers();
     for (auto* steps : {&b_.scalar_steps, &b_.column_steps, &b_.steps, &b_.late_scalar_steps, &b_.late_steps})
@@ -78,8 +79,16 @@ class SweepBinder {
     if (bytes < kCached || b_.streams.size() < 2 || b_.steps.size() < 4 || is_wide) b_.streams.clear();
   }
 
+  std::vector<int> uses() const {
+    std::vector<int> count(terms_.all.size(), 0);
+    for (const auto* steps : {&b_.scalar_steps, &b_.column_steps, &b_.steps, &b_.late_scalar_steps, &b_.late_steps})
+      for (const Step& step : *steps)
+        for (int i = 0; i < step.arity; ++i) ++count[at(step.args[i])];
+    for (int t : terms_.outputs) ++count[at(t)];
+    return count;
+  }
+
   const Term& term(int t) const { return terms_.all[at(t)]; }
-  Access& result_access(std::size_t output) { return b_.accesses[operands_ + output]; }
 
   // ---- tiles
 
@@ -418,7 +427,9 @@ class SweepBinder {
   void choose_loop(Step& step) const {
     const Term& now = term(step.out);
     const auto per_row = [&](int i) { return is_per_row(step.args[i], step.extent); };
-    if (now.kind == Term::Kind::kSelect) {
+    if (step.pair) {
+      step.op = pair_op(*step.pair, per_row(1), step.arity == 3 && per_row(2));
+    } else if (now.kind == Term::Kind::kSelect) {
       step.op = select_op(step.out_lane, per_row(1), per_row(2));
     } else if (now.kind == Term::Kind::kSpread) {
       step.op = per_row(0) ? fill_op(step.out_lane) : copy_op(step.out_lane);

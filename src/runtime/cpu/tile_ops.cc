@@ -219,6 +219,59 @@ TileOp select4(bool a_per_row, bool b_per_row) {
   return b_per_row ? select_loop<false, true> : select_loop<false, false>;
 }
 
+template <Pair kPair, bool kPerRowB, bool kPerRowC>
+void pair_loop(const TileArgs& args) {
+  const hn::ScalableTag<F> d;
+  using V = hn::Vec<decltype(d)>;
+  constexpr bool kHasC = kPair != Pair::kExpOfDifference;
+  const auto joined = [&](V a, V b, V c) HWY_ATTR {
+    if constexpr (kPair == Pair::kMultiplyAdd) return hn::Add(hn::Mul(a, b), c);
+    else if constexpr (kPair == Pair::kMultiplySubtract) return hn::Sub(hn::Mul(a, b), c);
+    else if constexpr (kPair == Pair::kSubtractProduct) return hn::Sub(c, hn::Mul(a, b));
+    else if constexpr (kPair == Pair::kMultiplyMultiply) return hn::Mul(hn::Mul(a, b), c);
+    else if constexpr (kPair == Pair::kSubtractMultiply) return hn::Mul(hn::Sub(a, b), c);
+    else return math::exp(d, hn::Sub(a, b));
+  };
+  for (std::size_t row = 0; row < args.rows; ++row) {
+    const auto r = static_cast<std::ptrdiff_t>(row);
+    const F* a = static_cast<const F*>(args.in[0]) + r * args.in_stride[0];
+    const F* b = static_cast<const F*>(args.in[1]) + r * args.in_stride[1];
+    const F* c = kHasC ? static_cast<const F*>(args.in[2]) + r * args.in_stride[2] : b;
+    F* out = static_cast<F*>(args.out) + r * args.out_stride;
+    const V b_of_row = hn::Set(d, *b), c_of_row = hn::Set(d, *c);
+    each_vector(
+        d, args.cols,
+        [&](std::size_t i) HWY_ATTR {
+          const V y = kPerRowB ? b_of_row : hn::LoadU(d, b + i);
+          const V z = kPerRowC || !kHasC ? c_of_row : hn::LoadU(d, c + i);
+          hn::StoreU(joined(hn::LoadU(d, a + i), y, z), d, out + i);
+        },
+        [&](std::size_t i, auto mask) HWY_ATTR {
+          const V y = kPerRowB ? b_of_row : hn::MaskedLoad(mask, d, b + i);
+          const V z = kPerRowC || !kHasC ? c_of_row : hn::MaskedLoad(mask, d, c + i);
+          hn::BlendedStore(joined(hn::MaskedLoad(mask, d, a + i), y, z), mask, d, out + i);
+        });
+  }
+}
+
+template <Pair kPair>
+TileOp pair_in_form(bool b_per_row, bool c_per_row) {
+  if (b_per_row) return c_per_row ? pair_loop<kPair, true, true> : pair_loop<kPair, true, false>;
+  return c_per_row ? pair_loop<kPair, false, true> : pair_loop<kPair, false, false>;
+}
+
+TileOp find_pair(Pair pair, bool b_per_row, bool c_per_row) {
+  switch (pair) {
+    case Pair::kMultiplyAdd: return pair_in_form<Pair::kMultiplyAdd>(b_per_row, c_per_row);
+    case Pair::kMultiplySubtract: return pair_in_form<Pair::kMultiplySubtract>(b_per_row, c_per_row);
+    case Pair::kSubtractProduct: return pair_in_form<Pair::kSubtractProduct>(b_per_row, c_per_row);
+    case Pair::kMultiplyMultiply: return pair_in_form<Pair::kMultiplyMultiply>(b_per_row, c_per_row);
+    case Pair::kSubtractMultiply: return pair_in_form<Pair::kSubtractMultiply>(b_per_row, c_per_row);
+    case Pair::kExpOfDifference: return pair_in_form<Pair::kExpOfDifference>(b_per_row, false);
+  }
+  return nullptr;
+}
+
 }  // namespace weft::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -262,11 +315,15 @@ void copy(const TileArgs& args) {
 
 HWY_EXPORT(find);
 HWY_EXPORT(select4);
+HWY_EXPORT(find_pair);
 
 TileOp find_tile_op(std::string_view name, Lane lane, Forms forms) {
   return HWY_DYNAMIC_DISPATCH(find)(name, lane, forms);
 }
 
+TileOp pair_op(Pair pair, bool b_per_row, bool c_per_row) {
+  return HWY_DYNAMIC_DISPATCH(find_pair)(pair, b_per_row, c_per_row);
+}
 TileOp select_op(Lane lane, bool a_per_row, bool b_per_row) {
   if (size_of(lane) == 4) return HWY_DYNAMIC_DISPATCH(select4)(a_per_row, b_per_row);
   if (a_per_row) return b_per_row ? select8<true, true> : select8<true, false>;

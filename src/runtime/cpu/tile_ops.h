@@ -45,6 +45,17 @@ enum class Forms : std::uint8_t { kTiles, kFirstPerRow, kSecondPerRow };
 // The loop of a pointwise function of one or two operands in these lanes; null where there is only the scalar function
 // (kernels/pointwise.h). Comparisons give i32 lanes.
 TileOp find_tile_op(std::string_view name, Lane lane, Forms forms);
+// Two functions of f32 lanes in one loop, rounded after each as if they were two: half the traffic with the caches.
+enum class Pair : std::uint8_t {
+  kMultiplyAdd,       // a * b + c
+  kMultiplySubtract,  // a * b - c
+  kSubtractProduct,   // c - a * b
+  kMultiplyMultiply,  // (a * b) * c
+  kSubtractMultiply,  // (a - b) * c
+  kExpOfDifference,   // exp(a - b)
+};
+// b and c may be one number per row.
+TileOp pair_op(Pair pair, bool b_per_row, bool c_per_row);
 // (condition in i32 lanes, a, b); a and b may be one number per row.
 TileOp select_op(Lane lane, bool a_per_row, bool b_per_row);
 TileOp copy_op(Lane lane);
