@@ -248,6 +248,23 @@ int main(int count, char** words) {
   add("gelu", gelu, 2048, 2048);
   add("relu mask", relu_mask, 2048, 2048);
   add("to bf16", to_bf16, 2048, 2048);
+  // A matrix turned: read along its columns.
+  constexpr std::int64_t kSide = 4096;
+  Program turning;
+  turning.values = {{"", DType::kF32, {{"r", kSide}, {"c", kSide}}, {}},
+                    {"", DType::kF32, {{"c", kSide}, {"r", kSide}}, {}}};
+  const Instr turn{Copy{}, {0}, {1}, {}};
+  const Kernel transpose = cpu::copy({.program = turning,
+                                      .instr = turn,
+                                      .inputs = {dense_view(from.data(), DType::kF32, turning.values[0].shape)},
+                                      .outputs = {dense_view(to.data(), DType::kF32, turning.values[1].shape)},
+                                      .processor = 0,
+                                      .label = {},
+                                      .group = {},
+                                      .workers = &workers,
+                                      .workspace = {}});
+  if (std::string("transpose").find(only) != std::string::npos)
+    benches.push_back({"transpose 4096x4096", 2.0 * kBytes, [&] { transpose({}); }});
   for (int round = 0; round < rounds; ++round)
     for (Bench& bench : benches) {
       const auto begin = std::chrono::steady_clock::now();

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include "runtime/cpu/access.h"
 #include "runtime/cpu/terms.h"
@@ -83,6 +84,12 @@ struct BoundSweep {
   std::size_t scratch_bytes = 0;
 };
 
+// Adds the numbers of a literal, or of an index along one of the columns' dims, and says where they begin.
+std::size_t add_table(std::vector<std::byte>& table, const Term& leaf, const std::vector<Dim>& cols);
+// How many elements of `dims` make one step along the one of that name, and its size.
+std::pair<std::int64_t, std::int64_t> radix_of(const std::vector<Dim>& dims, const std::string& name);
+// Says which memory is fetched ahead: none where it stays in the caches anyway, or is one long run.
+void find_streams(BoundSweep& bound, const Terms& terms, std::size_t operands);
 // Joins steps of full f32 terms that can run as one pair. `uses`: how often each term is read, by steps or as an output.
 void join_pairs(std::vector<Step>& steps, const std::vector<Term>& terms, const std::vector<int>& uses);
 

@@ -4,19 +4,16 @@
 #include <map>
 #include <tuple>
 
-#include "base/dispatch.h"
 #include "runtime/cpu/sweep.h"
-#include "weft/error.h"
 
 namespace weft::cpu {
 
 namespace {
 
-constexpr std::int64_t kTile = 2048;       // elements of a register, at most
-constexpr std::int64_t kWidest = 4096;     // columns of a tile, unless rows are held whole
-constexpr std::int64_t kLeastRun = 512;    // shorter runs of rows are copied instead of walked
-constexpr std::int64_t kCached = 1 << 19;  // bytes that are near anyway
-constexpr std::int64_t kAlone = 1 << 13;   // elements that are not worth waking the others for
+constexpr std::int64_t kTile = 2048;      // elements of a register, at most
+constexpr std::int64_t kWidest = 4096;    // columns of a tile, unless rows are held whole
+constexpr std::int64_t kLeastRun = 512;   // shorter runs of rows are copied instead of walked
+constexpr std::int64_t kAlone = 1 << 13;  // elements that are not worth waking the others for
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
@@ -54,31 +51,11 @@ class SweepBinder {
     for (std::size_t t = 0; t < terms_.all.size(); ++t)
       if (b_.places[t].kind == Place::Kind::kMemory || b_.places[t].kind == Place::Kind::kTable)
         b_.moving.push_back(static_cast<int>(t));
-    find_streams();
+    find_streams(b_, terms_, operands_);
     return std::move(b_);
   }
 
  private:
-  // Only where they do not all stay in the caches anyway.
-  void find_streams() {
-    std::int64_t bytes = 0;
-    std::vector<const void*> seen;
-    const auto add = [&](int access, Extent extent) {
-      const Access& a = b_.accesses[at(access)];
-      const bool known = std::ranges::find(seen, a.data()) != seen.end();
-      if (extent != Extent::kFull || !a.is_dense_in_columns() || known) return;
-      seen.push_back(a.data());
-      bytes += b_.rows * b_.cols * a.element_bytes();
-      b_.streams.push_back(access);
-    };
-    for (const Term& term : terms_.all)
-      if (term.kind == Term::Kind::kOperand) add(term.operand, term.extent);
-    for (std::size_t k = 0; k < terms_.outputs.size(); ++k)
-      add(static_cast<int>(operands_ + k), term(terms_.outputs[k]).extent);
-    const bool is_wide = b_.tile_rows * b_.tile_cols > 2 * kTile;  // one long run: the machine sees it coming
-    if (bytes < kCached || b_.streams.size() < 2 || b_.steps.size() < 4 || is_wide) b_.streams.clear();
-  }
-
   std::vector<int> uses() const {
     std::vector<int> count(terms_.all.size(), 0);
     for (const auto* steps : {&b_.scalar_steps, &b_.column_steps, &b_.steps, &b_.late_scalar_steps, &b_.late_steps})
@@ -166,7 +143,7 @@ class SweepBinder {
     Place& place = b_.places[at(t)];
     if (place.kind != Place::Kind::kNone) return true;
     if (leaf.kind == Term::Kind::kLiteral || (leaf.kind == Term::Kind::kIndex && leaf.extent == Extent::kColumn)) {
-      make_table(t);
+      place = {Place::Kind::kTable, add_table(b_.table, leaf, plan_.cols), -1};
       return true;
     }
     if (leaf.kind != Term::Kind::kOperand || !readable_in_place(b_.accesses[at(leaf.operand)], leaf.extent))
@@ -183,32 +160,6 @@ class SweepBinder {
       case Extent::kFull: return access.plain() && access.row_run() % b_.row_run == 0;
     }
     return false;
-  }
-
-  void make_table(int t) {
-    const Term& leaf = term(t);
-    const Lane lane = lane_of(leaf.dtype);
-    const auto size = static_cast<std::int64_t>(size_of(lane));
-    const bool is_index = leaf.kind == Term::Kind::kIndex;
-    const std::int64_t count = is_index ? b_.cols : 1;
-    b_.places[at(t)] = {Place::Kind::kTable, b_.table.size(), -1};
-    b_.table.resize(b_.table.size() + static_cast<std::size_t>((count * size + 63) / 64 * 64));
-    std::byte* to = b_.table.data() + b_.places[at(t)].offset;
-    const auto [inner, extent] =
-        is_index ? radix_of(plan_.cols, leaf.dim) : std::pair<std::int64_t, std::int64_t>(1, 1);
-    for (std::int64_t c = 0; c < count; ++c) {
-      const double number = is_index ? static_cast<double>(leaf.begin + c / inner % extent) : leaf.literal;
-      if (is_float(leaf.dtype)) set_lane(lane, to + c * size, rounded(number, leaf.dtype));
-      else set_lane(lane, to + c * size, from_double<std::int64_t>(number));
-    }
-  }
-
-  // How many of the dims behind it make one step along `name`, and its size.
-  static std::pair<std::int64_t, std::int64_t> radix_of(const std::vector<Dim>& dims, const std::string& name) {
-    std::int64_t inner = 1;
-    for (std::size_t d = dims.size(); d-- > 0; inner *= dims[d].size)
-      if (dims[d].name == name) return {inner, dims[d].size};
-    throw InternalError("an index along a dim that is not in the sweep");
   }
 
   Step step_of(int t) {
