@@ -197,6 +197,50 @@ TEST(CpuConvolve, CommonShapesAreFast) {
       }
 }
 
+// Where oneDNN has bf16 at all, also for the workers' f32 sums of a filter's gradient.
+TEST(CpuConvolve, SumsOfBF16AreFastToo) {
+  cpu::ConvolutionShape shape;
+  shape.batch = 2;
+  shape.in = shape.out = 32;
+  shape.space = {{.elements = 28, .places = 28, .taps = 3, .before = 1, .x = 32, .y = 32, .filter = 32 * 32}};
+  shape.x_batch = shape.y_batch = 28 * 32;
+  shape.x_channel = shape.y_channel = shape.filter_out = 1;
+  shape.filter_in = 32;
+  shape.x = shape.y = shape.filter = DType::kBF16;
+  if (!cpu::Convolution::make(shape)) GTEST_SKIP() << "no bf16 on this machine";
+  shape.direction = Direction::kToFilter;
+  shape.filter = DType::kF32;
+  EXPECT_TRUE(cpu::Convolution::make(shape));
+}
+
+// Fractions: close to the reference, and the same bits again and again for a number of workers.
+TEST(CpuConvolve, BitsDependOnWorkersAlone) {
+  std::mt19937 random(5);
+  std::uniform_real_distribution<double> real(-1, 1);
+  const std::vector<Window> windows = {{14, 3, 1, 1, 1, 1}, {14, 3, 1, 1, 1, 1}};
+  const Shape x = elements_of({{"n", 6}}, windows, kIn), y = places_of({{"n", 6}}, windows, kOut),
+              filter = taps_of({}, windows, kIn.plus(kOut));
+  const auto make = [&](const Shape& shape) {
+    Held out = held(shape, DType::kF32, shape);
+    for (std::int64_t i = 0; i < shape.elements(); ++i) set_number(out.view, i, real(random));
+    return out;
+  };
+  const Held vx = make(x), vy = make(y), vf = make(filter);
+  const auto check = [&](Direction direction, const std::vector<Held>& inputs, const Shape& out) {
+    const Convolve work{direction, window_dims(windows)};
+    const Held want = run(reference::convolve, work, inputs, out, DType::kF32, out, 1);
+    for (int workers : {1, 2, 3}) {
+      const Held first = run(cpu::convolve, work, inputs, out, DType::kF32, out, workers);
+      EXPECT_TRUE(same(first.view, want.view, 2e-5)) << name_of(direction);
+      for (int again = 0; again < 5; ++again)
+        EXPECT_TRUE(same(run(cpu::convolve, work, inputs, out, DType::kF32, out, workers).view, first.view));
+    }
+  };
+  check(Direction::kForward, {vx, vf}, y);
+  check(Direction::kToInput, {vy, vf}, x);
+  check(Direction::kToFilter, {vx, vy}, filter);
+}
+
 void expect_all_pools(const std::vector<Window>& windows, const Shape& batch, const Shape& channels, DType dtype,
                       bool reverses) {
   std::mt19937 random(2);

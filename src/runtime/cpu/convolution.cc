@@ -55,7 +55,10 @@ Desc filter(const ConvolutionShape& s) {
   return strided(sizes, strides, order, s.filter);
 }
 
-Desc any_of(const Desc& plain) { return {plain.dims(), plain.data_type(), dnnl::memory::format_tag::any}; }
+Desc any_of(const Desc& plain, dnnl::memory::data_type type) {
+  return {plain.dims(), type, dnnl::memory::format_tag::any};
+}
+Desc any_of(const Desc& plain) { return any_of(plain, plain.data_type()); }
 
 // A primitive and the layouts that it wants.
 struct Candidate {
@@ -95,7 +98,9 @@ Candidate candidate_for(const ConvolutionShape& s, const Desc& x, const Desc& y,
       const auto made = forward(x, y, filter);
       return candidate<dnnl::convolution_forward>(made, made.src_desc(), made.dst_desc(), made.weights_desc());
     }
-    const auto hint = forward(any_of(x), any_of(y), any_of(filter));
+    // oneDNN asks which forward convolution this belongs to: one of the operands' dtype.
+    const auto type = onednn::type_of(s.direction == Direction::kToInput ? s.y : s.x);
+    const auto hint = forward(any_of(x, type), any_of(y, type), any_of(filter, type));
     if (s.direction == Direction::kToInput) {
       const dnnl::convolution_backward_data::primitive_desc made(
           {kDirect, x, filter, y, strides, dilations, before, after}, attributes, engine(), hint);

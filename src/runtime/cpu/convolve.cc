@@ -1,5 +1,5 @@
-// convolve on oneDNN: every worker has a part of the batch, or of the channels that the result has and the other operands
-// share. The gradient by the filter is summed over the workers' parts of the batch, in their order.
+// convolve on oneDNN: every worker has a part of the batch, or of the result's channels. The gradient by the filter is summed
+// over the workers' parts of the batch, in their order.
 #include <algorithm>
 #include <cstring>
 #include <memory>
