@@ -10,7 +10,7 @@ namespace weft::cpu {
 namespace {
 
 constexpr std::int64_t kPieceBytes = 1 << 16;  // the most that one task moves in a run
-constexpr std::int64_t kAcross = 64;           // rows of a transposition in one task
+constexpr std::int64_t kAcross = 512;          // the most rows of a transposition in one task
 constexpr std::int64_t kAlone = 1 << 15;       // bytes that are not worth waking the others for
 
 template <class T>
@@ -50,7 +50,7 @@ StridedCopy::StridedCopy(const TensorView& from, const TensorView& to)
     outer_.erase(beside);
   }
   const std::int64_t length = transposes_ ? across_.size : inner_.size;
-  piece_ = transposes_ ? kAcross : std::max<std::int64_t>(1, kPieceBytes / bytes_);
+  piece_ = transposes_ ? std::min(kAcross, (length + 127) / 128 * 32) : std::max<std::int64_t>(1, kPieceBytes / bytes_);
   pieces_ = (length + piece_ - 1) / piece_;
   tasks_ = pieces_;
   for (const Loop& loop : outer_) tasks_ *= loop.size;

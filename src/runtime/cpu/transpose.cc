@@ -43,17 +43,22 @@ void transpose_block(const U* from, std::int64_t from_stride, U* to, std::int64_
       to[c * to_stride + r] = from[r * from_stride + c];
 }
 
+using Block = void (*)(const U*, std::int64_t, U*, std::int64_t, std::int64_t, std::int64_t);
+Block find_block() { return transpose_block; }
+
 }  // namespace weft::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace weft::cpu {
 
-HWY_EXPORT(transpose_block);
+HWY_EXPORT(find_block);
 
 namespace {
 
 constexpr std::int64_t kBlock = 32;
+constexpr std::int64_t kPages =
+    512;  // rows at a time: each may be a page of its own, and they must not be looked up anew
 
 template <class T>
 void transpose_scalars(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows,
@@ -65,18 +70,19 @@ void transpose_scalars(const T* from, std::int64_t from_stride, T* to, std::int6
 template <class T, class Block>
 void by_blocks(const std::byte* from, std::int64_t from_stride, std::byte* to, std::int64_t to_stride,
                std::int64_t rows, std::int64_t cols, const Block& block) {
-  for (std::int64_t r = 0; r < rows; r += kBlock)
+  for (std::int64_t run = 0; run < rows; run += kPages)
     for (std::int64_t c = 0; c < cols; c += kBlock)
-      block(reinterpret_cast<const T*>(from) + r * from_stride + c, from_stride,
-            reinterpret_cast<T*>(to) + c * to_stride + r, to_stride, std::min(kBlock, rows - r),
-            std::min(kBlock, cols - c));
+      for (std::int64_t r = run; r < std::min(rows, run + kPages); r += kBlock)
+        block(reinterpret_cast<const T*>(from) + r * from_stride + c, from_stride,
+              reinterpret_cast<T*>(to) + c * to_stride + r, to_stride, std::min({kBlock, rows - r, run + kPages - r}),
+              std::min(kBlock, cols - c));
 }
 
 }  // namespace
 
 void transpose(const std::byte* from, std::int64_t from_stride, std::byte* to, std::int64_t to_stride,
                std::int64_t rows, std::int64_t cols, std::int64_t bytes) {
-  static const auto kVectors = HWY_DYNAMIC_DISPATCH(transpose_block);
+  static const auto kVectors = HWY_DYNAMIC_DISPATCH(find_block)();
   switch (bytes) {
     case 1:
       return by_blocks<std::uint8_t>(from, from_stride, to, to_stride, rows, cols, transpose_scalars<std::uint8_t>);
