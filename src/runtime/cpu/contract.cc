@@ -14,7 +14,7 @@ namespace weft::cpu {
 
 namespace {
 
-constexpr std::int64_t kFewest = 1 << 14;  // multiplications that are worth another worker
+constexpr std::int64_t kFewest = 1 << 17;  // multiplications that are worth another worker
 constexpr std::int64_t kGrain = 16;        // rows or columns of a share
 
 // A worker's part of every product, and the products it makes.
