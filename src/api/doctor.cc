@@ -79,7 +79,7 @@ std::vector<std::pair<std::string, std::string>> doctor() {
   const std::string mpi = comm::mpi_version();
   return {{"wires", mpi.empty() ? "threads" : str("threads, mpi (", mpi.substr(0, mpi.find_first_of(",\n")), ")")},
           {"runtimes", "cpu, reference"},
-          {"not in this build", str(mpi.empty() ? "wires mpi, nccl" : "wire nccl", "; runtimes cpu, cuda")},
+          {"not in this build", str(mpi.empty() ? "wires mpi, nccl" : "wire nccl", "; runtime cuda")},
           {"processor", field("/proc/cpuinfo", "model name")},
           {"cores", cores()},
           {"simd", simd()},
