@@ -49,6 +49,13 @@ std::vector<ElementCopy> unpacking(const std::vector<TensorView>& blocks, const 
   return copies;
 }
 
+// Whether the runs of the dim lie one after another as they are: it is the outermost of a dense value.
+bool lies_in_blocks(const TensorView& view, const std::string& dim) {
+  for (std::size_t d = 0; d < view.shape.position(dim); ++d)
+    if (view.shape[d].size != 1) return false;
+  return view.strides == dense_strides(view.shape);
+}
+
 // One collective on packed buffers.
 struct Call {
   comm::Group& group;
@@ -97,8 +104,11 @@ Talk reduce_scatter(const KernelArgs& args) {
   const auto& work = *args.instr.as<ReduceScatter>();
   const TensorView& out = args.outputs[0];
   comm::Group& group = args.group(work.axes);
-  const std::vector<TensorView> packed = blocks(args, out.shape, out.dtype, group.size());
   const comm::Args how{.reduce = work.how};
+  if (lies_in_blocks(args.inputs[0], work.dim))
+    return talk({}, {{group, comm::Collective::kReduceScatter, buffer(args.inputs[0]), buffer(out), how, args.label}},
+                {});
+  const std::vector<TensorView> packed = blocks(args, out.shape, out.dtype, group.size());
   return talk(packing(args.inputs[0], work.dim, packed),
               {{group, comm::Collective::kReduceScatter, buffer(packed), buffer(out), how, args.label}}, {});
 }
@@ -108,6 +118,11 @@ Talk all_gather(const KernelArgs& args) {
   const TensorView& out = args.outputs[0];
   comm::Group& group = args.group(work.axes);
   const Shape one = block(out, work.dim, group.size(), 0).shape;
+  if (lies_in_blocks(out, work.dim)) {
+    const TensorView own = block(out, work.dim, group.size(), group.rank());
+    return talk({ElementCopy(args.inputs[0], own)},
+                {{group, comm::Collective::kAllGather, buffer(own), buffer(out), {}, args.label}}, {});
+  }
   const std::vector<TensorView> packed = blocks(args, one, out.dtype, group.size());
   const TensorView& mine = packed[static_cast<std::size_t>(group.rank())];
   return talk({ElementCopy(args.inputs[0], mine)},
