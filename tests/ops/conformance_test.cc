@@ -32,7 +32,8 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
   return str(info.param.op->name, "_", info.param.sample);
 }
 
-std::vector<Array> run(const BuiltSample& built, const Mesh& mesh, const std::string& layout, std::optional<DType> as) {
+std::vector<Array> run(const BuiltSample& built, const Mesh& mesh, const std::string& layout, std::optional<DType> as,
+                       const runtime::Choice& runtime = runtime::cpu()) {
   return testing::in_every_process(mesh, {.print = [](const std::string&) {}}, [&](Session& session) {
     Executable step = session.compile(built.graph, Layout::parse(layout),
                                       {.fetch = testing::fetched(built), .compute_as = as});
@@ -40,7 +41,7 @@ std::vector<Array> run(const BuiltSample& built, const Mesh& mesh, const std::st
     std::vector<Array> arrays;
     for (const Tensor& x : testing::fetched(built)) arrays.push_back(values[x]);
     return arrays;
-  });
+  }, runtime);
 }
 
 class OpConformance : public ::testing::TestWithParam<Case> {
@@ -54,7 +55,7 @@ class OpConformance : public ::testing::TestWithParam<Case> {
     const BuiltSample built = build();
     const Mesh mesh = Mesh::parse(text);
     if (!testing::can_have(mesh)) GTEST_SKIP() << "needs " << mesh.size() << " ranks";
-    const std::vector<Array> want = run(built, Mesh(), "", DType::kF64);
+    const std::vector<Array> want = run(built, Mesh(), "", DType::kF64, runtime::reference());
     for (const std::string& layout : testing::every_layout(testing::dims_of(*built.graph.data()), mesh)) {
       SCOPED_TRACE(str("mesh ", text, ", layout \"", layout, "\""));
       if (!testing::is_legal(*built.graph.data(), mesh, layout)) {
@@ -72,7 +73,8 @@ class OpConformance : public ::testing::TestWithParam<Case> {
 
 TEST_P(OpConformance, FloatAgreesWithDouble) {
   const BuiltSample built = build();
-  const std::vector<Array> want = run(built, Mesh(), "", DType::kF64), got = run(built, Mesh(), "", {});
+  const std::vector<Array> want = run(built, Mesh(), "", DType::kF64, runtime::reference());
+  const std::vector<Array> got = run(built, Mesh(), "", {});
   for (std::size_t i = 0; i < want.size(); ++i) {
     EXPECT_EQ(got[i].dtype(), testing::fetched(built)[i].dtype());
     EXPECT_LE(relative_difference(got[i], want[i]), 2e-5) << "result " << i;

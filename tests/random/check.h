@@ -62,7 +62,7 @@ inline Reference reference(const Recipe& recipe) {
   Reference result;
   try {
     result.built = build(recipe);
-    Compiled one = compile(result.built, Mesh(), "");
+    Compiled one = compile(result.built, Mesh(), "", {}, runtime::reference());
     result.variables = variables_of(one.session);
     result.want = run(one, result.built);
   } catch (const std::exception& error) {

@@ -27,8 +27,10 @@ inline Store store_of(const Recipe& recipe) {
   return recipe.store.empty() ? Store() : Store::parse(recipe.store, recipe.store_level);
 }
 
-inline Compiled compile(const Built& built, const Mesh& mesh, const std::string& layout, const Store& store = {}) {
-  Session session = testing::open_session(mesh, {.seed = 7, .store = store, .print = [](const std::string&) {}});
+inline Compiled compile(const Built& built, const Mesh& mesh, const std::string& layout, const Store& store = {},
+                        const runtime::Choice& runtime = runtime::cpu()) {
+  Session session =
+      testing::open_session(mesh, {.seed = 7, .store = store, .print = [](const std::string&) {}}, runtime);
   std::vector<std::pair<std::string, std::string>> dumps;
   Executable step = session.compile(
       built.graph, Layout::parse(layout),
@@ -80,8 +82,7 @@ class ProgramRun {
         copy_to_shard(variables.at(variable.name), type, program_.mesh, p, arena.data());
         where[variable.value] = arena.data();
       }
-      bound_[static_cast<std::size_t>(p)] =
-          std::make_unique<BoundProgram>(program_, p, *wire_, reference_backend(), where);
+      bound_[static_cast<std::size_t>(p)] = std::make_unique<BoundProgram>(program_, p, *wire_, cpu_backend(), where);
     });
   }
 
