@@ -65,10 +65,6 @@ Tensor embedding(const Tensor& ids, const Dim& vocab, const Dim& model, const st
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Dim& memory, const Dim& d_kv,
                  const Tensor& bias = {}, Site site = Site::current());
 
-// 0 where an index of `memory` is at most that of `length`, else -1e9.
-Tensor causal_bias(const Graph& g, const Dim& length, const Dim& memory, DType dtype = DType::kF32,
-                   Site site = Site::current());
-
 struct AttentionOptions {
   bool causal = false;                   // a place sees itself and what is before it
   Tensor bias = {};                      // added to the scores [… length, heads, memory]

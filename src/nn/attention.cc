@@ -9,11 +9,6 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Dim& m
   return attend(q, k, v, memory, d_kv, {.bias = bias}, site);
 }
 
-Tensor causal_bias(const Graph& g, const Dim& length, const Dim& memory, DType dtype, Site site) {
-  const Tensor ahead = less(iota(g, length, DType::kI32, site), iota(g, memory, DType::kI32, site), site);
-  return select(ahead, constant(g, -1e9, {}, dtype, site), 0.0, site);
-}
-
 Tensor self_attention(const Tensor& x, const Dim& length, const Dim& model, const Dim& heads, const Dim& d_kv,
                       const AttentionOptions& options, Site site) {
   Graph g(x.graph());

@@ -2,11 +2,9 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
-#include <numeric>
 
 #include "runtime/cpu/kernels.h"
-#include "runtime/cpu/views.h"
-#include "runtime/kernels/random.h"
+#include "runtime/views.h"
 #include "runtime/reference/kernels.h"
 #include "runtime/workers.h"
 
@@ -55,68 +53,9 @@ Kernel divided(const KernelArgs& args, const std::vector<std::string>& but, bool
   };
 }
 
-// As the reference's, but a block of four numbers from one call of the generator.
-class RandomKernel {
- public:
-  RandomKernel(const TensorView& out, const Random& work, const std::int64_t* iteration)
-      : out_(out),
-        work_(work),
-        iteration_(iteration),
-        whole_strides_(strides_of_whole(out)),
-        begin_(std::inner_product(out.begin.begin(), out.begin.end(), whole_strides_.begin(), std::int64_t{0})),
-        rows_(out.shape, {whole_strides_, out.strides}) {}
-
-  void run(const StepState& state) {
-    const std::uint64_t key = seeded(work_.key, state.seed);
-    const auto iteration = static_cast<std::uint32_t>(iteration_ ? *iteration_ : 0);
-    const bool open = work_.distribution == Distribution::kUniform && work_.a < work_.b && is_float(out_.dtype);
-    visit_dtype(out_.dtype, [&]<class T>() {
-      const double most = open ? below<T>(work_.b) : 0;
-      T* target = static_cast<T*>(out_.data);
-      rows_.each([&](const std::int64_t* offsets, const std::int64_t*) {
-        const auto first = static_cast<std::uint64_t>(begin_ + offsets[0]);
-        const auto length = static_cast<std::uint64_t>(row_length(out_.shape));
-        PhiloxWords words{};
-        for (std::uint64_t i = 0; i < length; ++i) {
-          const std::uint64_t element = first + i, block = element / 4;
-          if (i == 0 || element % 4 == 0)
-            words = philox(
-                {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), state.step, iteration},
-                key);
-          const double number = deviate(words[element % 4], work_.distribution, work_.a, work_.b);
-          target[offsets[1] + static_cast<std::int64_t>(i) * row_stride(out_.strides)] =
-              from_double<T>(open ? std::min(number, most) : number);
-        }
-      });
-    });
-  }
-
- private:
-  // Of the global tensor: the last dim's is 1.
-  static std::vector<std::int64_t> strides_of_whole(const TensorView& view) {
-    std::vector<std::int64_t> strides(view.shape.rank());
-    std::int64_t stride = 1;
-    for (std::size_t d = view.shape.rank(); d-- > 0; stride *= view.whole[d]) strides[d] = stride;
-    return strides;
-  }
-
-  TensorView out_;
-  Random work_;
-  const std::int64_t* iteration_;
-  std::vector<std::int64_t> whole_strides_;
-  std::int64_t begin_;
-  Rows rows_;
-};
-
 }  // namespace
 
-Kernel random(const KernelArgs& args) {
-  return divided(args, {}, false, [](const KernelArgs& part) -> Kernel {
-    const auto* iteration = part.inputs.empty() ? nullptr : static_cast<const std::int64_t*>(part.inputs[0].data);
-    return [kernel = RandomKernel(part.outputs[0], *part.instr.as<Random>(), iteration)](
-               const StepState& state) mutable { kernel.run(state); };
-  });
-}
+Kernel random(const KernelArgs& args) { return divided(args, {}, false, reference::random); }
 
 Kernel scan(const KernelArgs& args) { return divided(args, {args.instr.as<Scan>()->dim}, true, reference::scan); }
 

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "runtime/cpu/kernels.h"
-#include "runtime/cpu/views.h"
+#include "runtime/views.h"
 #include "runtime/strided.h"
 #include "runtime/workers.h"
 

@@ -6,7 +6,7 @@
 
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/tile_convert.h"
-#include "runtime/cpu/views.h"
+#include "runtime/views.h"
 #include "runtime/reference/kernels.h"
 #include "runtime/strided.h"
 #include "runtime/workers.h"

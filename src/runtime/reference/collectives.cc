@@ -1,6 +1,7 @@
 // Collectives: pack the operand for the wire, talk, unpack. A wire knows blocks in rank order; here a block is a shard
 // of one dim, so gathering along an inner dim moves blocks into place afterwards.
 #include "runtime/reference/kernels.h"
+#include "runtime/views.h"
 
 namespace weft::reference {
 
@@ -9,13 +10,9 @@ namespace {
 std::size_t elements(const Shape& shape) { return static_cast<std::size_t>(shape.elements()); }
 
 // The rank-th of `parts` equal runs of a dim.
-TensorView block(TensorView view, const std::string& dim, int parts, int rank) {
-  const std::size_t d = view.shape.position(dim);
-  const std::int64_t size = view.shape[d].size / parts;
-  view.data = static_cast<std::byte*>(view.data) +
-              rank * size * view.strides[d] * static_cast<std::int64_t>(size_of(view.dtype));
-  view.shape = view.shape.resized(dim, size);
-  return view;
+TensorView block(const TensorView& view, const std::string& dim, int parts, int rank) {
+  const std::int64_t size = view.shape.size_of(dim) / parts;
+  return run_of(view, dim, rank * size, size);
 }
 
 // Workspace for `blocks` dense blocks of this shape.

@@ -3,28 +3,9 @@
 
 #include "base/dispatch.h"
 #include "runtime/reference/kernels.h"
+#include "runtime/views.h"
 
 namespace weft::reference {
-
-namespace {
-
-// The run of `size` elements from `begin` on along a dim of a view.
-TensorView run_of(TensorView view, const std::string& dim, std::int64_t begin, std::int64_t size) {
-  const std::size_t d = view.shape.position(dim);
-  view.data =
-      static_cast<std::byte*>(view.data) + begin * view.strides[d] * static_cast<std::int64_t>(size_of(view.dtype));
-  view.shape = view.shape.resized(dim, size);
-  return view;
-}
-
-std::int64_t integer_at(const TensorView& view, std::int64_t offset) {
-  return visit_dtype(view.dtype, [&]<class T>() { return to_int64(static_cast<const T*>(view.data)[offset]); });
-}
-
-// index - start; -1, which is outside of every shard, for an index below it, however far.
-std::int64_t from_start(std::int64_t index, std::int64_t start) { return index < start ? -1 : index - start; }
-
-}  // namespace
 
 Kernel copy(const KernelArgs& args) {
   return [move = ElementCopy(args.inputs[0], args.outputs[0])](const StepState&) mutable { move.run(); };

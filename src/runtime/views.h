@@ -6,7 +6,7 @@
 #include "base/dispatch.h"
 #include "runtime/backend.h"
 
-namespace weft::cpu {
+namespace weft {
 
 // The run of `size` elements from `begin` on along a dim of a view.
 inline TensorView run_of(TensorView view, const std::string& dim, std::int64_t begin, std::int64_t size) {
@@ -14,7 +14,7 @@ inline TensorView run_of(TensorView view, const std::string& dim, std::int64_t b
   view.data =
       static_cast<std::byte*>(view.data) + begin * view.strides[d] * static_cast<std::int64_t>(size_of(view.dtype));
   view.shape = view.shape.resized(dim, size);
-  view.begin[d] += begin;
+  if (!view.begin.empty()) view.begin[d] += begin;
   return view;
 }
 
@@ -25,4 +25,4 @@ inline std::int64_t integer_at(const TensorView& view, std::int64_t offset) {
 // index - start; -1, which is outside of every shard, for an index below it, however far.
 inline std::int64_t from_start(std::int64_t index, std::int64_t start) { return index < start ? -1 : index - start; }
 
-}  // namespace weft::cpu
+}  // namespace weft
