@@ -26,20 +26,23 @@ void* counted(std::size_t bytes, std::size_t alignment) {
   return data;
 }
 
+// Out of line: the compiler must not see a free() behind somebody's new.
+[[gnu::noinline]] void give_back(void* data) { std::free(data); }
+
 }  // namespace
 
 void* operator new(std::size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
 void* operator new[](std::size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
 void* operator new(std::size_t bytes, std::align_val_t at) { return counted(bytes, static_cast<std::size_t>(at)); }
 void* operator new[](std::size_t bytes, std::align_val_t at) { return counted(bytes, static_cast<std::size_t>(at)); }
-void operator delete(void* data) noexcept { std::free(data); }
-void operator delete[](void* data) noexcept { std::free(data); }
-void operator delete(void* data, std::size_t) noexcept { std::free(data); }
-void operator delete[](void* data, std::size_t) noexcept { std::free(data); }
-void operator delete(void* data, std::align_val_t) noexcept { std::free(data); }
-void operator delete[](void* data, std::align_val_t) noexcept { std::free(data); }
-void operator delete(void* data, std::size_t, std::align_val_t) noexcept { std::free(data); }
-void operator delete[](void* data, std::size_t, std::align_val_t) noexcept { std::free(data); }
+void operator delete(void* data) noexcept { give_back(data); }
+void operator delete[](void* data) noexcept { give_back(data); }
+void operator delete(void* data, std::size_t) noexcept { give_back(data); }
+void operator delete[](void* data, std::size_t) noexcept { give_back(data); }
+void operator delete(void* data, std::align_val_t) noexcept { give_back(data); }
+void operator delete[](void* data, std::align_val_t) noexcept { give_back(data); }
+void operator delete(void* data, std::size_t, std::align_val_t) noexcept { give_back(data); }
+void operator delete[](void* data, std::size_t, std::align_val_t) noexcept { give_back(data); }
 
 namespace weft {
 namespace {
