@@ -132,18 +132,14 @@ std::vector<std::string> split_list(const std::string& text) {
 }
 
 std::vector<std::size_t> parse_bytes(const std::string& text, const std::string& option) {
-  static const std::map<std::string, std::size_t> kUnits = {
-      {"", 1}, {"B", 1}, {"KiB", std::size_t{1} << 10}, {"MiB", std::size_t{1} << 20}, {"GiB", std::size_t{1} << 30}};
   std::vector<std::size_t> all;
   for (const std::string& word : split_list(text)) {
-    std::size_t count = 0;
-    const auto [stop, failure] = std::from_chars(word.data(), word.data() + word.size(), count);
-    const auto unit = kUnits.find(std::string(stop, word.data() + word.size()));
-    if (failure != std::errc() || unit == kUnits.end() || count > (std::size_t{1} << 40))
+    const std::optional<std::int64_t> bytes = bytes_of(word);
+    if (!bytes)
       throw UserError({.what = "'" + word + "' is no number of bytes",
                        .where = option + " " + text,
                        .fix = "write sizes like 4096, 64KiB, 16MiB or 1GiB, with commas between"});
-    all.push_back(count * unit->second);
+    all.push_back(static_cast<std::size_t>(*bytes));
   }
   return all;
 }

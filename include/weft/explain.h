@@ -84,6 +84,7 @@ struct Explanation {
   // For a person at a terminal. Pictures show the tensors of these names, or else the biggest variables, inputs and
   // outputs. UserError if there is no such tensor.
   std::string text(const std::vector<std::string>& show = {}) const;
+  std::string summary() const;  // the same without the program and the pictures
   // One object; docs/explain.md lists the keys.
   std::string json() const;
 };

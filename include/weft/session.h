@@ -61,6 +61,7 @@ struct CompileOptions {
   bool metrics = false;                  // also report the graph's scalar metrics
   std::optional<DType> compute_as = {};  // kF64: all floats become f64, with the same random draws
   std::int64_t memory_bytes = 0;         // most for variables and arena on each processor, by recomputation; 0: any
+  bool check_finite = false;  // a run fails at the first instruction that makes a NaN or an infinity; slow
   TraceOptions trace = {};
   // Called after the partitioner and after every pass with its name and the program's text.
   std::function<void(std::string_view pass, const std::string& text)> dump = {};
@@ -125,6 +126,8 @@ class Session {
   void set_value(const std::string& variable, const Array& value);
   std::vector<std::string> variables() const;
   const Mesh& mesh() const;
+  // Whether any process says so; all of them must ask.
+  bool any(bool here) const;
   // The most memory that each process has had in RAM so far, all processes together; so all of them must ask.
   std::int64_t peak_resident_bytes() const;
 

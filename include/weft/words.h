@@ -1,6 +1,8 @@
 // Advice on misspelt words, for programs that give errors in our manner.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,5 +11,8 @@ namespace weft {
 
 // The name in `known` nearest to `word`, "" if none is near: for "did you mean" advice.
 std::string nearest_word(std::string_view word, const std::vector<std::string>& known);
+
+// "4096", "64KiB", "16MiB" or "2GiB" in bytes; none for any other text.
+std::optional<std::int64_t> bytes_of(std::string_view text);
 
 }  // namespace weft

@@ -84,18 +84,29 @@ std::string warning_lines(const Explanation& e) {
   return text;
 }
 
+std::string heading(const Explanation& e) {
+  const int n = e.mesh.size();
+  return str("mesh ", e.mesh.axes().empty() ? "of one processor" : e.mesh.text(), ", layout \"", e.layout, "\"",
+             e.store.level() == 0 ? "" : str(", store \"", e.store.text(), "\" level ", e.store.level()), ": ", n,
+             n == 1 ? " processor, " : " processors, ", e.instructions, " instructions, compiled in ",
+             count_text(e.compile_seconds * 1e3), " ms\n");
+}
+
+std::string counts_text(const Explanation& e) {
+  return str("On each processor, in one step\n", counts(e), "\nCollectives, on each processor, in one step\n",
+             collectives_text(e.collectives, true));
+}
+
 }  // namespace
 
 std::string Explanation::text(const std::vector<std::string>& show) const {
   const std::string grids = pictures(*this, show);
-  const int n = mesh.size();
-  return str("mesh ", mesh.axes().empty() ? "of one processor" : mesh.text(), ", layout \"", layout, "\"",
-             store.level() == 0 ? "" : str(", store \"", store.text(), "\" level ", store.level()), ": ", n,
-             n == 1 ? " processor, " : " processors, ", instructions, " instructions, compiled in ",
-             count_text(compile_seconds * 1e3), " ms\n\nThe program of every processor\n", program,
-             "\nOn each processor, in one step\n", counts(*this), "\nCollectives, on each processor, in one step\n",
-             collectives_text(collectives, true), stored_text(*this), "\nHow shards lie on the mesh\n", grids,
-             "\nWarnings\n", warning_lines(*this));
+  return str(heading(*this), "\nThe program of every processor\n", program, "\n", counts_text(*this),
+             stored_text(*this), "\nHow shards lie on the mesh\n", grids, "\nWarnings\n", warning_lines(*this));
+}
+
+std::string Explanation::summary() const {
+  return str(heading(*this), "\n", counts_text(*this), stored_text(*this), "\nWarnings\n", warning_lines(*this));
 }
 
 }  // namespace weft

@@ -36,6 +36,15 @@ std::vector<std::int64_t> SessionState::of_each_processor(
   return result;
 }
 
+bool Session::any(bool here) const {
+  state_->check_usable();
+  if (state_->gatherers.empty()) return here;
+  const std::int64_t mine = here ? 1 : 0;
+  const std::vector<std::int64_t> all =
+      state_->of_each_processor(1, "of a question, Session::any", [&](int) { return &mine; });
+  return std::accumulate(all.begin(), all.end(), std::int64_t{0}) > 0;
+}
+
 std::int64_t Session::peak_resident_bytes() const {
   state_->check_usable();
   const std::int64_t mine = peak_bytes_of_this_process(), none = 0;

@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "program/builder.h"
+#include "runtime/finite.h"
 #include "runtime/strided.h"
 #include "weft/error.h"
 
@@ -108,7 +109,7 @@ void Block::bind(const MemoryPlan& plan, std::byte* arena) {
     if (is_collective(instr)) {
       Talk talk = binder_.backend().collectives.at(name_of(instr))(args_of(instr));
       add(std::move(talk.start));
-      Step done{&program_, &instr, std::move(talk.done), true, {}};
+      Step done{&program_, &instr, checked(std::move(talk.done), instr), true, {}};
       if (finished.contains(instr.outputs[0])) dones[instr.outputs[0]] = std::move(done);
       else steps_.push_back(std::move(done));
     } else if (instr.is<Done>()) {
@@ -117,7 +118,7 @@ void Block::bind(const MemoryPlan& plan, std::byte* arena) {
       const MemoryPlan::Inner& inner = plan.loops.at(i);
       add(bound_loop(instr, inner.plan[0], arena + inner.offset));
     } else {
-      add(binder_.backend().makers.at(name_of(instr))(args_of(instr)));
+      add(checked(binder_.backend().makers.at(name_of(instr))(args_of(instr)), instr));
     }
   }
 }
@@ -139,6 +140,31 @@ KernelArgs Block::args_of(const Instr& instr) const {
   args.group = [this](const Axes& axes) -> comm::Group& { return binder_.group(program_.mesh, axes); };
   args.workspace = [this](std::size_t bytes) { return binder_.workspace(bytes); };
   return args;
+}
+
+// With the check, if it is asked for, that what the instruction makes of finite numbers is finite.
+Kernel Block::checked(Kernel kernel, const Instr& instr) const {
+  if (!binder_.checks_finite()) return kernel;
+  const auto named = [&](const std::vector<ValueId>& ids) {
+    std::vector<std::pair<std::string, TensorView>> views;
+    for (const ValueId id : ids)
+      if (is_float(program_.values[at(id)].dtype)) views.emplace_back(program_.values[at(id)].name, views_[at(id)]);
+    return views;
+  };
+  return [kernel = std::move(kernel), inputs = named(instr.inputs),
+          outputs = named(instr.outputs)](const StepState& state) {
+    std::string before;
+    for (const auto& [name, view] : inputs)
+      if (before.empty())
+        before = not_finite(view).empty() ? "" : str("its operand '", name, "' has ", not_finite(view));
+    kernel(state);
+    for (const auto& [name, view] : outputs)
+      if (const std::string found = not_finite(view); !found.empty())
+        throw RunError(
+            {.what = str("'", name, "' has ", found, before.empty() ? ", made of finite numbers" : "; ", before),
+             .where = "",
+             .fix = ""});
+  };
 }
 
 // The carried values lie where the loop's outputs do; what the body writes elsewhere is copied there after each trip.

@@ -28,10 +28,11 @@ struct RunContext {
 
 class BoundProgram {
  public:
-  // `held`: where the variables lie. `workers`, null for none, share the work and outlive this. UserError listing all
-  // instructions that the backend lacks.
+  // `held`: where the variables lie. `workers`, null for none, share the work and outlive this. With `checks_finite` a run
+  // fails at the first instruction that makes a NaN or an infinity. UserError listing all instructions that the backend
+  // lacks.
   BoundProgram(const Program& program, int processor, comm::Wire& wire, const Backend& backend,
-               const std::map<ValueId, void*>& held, Workers* workers = nullptr);
+               const std::map<ValueId, void*>& held, Workers* workers = nullptr, bool checks_finite = false);
 
   // Where a value lies: dense, unless it is a view.
   void* data(ValueId id) const { return block_->view(id).data; }

@@ -58,5 +58,13 @@ TEST(SplitWords, DropsEmptyOnes) {
   EXPECT_THAT(split_words("one", " "), ElementsAre("one"));
 }
 
+TEST(Words, BytesHaveUnits) {
+  EXPECT_EQ(bytes_of("4096"), 4096);
+  EXPECT_EQ(bytes_of("64KiB"), 65536);
+  EXPECT_EQ(bytes_of("2GiB"), std::int64_t{2} << 30);
+  for (const char* wrong : {"", "GiB", "-1", "2 GiB", "2GB", "99999999999999999999", "1e3"})
+    EXPECT_EQ(bytes_of(wrong), std::nullopt) << wrong;
+}
+
 }  // namespace
 }  // namespace weft
