@@ -1,7 +1,8 @@
-// Optimizers: plain functions that add their ops to the graph, on global shapes, and return the updates. State is f32
-// variables called after the weight: "<weight>.m", ".v", ".vr", ".vc". See docs/optimizers.md.
+// Optimizers add their ops to the graph, on global shapes, and return the updates. State is f32 variables called after
+// the weight: "<weight>.m", ".v", ".vr", ".vc". See docs/optimizers.md.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,8 +21,20 @@ Updates sgd(const Tensor& loss, const Tensors& variables, const Tensor& rate, Si
 // there is none.
 Tensors matching(const Tensors& variables, const std::string& pattern, Site site = Site::current());
 
-// What the optimizers with state share. The constructor makes the ops, for every variable that the loss depends on. The
-// numbers that change with the step are scalar inputs, computed in double on the host: pass feeds(step, rate) to run().
+// How some variables are trained: those in whose name, written with '_' for '.', the regular expression is found.
+struct Rule {
+  std::string pattern;
+  double rate_scale = 1;                    // of the learning rate, and so of the decay
+  std::optional<double> weight_decay = {};  // instead of the optimizer's
+  bool train = true;                        // false: it stays as it is, has no state and no part in the norm
+};
+// The first rule whose pattern is found in a variable's name holds for it; a pattern found in none is a UserError.
+using Rules = std::vector<Rule>;
+
+// What the optimizers share. The constructor makes the ops, for every variable that the loss depends on. The numbers
+// that change with the step are scalar inputs, computed in double on the host: pass feeds(step, rate) to run().
+//
+// All have the options clip_norm (0: none), weight_decay (w -= rate decay w besides) and rules.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -29,18 +42,63 @@ class Optimizer {
   const Updates& updates() const { return updates_; }
   // The inputs of step 1, 2, …. UserError for a step below 1 or a rate that is not finite.
   Feeds feeds(std::int64_t step, double rate, Site site = Site::current()) const;
+  // The root of the sum of the squares of all gradients, before clipping: f32, whole under every layout, computed if
+  // fetched. With clip_norm c all gradients are multiplied by c / max(norm, c).
+  const Tensor& gradient_norm() const { return norm_; }
 
  protected:
+  // A variable to be trained, and what is special about it.
+  struct Weight {
+    Tensor variable, gradient;  // the gradient in f32, clipped
+    double rate_scale = 1;
+    Tensor decay = {};  // an input, rate · scale · decay; empty: none
+  };
+  struct Common {
+    std::string name;  // of the optimizer: its inputs are called "name/…"
+    double clip_norm, weight_decay;
+    const Rules& rules;
+    std::vector<std::string> no_decay = {};  // patterns of names that `weight_decay` is not for
+  };
+
   Optimizer() = default;
   Optimizer(const Optimizer&) = default;
   Optimizer& operator=(const Optimizer&) = default;
   virtual Feeds scalars(std::int64_t step, double rate, Site site) const = 0;
 
+  // The derivatives and what the common options make of them.
+  std::vector<Weight> prepare(const Tensor& loss, const Tensors& variables, const Common& common, Site site);
+  // The last word on a weight: w -= step, and its decay.
+  void apply(const Weight& weight, Tensor step, Site site);
+
   Updates updates_;
+
+ private:
+  Tensor decay_input(const Graph& g, const Common& common, double factor, Site site);
+
+  Tensor norm_;
+  std::vector<std::pair<double, Tensor>> decays_;  // a factor of the rate, and its input
+};
+
+struct SgdOptions {
+  double weight_decay = 0, clip_norm = 0;
+  Rules rules = {};
+};
+
+// w -= rate g.
+class Sgd : public Optimizer {
+ public:
+  Sgd(const Tensor& loss, const Tensors& variables, const SgdOptions& options = {}, Site site = Site::current());
+
+ private:
+  Feeds scalars(std::int64_t step, double rate, Site site) const override;
+
+  Tensor rate_;
 };
 
 struct MomentumOptions {
   double momentum = 0.9;
+  double weight_decay = 0, clip_norm = 0;
+  Rules rules = {};
 };
 
 // v = rate g + momentum v; w -= v, the new one.
@@ -60,6 +118,8 @@ struct AdamOptions {
   bool bias_correction = true;  // false: the seed's AdamWeightDecay
   // Regular expressions; a variable in whose name, written with '_' for '.', one is found does not decay.
   std::vector<std::string> exclude_from_weight_decay = {};
+  double clip_norm = 0;
+  Rules rules = {};
 };
 
 // m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; w -= rate/(1-b1^t) * m / (sqrt(v / (1-b2^t)) + epsilon) + rate decay w.
@@ -71,7 +131,7 @@ class Adam : public Optimizer {
   Feeds scalars(std::int64_t step, double rate, Site site) const override;
 
   AdamOptions options_;
-  Tensor rate_, second_scale_, decay_;
+  Tensor rate_, second_scale_;
 };
 
 struct AdafactorOptions {
@@ -85,7 +145,10 @@ struct AdafactorOptions {
   std::int64_t step_offset = 0;                                // rho counts steps from here: t = step - offset
   double epsilon1 = 1e-30, epsilon2 = 1e-3;                    // added to g^2; the least RMS(w)
   std::vector<std::string> exclude_from_parameter_scale = {};  // pieces of names, written with '_' for '.'
-  std::vector<std::string> stacked_dims = {"qkv"};  // weights that lie together in one: never factored nor averaged over
+  std::vector<std::string> stacked_dims = {
+      "qkv"};  // weights that lie together in one: never factored nor averaged over
+  double weight_decay = 0, clip_norm = 0;
+  Rules rules = {};
 };
 
 // Adam's second moment from its means over the two largest dims (d0, d1), if both are large. With s = g^2 + epsilon1:
@@ -106,5 +169,24 @@ class Adafactor : public Optimizer {
   AdafactorOptions options_;
   Tensor rate_, kept_, fresh_;  // fresh = 1 - kept, by itself: the difference would be lost in f32
 };
+
+// An optimizer by name, as configurations have it: what is not given is as in the options of its kind.
+struct OptimizerOptions {
+  std::string name = "adafactor";  // or sgd, momentum, adam
+  double weight_decay = 0, clip_norm = 0;
+  Rules rules = {};
+  std::optional<double> momentum = {};
+  std::optional<double> beta1 = {}, beta2 = {}, epsilon = {};  // beta1: of adafactor too
+  std::optional<bool> bias_correction = {};
+  std::optional<bool> multiply_by_parameter_scale = {}, factored = {};
+  std::optional<std::int64_t> min_dim_size_to_factor = {}, step_offset = {};
+  std::optional<double> clipping_threshold = {};  // 0: none
+  std::optional<double> decay_exponent = {}, decay_beta2 = {}, epsilon1 = {}, epsilon2 = {};
+  std::vector<std::string> exclude_from_weight_decay = {}, exclude_from_parameter_scale = {};
+};
+
+// UserError for a name that is none, and for an option that the named kind does not have.
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options, const Tensor& loss, const Tensors& variables,
+                                          Site site = Site::current());
 
 }  // namespace weft::optim

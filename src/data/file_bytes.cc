@@ -17,7 +17,7 @@ namespace {
 UserError cannot_open(const std::string& path, const std::string& why) {
   return UserError({.what = sentence("cannot open the file '", path, "': ", why),
                     .where = path,
-                    .fix = "give the path of a .safetensors or .npy file that you may read"});
+                    .fix = "give the path of a file that you may read"});
 }
 
 RunError cannot_write(const std::string& path, int error) {

@@ -18,16 +18,18 @@ constexpr const char* kSave = "save the array again with numpy.save";
 
 struct StoredType {
   std::string_view descr;
-  DType dtype;
+  std::uint64_t bytes;
+  std::optional<DType> dtype;
 };
-constexpr std::array<StoredType, 8> kTypes = {{{"<f4", DType::kF32},
-                                               {"<f8", DType::kF64},
-                                               {"<f2", DType::kF16},
-                                               {"<i4", DType::kI32},
-                                               {"<i8", DType::kI64},
-                                               {"<u4", DType::kU32},
-                                               {"|u1", DType::kU8},
-                                               {"|b1", DType::kBool}}};
+constexpr std::array<StoredType, 9> kTypes = {{{"<f4", 4, DType::kF32},
+                                               {"<f8", 8, DType::kF64},
+                                               {"<f2", 2, DType::kF16},
+                                               {"<i4", 4, DType::kI32},
+                                               {"<i8", 8, DType::kI64},
+                                               {"<u4", 4, DType::kU32},
+                                               {"<u2", 2, std::nullopt},  // of token files
+                                               {"|u1", 1, DType::kU8},
+                                               {"|b1", 1, DType::kBool}}};
 
 // Reads the dict from left to right.
 class DictReader {
@@ -127,9 +129,9 @@ class DictReader {
   std::vector<std::string> seen_;
 };
 
-DType dtype_of_descr(const FileBytes& file, const std::string& descr, std::uint64_t offset) {
+StoredType type_of_descr(const FileBytes& file, const std::string& descr, std::uint64_t offset) {
   for (const StoredType& type : kTypes)
-    if (type.descr == descr) return type.dtype;
+    if (type.descr == descr) return type;
   std::string fix =
       "save it as one of f4, f8, f2, i4, i8, u4, u1, b1, little-endian: numpy.save(path, x.astype('<f4'))";
   if (descr == "<V2" || descr == "|V2" || descr == "bfloat16")
@@ -163,8 +165,8 @@ FileHeader read_npy_header(const FileBytes& file) {
   DictReader dict(file, file.read_text(begin, length), begin);
   dict.read();
   const std::uint64_t data = begin + length;
-  const DType dtype = dtype_of_descr(file, dict.descr, begin);
-  const std::optional<std::uint64_t> bytes = bytes_of(dict.shape, 8 * size_of(dtype));
+  const StoredType type = type_of_descr(file, dict.descr, begin);
+  const std::optional<std::uint64_t> bytes = bytes_of(dict.shape, 8 * type.bytes);
   if (!bytes || *bytes != file.size() - data)
     file.refuse(data,
                 sentence("the array, ", dict.descr, " ", sizes_text(dict.shape), ", needs ",
@@ -172,7 +174,7 @@ FileHeader read_npy_header(const FileBytes& file) {
                          file.size() - data, " follow the header"),
                 kSave);
   const std::string name = std::filesystem::path(file.path()).stem().string();
-  return {.tensors = {{name, {dict.descr, dtype, dict.shape, data, *bytes, dict.fortran_order}}}, .metadata = {}};
+  return {.tensors = {{name, {dict.descr, type.dtype, dict.shape, data, *bytes, dict.fortran_order}}}, .metadata = {}};
 }
 
 void write_npy(const std::string& path, const Array& array) {

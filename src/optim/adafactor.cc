@@ -62,15 +62,16 @@ struct Maker {
   Site site;
   Updates& updates;
 
-  void update(const Tensor& w, const Tensor& gradient) const {
+  // What is subtracted from w.
+  Tensor step(const Tensor& w, const Tensor& gradient, double rate_scale) const {
     const Tensor x = direction(w, gradient);
-    Tensor step = multiply(x, scale(w, x), site);
+    Tensor step = multiply(x, scale(w, x, scaled(rate, rate_scale, site)), site);
     if (options.beta1 != 0) {
       const Tensor m = slot(w, "m", w.shape(), site);
       step = blended(m, step, options.beta1, site);
       updates.push_back(assign(m, step, site));
     }
-    updates.push_back(assign_sub(w, step, site));
+    return step;
   }
 
   // The gradient over the root of its second moment.
@@ -93,12 +94,11 @@ struct Maker {
     return next;
   }
 
-  // rate * max(RMS(w), epsilon2) / max(1, RMS(x) / threshold): a scalar, or one number for each weight of a stack.
-  Tensor scale(const Tensor& w, const Tensor& x) const {
-    Tensor factor = rate;
+  // factor * max(RMS(w), epsilon2) / max(1, RMS(x) / threshold): a scalar, or one number for each weight of a stack.
+  Tensor scale(const Tensor& w, const Tensor& x, Tensor factor) const {
     if (scales(options, w)) {
       const Tensor size = root_mean_square(cast(w, DType::kF32, site), options, site);
-      factor = multiply(maximum(size, options.epsilon2, site), rate, site);
+      factor = multiply(maximum(size, options.epsilon2, site), factor, site);
     }
     if (!options.clipping_threshold) return factor;
     const Tensor excess = multiply(root_mean_square(x, options, site), 1 / *options.clipping_threshold, site);
@@ -111,15 +111,16 @@ struct Maker {
 Adafactor::Adafactor(const Tensor& loss, const Tensors& variables, const AdafactorOptions& options, Site site)
     : options_(options) {
   check(options, site);
-  Graph g(loss.graph());
-  const Tensors derivatives = gradients({loss}, variables, {}, site);
+  const std::vector<Weight> weights =
+      prepare(loss, variables, {"adafactor", options.clip_norm, options.weight_decay, options.rules}, site);
   const UpdatePhase phase(loss);
+  Graph g(loss.graph());
   rate_ = g.input("adafactor/rate", {}, DType::kF32, site);
   kept_ = g.input("adafactor/kept", {}, DType::kF32, site);
   fresh_ = g.input("adafactor/fresh", {}, DType::kF32, site);
   const Maker maker{options, rate_, kept_, fresh_, site, updates_};
-  for (std::size_t i = 0; i < variables.size(); ++i)
-    if (derivatives[i]) maker.update(variables[i], cast(derivatives[i], DType::kF32, site));
+  for (const Weight& weight : weights)
+    apply(weight, maker.step(weight.variable, weight.gradient, weight.rate_scale), site);
 }
 
 double Adafactor::default_rate(std::int64_t step) const {

@@ -11,15 +11,11 @@
 
 namespace weft::optim {
 
-namespace {
-
 std::string text(double number) {
   std::ostringstream out;
   out << number;
   return out.str();
 }
-
-}  // namespace
 
 Tensor slot(const Tensor& variable, const std::string& suffix, const Shape& shape, Site site) {
   Graph g(variable.graph());
@@ -56,6 +52,8 @@ void check_option(const std::string& option, double value, double low, double hi
                                    : "give a number from " + text(low) + " on and below " + text(high)});
 }
 
+Tensor scaled(const Tensor& rate, double scale, Site site) { return scale == 1 ? rate : multiply(rate, scale, site); }
+
 Tensors matching(const Tensors& variables, const std::string& pattern, Site site) {
   Tensors chosen;
   std::string names;
@@ -68,18 +66,6 @@ Tensors matching(const Tensors& variables, const std::string& pattern, Site site
                      .where = site,
                      .fix = "names are written with '_' for '.': " + (names.empty() ? "there are none" : names)});
   return chosen;
-}
-
-Feeds Optimizer::feeds(std::int64_t step, double rate, Site site) const {
-  if (step < 1)
-    throw UserError({.what = "an optimizer is fed for step " + std::to_string(step),
-                     .where = site,
-                     .fix = "count the steps from 1"});
-  if (!std::isfinite(rate))
-    throw UserError({.what = "the rate of step " + std::to_string(step) + " is " + text(rate),
-                     .where = site,
-                     .fix = "give a finite learning rate; the schedule may divide by zero"});
-  return scalars(step, rate, site);
 }
 
 }  // namespace weft::optim

@@ -13,11 +13,16 @@ Tensor slot(const Tensor& variable, const std::string& suffix, const Shape& shap
 // beta * old + (1 - beta) * now.
 Tensor blended(const Tensor& old, const Tensor& now, double beta, Site site);
 
+// The rate of one weight.
+Tensor scaled(const Tensor& rate, double scale, Site site);
+
 // The variable's name with '_' for '.'.
 std::string plain_name(const Tensor& variable);
 
 // Whether a regular expression is found in the name. UserError for one that cannot be read.
 bool found(const std::string& pattern, const std::string& name, Site site);
+
+std::string text(double number);
 
 // UserError unless low <= value < high; `option` is as the user wrote it, such as "beta1 of Adam".
 void check_option(const std::string& option, double value, double low, double high, Site site);

@@ -6,16 +6,16 @@ namespace weft::optim {
 
 Momentum::Momentum(const Tensor& loss, const Tensors& variables, const MomentumOptions& options, Site site) {
   check_option("momentum", options.momentum, 0, 1, site);
-  const Tensors derivatives = gradients({loss}, variables, {}, site);
+  const std::vector<Weight> weights =
+      prepare(loss, variables, {"momentum", options.clip_norm, options.weight_decay, options.rules}, site);
   const UpdatePhase phase(loss);
   rate_ = Graph(loss.graph()).input("momentum/rate", {}, DType::kF32, site);
-  for (std::size_t i = 0; i < variables.size(); ++i) {
-    if (!derivatives[i]) continue;
-    const Tensor v = slot(variables[i], "v", variables[i].shape(), site);
-    const Tensor fresh = multiply(cast(derivatives[i], DType::kF32, site), rate_, site);
+  for (const Weight& weight : weights) {
+    const Tensor v = slot(weight.variable, "v", weight.variable.shape(), site);
+    const Tensor fresh = multiply(weight.gradient, scaled(rate_, weight.rate_scale, site), site);
     const Tensor new_v = add(fresh, multiply(v, options.momentum, site), site);
     updates_.push_back(assign(v, new_v, site));
-    updates_.push_back(assign_sub(variables[i], new_v, site));
+    apply(weight, new_v, site);
   }
 }
 

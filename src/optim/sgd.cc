@@ -1,3 +1,4 @@
+#include "optim/common.h"
 #include "weft/ops.h"
 #include "weft/optim.h"
 
@@ -16,5 +17,16 @@ Updates sgd(const Tensor& loss, const Tensors& variables, const Tensor& rate, Si
 Updates sgd(const Tensor& loss, const Tensors& variables, double rate, Site site) {
   return sgd(loss, variables, constant(Graph(loss.graph()), rate, {}, loss.dtype(), site), site);
 }
+
+Sgd::Sgd(const Tensor& loss, const Tensors& variables, const SgdOptions& options, Site site) {
+  const std::vector<Weight> weights =
+      prepare(loss, variables, {"sgd", options.clip_norm, options.weight_decay, options.rules}, site);
+  const UpdatePhase phase(loss);
+  rate_ = Graph(loss.graph()).input("sgd/rate", {}, DType::kF32, site);
+  for (const Weight& weight : weights)
+    apply(weight, multiply(weight.gradient, scaled(rate_, weight.rate_scale, site), site), site);
+}
+
+Feeds Sgd::scalars(std::int64_t, double rate, Site) const { return {{rate_, Array::scalar(rate, DType::kF64)}}; }
 
 }  // namespace weft::optim

@@ -1,0 +1,34 @@
+// Examples: what a source's files hold, as sequences of ids by number; batches are made of them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/data.h"
+
+namespace weft::data {
+
+struct Example {
+  std::vector<std::int32_t> inputs, targets;  // each with its end, except rows of a stream
+};
+
+class Examples {
+ public:
+  virtual ~Examples() = default;
+  virtual std::int64_t count() const = 0;
+  virtual void read(std::int64_t index, Example& to) const = 0;
+  virtual bool is_stream() const { return false; }  // rows are full: nothing to pack
+  virtual bool has_inputs() const { return false; }
+  virtual std::string fingerprint() const = 0;  // of the files' contents
+};
+
+// The format that the options name, or that the files' endings mean. UserError for an unknown one.
+std::string format_of(const SourceOptions& options);
+
+std::unique_ptr<Examples> open_text(const SourceOptions& options, const std::string& format,
+                                    const Vocabulary& vocabulary);
+std::unique_ptr<Examples> open_tokens(const SourceOptions& options);
+
+}  // namespace weft::data

@@ -1,0 +1,48 @@
+#include "data/ids.h"
+
+#include <algorithm>
+
+namespace weft::data {
+
+namespace {
+
+class Stream : public Examples {
+ public:
+  Stream(std::unique_ptr<Ids> ids, std::int64_t length, std::string fingerprint)
+      : ids_(std::move(ids)), length_(length), fingerprint_(std::move(fingerprint)) {}
+
+  std::int64_t count() const override { return (ids_->size() + length_ - 1) / length_; }
+  void read(std::int64_t index, Example& to) const override {
+    const std::int64_t begin = index * length_;
+    to.targets.clear();
+    ids_->read(begin, std::min(length_, ids_->size() - begin), to.targets);
+  }
+  bool is_stream() const override { return true; }
+  std::string fingerprint() const override { return fingerprint_; }
+
+ private:
+  std::unique_ptr<Ids> ids_;
+  std::int64_t length_;
+  std::string fingerprint_;
+};
+
+}  // namespace
+
+void MemoryIds::append(std::span<const std::int32_t> ids) {
+  if (is_narrow_) narrow_.insert(narrow_.end(), ids.begin(), ids.end());
+  else wide_.insert(wide_.end(), ids.begin(), ids.end());
+}
+
+void MemoryIds::read(std::int64_t begin, std::int64_t count, std::vector<std::int32_t>& to) const {
+  const auto append_from = [&](const auto& ids) {
+    to.insert(to.end(), ids.begin() + begin, ids.begin() + begin + count);
+  };
+  if (is_narrow_) append_from(narrow_);
+  else append_from(wide_);
+}
+
+std::unique_ptr<Examples> stream_of(std::unique_ptr<Ids> ids, std::int64_t length, std::string fingerprint) {
+  return std::make_unique<Stream>(std::move(ids), length, std::move(fingerprint));
+}
+
+}  // namespace weft::data

@@ -1,0 +1,40 @@
+// Ids: a long sequence of token ids, in memory or in a file, and the stream of rows that it makes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/examples.h"
+
+namespace weft::data {
+
+class Ids {
+ public:
+  virtual ~Ids() = default;
+  virtual std::int64_t size() const = 0;
+  // Puts those of [begin, begin + count) behind what `to` holds.
+  virtual void read(std::int64_t begin, std::int64_t count, std::vector<std::int32_t>& to) const = 0;
+};
+
+// In memory, two bytes each if the vocabulary allows.
+class MemoryIds : public Ids {
+ public:
+  explicit MemoryIds(std::int64_t vocabulary_size) : is_narrow_(vocabulary_size <= 65536) {}
+
+  void append(std::span<const std::int32_t> ids);
+  std::int64_t size() const override { return static_cast<std::int64_t>(is_narrow_ ? narrow_.size() : wide_.size()); }
+  void read(std::int64_t begin, std::int64_t count, std::vector<std::int32_t>& to) const override;
+
+ private:
+  bool is_narrow_;
+  std::vector<std::uint16_t> narrow_;
+  std::vector<std::int32_t> wide_;
+};
+
+// Rows of `length`, each beginning where the one before ends; the last one may be shorter.
+std::unique_ptr<Examples> stream_of(std::unique_ptr<Ids> ids, std::int64_t length, std::string fingerprint);
+
+}  // namespace weft::data

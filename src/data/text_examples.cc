@@ -1,0 +1,239 @@
+// Examples from text: a stream, documents, lines, pairs. The text is encoded once, on all cores, and then dropped.
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <thread>
+
+#include "data/hash.h"
+#include "data/ids.h"
+#include "data/text_file.h"
+
+namespace weft::data {
+
+namespace {
+
+constexpr std::size_t kJobBytes = 1 << 18;
+
+using Texts = std::vector<std::string_view>;
+
+// Runs job(0) … job(count - 1), each once; throws what the first of those that failed threw.
+template <class Job>
+void on_all_cores(std::size_t count, const Job& job) {
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::exception_ptr> failures(count);
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) try {
+        job(i);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+    for (std::size_t i = 1; i < std::min(cores, count); ++i) helpers.emplace_back(work);
+    work();
+  }
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+}
+
+// Sequences one after another: sequence i is ids[begins[i], begins[i + 1]).
+struct Sequences {
+  explicit Sequences(const Vocabulary& vocabulary) : vocabulary(vocabulary), ids(vocabulary.size()) {}
+
+  Vocabulary vocabulary;
+  MemoryIds ids;
+  std::vector<std::int64_t> begins = {0};
+
+  // Each text is one sequence more, with an end behind it if asked for.
+  void append(const Texts& texts, bool with_ends) {
+    std::vector<std::size_t> jobs = {0};  // job j: texts[jobs[j], jobs[j + 1])
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      bytes += texts[i].size();
+      if (bytes < kJobBytes && i + 1 < texts.size()) continue;
+      jobs.push_back(i + 1);
+      bytes = 0;
+    }
+    struct Done {
+      std::vector<std::int32_t> ids;
+      std::vector<std::int64_t> sizes;
+    };
+    std::vector<Done> done(jobs.size() - 1);
+    on_all_cores(done.size(), [&](std::size_t job) {
+      for (std::size_t i = jobs[job]; i < jobs[job + 1]; ++i) {
+        const std::vector<std::int32_t> one = vocabulary.encode(texts[i]);
+        done[job].ids.insert(done[job].ids.end(), one.begin(), one.end());
+        if (with_ends) done[job].ids.push_back(Vocabulary::kEnd);
+        done[job].sizes.push_back(static_cast<std::int64_t>(one.size()) + with_ends);
+      }
+    });
+    for (Done& part : done) {
+      ids.append(part.ids);
+      for (std::int64_t size : part.sizes) begins.push_back(begins.back() + size);
+      part = {};
+    }
+  }
+
+  std::int64_t count() const { return static_cast<std::int64_t>(begins.size()) - 1; }
+  void read(std::int64_t index, std::vector<std::int32_t>& to) const {
+    const auto i = static_cast<std::size_t>(index);
+    ids.read(begins[i], begins[i + 1] - begins[i], to);
+  }
+};
+
+class TextExamples : public Examples {
+ public:
+  TextExamples(Sequences targets, std::string fingerprint)
+      : targets_(std::move(targets)), fingerprint_(std::move(fingerprint)) {}
+  TextExamples(Sequences inputs, Sequences targets, bool join, std::string fingerprint)
+      : inputs_(std::make_unique<Sequences>(std::move(inputs))),
+        targets_(std::move(targets)),
+        join_(join),
+        fingerprint_(std::move(fingerprint)) {}
+
+  std::int64_t count() const override { return targets_.count(); }
+  void read(std::int64_t index, Example& to) const override {
+    to.inputs.clear();
+    to.targets.clear();
+    if (inputs_) inputs_->read(index, join_ ? to.targets : to.inputs);
+    targets_.read(index, to.targets);
+  }
+  bool has_inputs() const override { return inputs_ && !join_; }
+  std::string fingerprint() const override { return fingerprint_; }
+
+ private:
+  std::unique_ptr<Sequences> inputs_;
+  Sequences targets_;
+  bool join_ = false;
+  std::string fingerprint_;
+};
+
+// The text in parts of some size that end with a line.
+Texts parts_of(std::string_view text) {
+  Texts parts;
+  while (!text.empty()) {
+    const std::size_t line_end = text.find('\n', std::min(kJobBytes, text.size()));
+    const std::size_t size = std::min(line_end == std::string_view::npos ? text.size() : line_end + 1, text.size());
+    parts.push_back(text.substr(0, size));
+    text.remove_prefix(size);
+  }
+  return parts;
+}
+
+// What lies between blank lines, without the end of its last line.
+Texts documents_of(const TextFile& file) {
+  Texts documents;
+  bool is_open = false;
+  for (std::string_view line : file.lines()) {
+    const bool goes_on = is_open && !is_blank(line);
+    is_open = !is_blank(line);
+    if (goes_on) documents.back() = {documents.back().data(), line.data() + line.size()};
+    else if (is_open) documents.push_back(line);
+  }
+  return documents;
+}
+
+Texts lines_of(const TextFile& file) {
+  Texts lines;
+  for (std::string_view line : file.lines())
+    if (!is_blank(line)) lines.push_back(line);
+  return lines;
+}
+
+// Inputs and targets, line by line; pairs that lack a side are left out.
+struct Pairs {
+  Texts inputs, targets;
+  void add(std::string_view input, std::string_view target) {
+    if (is_blank(input) || is_blank(target)) return;
+    inputs.push_back(input);
+    targets.push_back(target);
+  }
+};
+
+void check_examples(std::int64_t count, const SourceOptions& options, const std::string& format) {
+  if (count == 0)
+    throw UserError({.what = sentence("the files have no example: every line is blank, or lacks a side"),
+                     .where = options.files[0],
+                     .fix = sentence("give files with text for the format '", format, "'")});
+}
+
+std::unique_ptr<Examples> open_stream(const SourceOptions& options, const Vocabulary& vocabulary) {
+  Hash hash;
+  auto ids = std::make_unique<MemoryIds>(vocabulary.size());
+  for (const std::string& path : options.files) {
+    const TextFile file(path);
+    hash.add(file.text());
+    Sequences parts(vocabulary);
+    std::swap(parts.ids, *ids);
+    parts.append(parts_of(file.text()), false);
+    std::swap(parts.ids, *ids);
+    ids->append(std::vector{Vocabulary::kEnd});
+  }
+  return stream_of(std::move(ids), options.length, hash.text());
+}
+
+std::unique_ptr<Examples> open_single(const SourceOptions& options, const std::string& format,
+                                      const Vocabulary& vocabulary) {
+  Hash hash;
+  Sequences targets(vocabulary);
+  for (const std::string& path : options.files) {
+    const TextFile file(path);
+    hash.add(file.text());
+    targets.append(format == "documents" ? documents_of(file) : lines_of(file), true);
+  }
+  check_examples(targets.count(), options, format);
+  return std::make_unique<TextExamples>(std::move(targets), hash.text());
+}
+
+std::unique_ptr<Examples> open_pairs(const SourceOptions& options, const std::string& format,
+                                     const Vocabulary& vocabulary) {
+  Hash hash;
+  Sequences inputs(vocabulary), targets(vocabulary);
+  const auto append = [&](const Pairs& pairs) {
+    inputs.append(pairs.inputs, true);
+    targets.append(pairs.targets, true);
+  };
+  if (format == "tsv") {
+    for (const std::string& path : options.files) {
+      const TextFile file(path);
+      hash.add(file.text());
+      Pairs pairs;
+      for (std::size_t i = 0; i < file.lines().size(); ++i)
+        if (!file.lines()[i].empty()) std::apply([&](auto a, auto b) { pairs.add(a, b); }, sides(file, i));
+      append(pairs);
+    }
+  } else {
+    const TextFile from(options.files[0]), to(options.targets_file);
+    if (from.lines().size() != to.lines().size())
+      throw UserError({.what = sentence("'", from.path(), "' has ", from.lines().size(), " lines, but '", to.path(),
+                                        "' has ", to.lines().size()),
+                       .where = to.path(),
+                       .fix = "line i of the one must be the translation of line i of the other"});
+    hash.add(from.text());
+    hash.add(to.text());
+    Pairs pairs;
+    for (std::size_t i = 0; i < from.lines().size(); ++i) pairs.add(from.lines()[i], to.lines()[i]);
+    append(pairs);
+  }
+  check_examples(targets.count(), options, format);
+  return std::make_unique<TextExamples>(std::move(inputs), std::move(targets), options.join, hash.text());
+}
+
+}  // namespace
+
+std::unique_ptr<Examples> open_text(const SourceOptions& options, const std::string& format,
+                                    const Vocabulary& vocabulary) {
+  if (options.vocab_limit > 0 && vocabulary.size() > options.vocab_limit)
+    throw UserError({.what = sentence("the vocabulary '", options.vocabulary, "' has ", vocabulary.size(),
+                                      " ids, but the model has ", options.vocab_limit),
+                     .where = "vocabulary",
+                     .fix = sentence("set the model's vocab to ", vocabulary.size(), " or more")});
+  if (format == "text") return open_stream(options, vocabulary);
+  if (format == "tsv" || format == "pairs") return open_pairs(options, format, vocabulary);
+  return open_single(options, format, vocabulary);
+}
+
+}  // namespace weft::data
