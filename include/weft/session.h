@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -103,6 +104,11 @@ class Executable {
   std::string report() const;      // bytes, flops and collectives per processor
   std::string text() const;        // the program, as the processors run it
 
+  // The number of the next run, which random ops draw by: 0 at first, one more after every run. A resumed run that sets it
+  // to where the other one was draws the same numbers. UserError if it is negative or 2^32 or more.
+  std::int64_t step() const;
+  void set_step(std::int64_t step);
+
   // What the traced runs did, of all processors, in the JSON that chrome://tracing and Perfetto show: docs/trace.md. An
   // instruction's roof is what one processor of `machine` could reach; `peaks` says where its numbers are from. All
   // processes must ask. UserError if no run has been traced.
@@ -112,6 +118,21 @@ class Executable {
   friend class Session;
   explicit Executable(std::shared_ptr<ExecutableState> state) : state_(std::move(state)) {}
   std::shared_ptr<ExecutableState> state_;
+};
+
+// The piece of a variable that one processor holds: where it begins, and its sizes, along the dims of `whole`.
+struct HeldShard {
+  std::string variable;
+  std::string slot_of;  // the variable whose optimizer state this is, if any
+  Shape whole;
+  DType dtype = DType::kF32;
+  std::vector<std::int64_t> begin, sizes;
+  int processor = 0;
+  bool speaks =
+      false;  // of all processors that hold this very piece it is the first: at coordinate 0 of the other axes
+
+  std::int64_t elements() const;
+  std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of(dtype); }
 };
 
 class Session {
@@ -128,6 +149,18 @@ class Session {
   const Mesh& mesh() const;
   // Whether any process says so; all of them must ask.
   bool any(bool here) const;
+  const std::vector<int>& processors() const;  // those of this process, ascending
+
+  // The pieces that the processors of this process hold, by variable and processor; and their bytes, dense in the order
+  // of the variable's dims. Nothing is sent: each process sees to its own. InternalError for another number of bytes.
+  std::vector<HeldShard> shards() const;
+  void read_shard(const HeldShard& shard, std::span<std::byte> out) const;
+  void write_shard(const HeldShard& shard, std::span<const std::byte> in);
+
+  // Waits for all processes. If some come with an error, every process throws the one of the lowest processor; `what`
+  // says in reports what is waited for. All processes must call.
+  void agree(const std::exception_ptr& error, const std::string& what) const;
+
   // The most memory that each process has had in RAM so far, all processes together; so all of them must ask.
   std::int64_t peak_resident_bytes() const;
 

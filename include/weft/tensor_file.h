@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,13 +44,28 @@ class TensorFile {
   // The tensor with its dims named in order. UserError for an unknown name, another number of dims, a size of 0 or a
   // dtype that we lack.
   Array read(const std::string& name, const std::vector<std::string>& dims) const;
+  // The part of a tensor from `begin` on, of these sizes, dense: only its bytes are read, and gaps between them of a page
+  // or so. UserError as read; also for an .npy in Fortran order. InternalError if the part or `out` does not fit.
+  void read_into(const std::string& name, const std::vector<std::int64_t>& begin,
+                 const std::vector<std::int64_t>& sizes, std::span<std::byte> out) const;
 
  private:
   explicit TensorFile(std::shared_ptr<const FileBytes> bytes);
+  const FileTensor& readable(const std::string& name) const;
   std::shared_ptr<const FileBytes> bytes_;
   std::map<std::string, FileTensor> tensors_;
   std::map<std::string, std::string> metadata_;
 };
+
+// What a .safetensors begins with, up to its data: the bytes of these tensors, in this order, without gaps. A multiple of
+// 8 bytes long. UserError for a name that the format cannot hold; `path` is for that.
+struct StoredTensor {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<std::int64_t> sizes;
+};
+std::string safetensors_header(const std::string& path, const std::vector<StoredTensor>& tensors,
+                               const std::map<std::string, std::string>& metadata = {});
 
 // Writes beside the path and renames, so that a file of that name is whole or as it was.
 void write_safetensors(const std::string& path, const std::map<std::string, Array>& tensors,

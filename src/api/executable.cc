@@ -1,5 +1,6 @@
 // Running an executable: feeds in, one step on every processor, fetches out.
 #include <iostream>
+#include <limits>
 
 #include "api/printed.h"
 #include "api/shards.h"
@@ -121,6 +122,16 @@ Values Executable::run(const Feeds& feeds) {
   }
   note_call(*state_, begin);
   return values;
+}
+
+std::int64_t Executable::step() const { return state_->step; }
+
+void Executable::set_step(std::int64_t step) {
+  if (step < 0 || step > std::numeric_limits<std::uint32_t>::max())
+    throw UserError({.what = str("there is no run number ", step),
+                     .where = "Executable::set_step",
+                     .fix = "give a number from 0 to 4294967295"});
+  state_->step = static_cast<std::uint32_t>(step);
 }
 
 double Executable::compile_seconds() const { return state_->compile_seconds; }

@@ -133,10 +133,11 @@ void hold(SessionState& session, const GraphData& graph, const Program& program,
            .fix = "compile with the layout and dtypes of the first executable, or make a new Session"});
     return;
   }
-  HeldVariable held{value, std::vector<comm::Arena>(static_cast<std::size_t>(session.mesh.size()))};
+  HeldVariable held{.value = value, .shards = std::vector<comm::Arena>(static_cast<std::size_t>(session.mesh.size()))};
   const std::size_t bytes = static_cast<std::size_t>(value.shape.elements()) * size_of(value.dtype);
   session.everywhere([&](int p) { held.shards[static_cast<std::size_t>(p)] = session.wire->allocate(p, bytes); });
   const Node& node = graph.nodes[static_cast<std::size_t>(graph.variable_nodes.at(variable.name))];
+  held.slot_of = node.attrs.get<VariableOptions>("options").slot_of;
   const Init& init = node.attrs.get<Init>("init");
   if (init.kind != Init::Kind::kConstant)
     store(session, held, initial_value(variable.name, init, node.outputs[0].shape, value.dtype, session.options.seed));
@@ -223,5 +224,7 @@ std::vector<std::string> Session::variables() const {
 }
 
 const Mesh& Session::mesh() const { return state_->mesh; }
+
+const std::vector<int>& Session::processors() const { return state_->here; }
 
 }  // namespace weft

@@ -19,6 +19,7 @@ namespace weft {
 struct HeldVariable {
   Value value;                      // local type and sharding
   std::vector<comm::Arena> shards;  // by processor; empty for those of other processes
+  std::string slot_of = {};         // the variable whose optimizer state this is
 };
 
 struct SessionState {

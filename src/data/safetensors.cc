@@ -235,31 +235,21 @@ FileHeader read_safetensors_header(const FileBytes& file) {
   return header;
 }
 
-void write_safetensors(const std::string& path, const std::map<std::string, Array>& tensors,
-                       const std::map<std::string, std::string>& metadata) {
-  // Wide dtypes first, then names: every tensor is aligned to its dtype.
-  std::vector<std::pair<const std::string*, const Array*>> order;
-  for (const auto& [name, array] : tensors) order.emplace_back(&name, &array);
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
-    return size_of(a.second->dtype()) > size_of(b.second->dtype());
-  });
+std::string safetensors_header(const std::string& path, const std::vector<StoredTensor>& tensors,
+                               const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
-  std::vector<std::pair<const void*, std::size_t>> pieces(2);
-  std::size_t offset = 0;
-  for (const auto& [name, array] : order) {
-    if (*name == "__metadata__")
+  std::uint64_t offset = 0;
+  for (const StoredTensor& tensor : tensors) {
+    if (tensor.name == "__metadata__")
       throw UserError({.what = "a tensor cannot be called '__metadata__' in a .safetensors",
                        .where = path,
                        .fix = "give the tensor another name"});
     const auto type =
-        std::find_if(kTypes.begin(), kTypes.end(), [&](const StoredType& t) { return t.dtype == array->dtype(); });
-    std::vector<std::int64_t> sizes;
-    for (const Dim& dim : array->shape()) sizes.push_back(dim.size);
-    const std::size_t bytes = static_cast<std::size_t>(array->elements()) * size_of(array->dtype());
-    header[*name] = {{"dtype", type->name}, {"shape", sizes}, {"data_offsets", {offset, offset + bytes}}};
-    pieces.emplace_back(array->bytes(), bytes);
-    offset += bytes;
+        std::find_if(kTypes.begin(), kTypes.end(), [&](const StoredType& t) { return t.dtype == tensor.dtype; });
+    const std::uint64_t end = offset + bytes_of(tensor.sizes, type->bits).value();
+    header[tensor.name] = {{"dtype", type->name}, {"shape", tensor.sizes}, {"data_offsets", {offset, end}}};
+    offset = end;
   }
   std::string json;
   try {
@@ -270,10 +260,29 @@ void write_safetensors(const std::string& path, const std::map<std::string, Arra
                      .fix = "write names and metadata in UTF-8"});
   }
   json.resize((json.size() + 7) / 8 * 8, ' ');  // so that the data begins at a multiple of 8
-  std::array<unsigned char, kPrefix> length;
-  for (std::size_t i = 0; i < length.size(); ++i) length[i] = static_cast<unsigned char>(json.size() >> (8 * i));
-  pieces[0] = {length.data(), length.size()};
-  pieces[1] = {json.data(), json.size()};
+  std::string length;
+  for (std::size_t i = 0; i < kPrefix; ++i) length += static_cast<char>(json.size() >> (8 * i) & 255);
+  return length + json;
+}
+
+void write_safetensors(const std::string& path, const std::map<std::string, Array>& tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  // Wide dtypes first, then names: every tensor is aligned to its dtype.
+  std::vector<std::pair<const std::string*, const Array*>> order;
+  for (const auto& [name, array] : tensors) order.emplace_back(&name, &array);
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return size_of(a.second->dtype()) > size_of(b.second->dtype());
+  });
+  std::vector<StoredTensor> stored;
+  std::vector<std::pair<const void*, std::size_t>> pieces(1);
+  for (const auto& [name, array] : order) {
+    std::vector<std::int64_t> sizes;
+    for (const Dim& dim : array->shape()) sizes.push_back(dim.size);
+    stored.push_back({*name, array->dtype(), sizes});
+    pieces.emplace_back(array->bytes(), static_cast<std::size_t>(array->elements()) * size_of(array->dtype()));
+  }
+  const std::string header = safetensors_header(path, stored, metadata);
+  pieces[0] = {header.data(), header.size()};
   write_whole(path, pieces);
 }
 

@@ -1,0 +1,130 @@
+// The shards of variables as the user's program sees them, and how processes agree on what went wrong.
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <numeric>
+
+#include "api/shards.h"
+#include "api/state.h"
+#include "weft/error.h"
+
+namespace weft {
+
+std::int64_t HeldShard::elements() const {
+  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+std::vector<HeldShard> Session::shards() const {
+  std::vector<HeldShard> all;
+  for (const auto& [name, held] : state_->variables) {
+    const Value& value = held.value;
+    const Shape whole = global_shape(value.shape, value.sharding, state_->mesh);
+    std::vector<std::int64_t> sizes;
+    for (const Dim& dim : value.shape) sizes.push_back(dim.size);
+    for (const int p : state_->here)
+      all.push_back({.variable = name,
+                     .slot_of = held.slot_of,
+                     .whole = whole,
+                     .dtype = value.dtype,
+                     .begin = shard_begin(value.shape, value.sharding, state_->mesh, p),
+                     .sizes = sizes,
+                     .processor = p,
+                     .speaks = speaks_for_shard(value, state_->mesh, p)});
+  }
+  return all;
+}
+
+namespace {
+
+// The memory of a shard that has so many bytes.
+std::byte* memory_of(const SessionState& session, const HeldShard& shard, std::size_t bytes) {
+  session.check_usable();
+  const HeldVariable& held = session.variable(shard.variable);
+  const auto p = static_cast<std::size_t>(shard.processor);
+  const std::size_t own = static_cast<std::size_t>(held.value.shape.elements()) * size_of(held.value.dtype);
+  internal_check(p < held.shards.size() && held.shards[p].data(), "the shard of a processor of another process");
+  internal_check(bytes == own, "a shard's bytes are not as many as it has");
+  return held.shards[p].data();
+}
+
+// An error as numbers and back.
+enum class Kind : std::int64_t { kNone, kUser, kRun, kInternal };
+
+struct Told {
+  Kind kind = Kind::kNone;
+  ErrorText text;
+};
+
+Told told(const std::exception_ptr& error) {
+  if (!error) return {};
+  try {
+    std::rethrow_exception(error);
+  } catch (const UserError& e) {
+    return {Kind::kUser, e.text()};
+  } catch (const RunError& e) {
+    return {Kind::kRun, e.text()};
+  } catch (const InternalError& e) {
+    return {Kind::kInternal, e.text()};
+  } catch (const std::exception& e) {
+    return {Kind::kInternal, {.what = e.what(), .where = "", .fix = ""}};
+  }
+}
+
+[[noreturn]] void throw_told(const Told& error) {
+  if (error.kind == Kind::kUser) throw UserError(error.text);
+  if (error.kind == Kind::kRun) throw RunError(error.text);
+  throw InternalError(error.text.what);
+}
+
+}  // namespace
+
+void Session::read_shard(const HeldShard& shard, std::span<std::byte> out) const {
+  const std::byte* from = memory_of(*state_, shard, out.size());
+  if (!out.empty()) std::memcpy(out.data(), from, out.size());
+}
+
+void Session::write_shard(const HeldShard& shard, std::span<const std::byte> in) {
+  std::byte* to = memory_of(*state_, shard, in.size());
+  if (!in.empty()) std::memcpy(to, in.data(), in.size());
+}
+
+void Session::agree(const std::exception_ptr& error, const std::string& what) const {
+  state_->check_usable();
+  if (state_->gatherers.empty()) {
+    if (error) std::rethrow_exception(error);
+    return;
+  }
+  // First who failed and how long the report is, then, if anyone did, the reports.
+  constexpr std::size_t kNumbers = 4;
+  const Told mine = told(error);
+  const std::string all_text = mine.text.what + mine.text.where.text + mine.text.fix;
+  const std::vector<std::int64_t> none(kNumbers, 0),
+      own{static_cast<std::int64_t>(mine.kind), static_cast<std::int64_t>(mine.text.what.size()),
+          static_cast<std::int64_t>(mine.text.where.text.size()), static_cast<std::int64_t>(mine.text.fix.size())};
+  const auto first = [&](const std::vector<std::int64_t>& numbers, const std::vector<std::int64_t>& others) {
+    return [&](int p) { return p == state_->here[0] ? numbers.data() : others.data(); };
+  };
+  const std::vector<std::int64_t> heads = state_->of_each_processor(kNumbers, what, first(own, none));
+  std::size_t failed = heads.size(), longest = 0;
+  for (std::size_t i = heads.size(); i > 0; i -= kNumbers) {
+    const std::size_t at = i - kNumbers;
+    if (heads[at] != 0) failed = at;
+    longest = std::max(longest, static_cast<std::size_t>(heads[at + 1] + heads[at + 2] + heads[at + 3]));
+  }
+  if (failed == heads.size()) return;
+  const std::size_t words = longest / sizeof(std::int64_t) + 1;
+  std::vector<std::int64_t> packed(words, 0);
+  const std::vector<std::int64_t> empty(words, 0);
+  std::memcpy(packed.data(), all_text.data(), all_text.size());
+  const std::vector<std::int64_t> texts =
+      state_->of_each_processor(static_cast<std::int64_t>(words), what, first(packed, empty));
+  const char* text = reinterpret_cast<const char*>(texts.data() + failed / kNumbers * words);
+  const auto size = [&](std::size_t i) { return static_cast<std::size_t>(heads[failed + i]); };
+  Told lowest{static_cast<Kind>(heads[failed]), {}};
+  lowest.text.what = std::string(text, size(1));
+  lowest.text.where = std::string(text + size(1), size(2));
+  lowest.text.fix = std::string(text + size(1) + size(2), size(3));
+  throw_told(lowest);
+}
+
+}  // namespace weft

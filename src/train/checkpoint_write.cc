@@ -1,0 +1,325 @@
+// Checkpoints: the writer.
+//
+// The calling thread copies shards and talks to the other processes. The writing thread writes this process's files; in
+// the process of processor 0 it then waits until the others have left their notes beside theirs, writes the index and moves
+// the folder to its name. It never uses the wire.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <thread>
+
+#include "train/checkpoint_files.h"
+#include "train/checkpoint_index.h"
+#include "weft/checkpoint.h"
+#include "weft/error.h"
+#include "weft/tensor_file.h"
+
+namespace weft {
+
+namespace {
+
+using checkpoint::sentence;
+constexpr std::size_t kChunk = 1 << 20;
+
+std::string in(const std::string& folder, const std::string& name) {
+  return (std::filesystem::path(folder) / name).string();
+}
+
+// What the thread of another process leaves when its processor's file is durable, or cannot be.
+std::string note_name(int processor) { return sentence("shard-", processor, ".json"); }
+std::string failure_name(int processor) { return sentence("shard-", processor, ".failed"); }
+
+template <class Work>
+std::exception_ptr caught(const Work& work) {
+  try {
+    work();
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+// One processor's file: the shards it speaks for, in the order of the file, and a copy of their bytes.
+struct ShardFile {
+  int processor = 0;
+  std::vector<HeldShard> shards;
+  std::vector<std::byte> bytes;  // keeps its memory from save to save
+};
+
+CheckpointVariable variable_of(const HeldShard& shard) { return {shard.whole, shard.dtype, shard.slot_of}; }
+
+void check(const CheckpointOptions& options) {
+  if (options.folder.empty() || options.keep < 0)
+    throw UserError(
+        {.what = sentence("checkpoints cannot be saved to folder '", options.folder, "', keeping ", options.keep),
+         .where = "Checkpoints",
+         .fix = "name a folder, and keep 1 or more, or 0 for all"});
+}
+
+}  // namespace
+
+struct Checkpoints::Writer {
+  Session session;
+  CheckpointOptions options;
+  bool leads = false;  // holds processor 0
+  std::unique_ptr<checkpoint::FolderLock> lock;
+  std::vector<ShardFile> files;
+
+  // Of the save at hand.
+  bool is_busy = false;
+  CheckpointState state;
+  checkpoint::Index index;  // of this process, then of all
+  std::thread thread;
+  std::promise<std::exception_ptr> written;
+  std::exception_ptr commit_error;
+  std::atomic<bool> is_abandoned = false;
+
+  Writer(const Session& own, const CheckpointOptions& chosen) : session(own), options(chosen) {}
+
+  std::string partial() const { return in(options.folder, checkpoint::unfinished_name(state.step)); }
+
+  void at(const char* phase) const {
+    if (options.at) options.at(phase);
+  }
+
+  void open();
+  void prepare();
+  void copy_shards();
+  void begin(const CheckpointState& next);
+  void work();
+  void write_files();
+  void write_file(const ShardFile& file);
+  void leave_notes(const std::exception_ptr& error) const;
+  void commit();
+  void collect_notes();
+  void publish();
+  void prune() const;
+  void finish();
+};
+
+void Checkpoints::Writer::open() {
+  leads = session.processors()[0] == 0;
+  std::exception_ptr error = caught([&] {
+    check(options);
+    if (!leads) return;
+    checkpoint::make_folders(options.folder);
+    lock = std::make_unique<checkpoint::FolderLock>(options.folder);
+    for (const std::string& path : checkpoint::contents_of(options.folder).leftovers) checkpoint::remove_all(path);
+  });
+  session.agree(error, "to open the folder of checkpoints");
+  error = caught([&] {
+    if (!std::filesystem::exists(in(options.folder, ".lock")))
+      throw UserError({.what = sentence("processor ", session.processors()[0], " does not see the folder '",
+                                        options.folder, "' that processor 0 has opened"),
+                       .where = "Checkpoints",
+                       .fix = "save to a folder that all hosts share, by its absolute path"});
+  });
+  session.agree(error, "to find the folder of checkpoints");
+  prepare();
+}
+
+// Gives every file its shards and memory. Wide dtypes first, then names, as write_safetensors has them.
+void Checkpoints::Writer::prepare() {
+  files.resize(session.processors().size());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    files[i].processor = session.processors()[i];
+    files[i].shards.clear();
+  }
+  index = {.step = state.step, .mesh = session.mesh().text(), .variables = {}, .files = {}, .texts = {}};
+  for (HeldShard& shard : session.shards()) {
+    index.variables[shard.variable].variable = variable_of(shard);
+    if (!shard.speaks) continue;
+    const auto file =
+        std::find_if(files.begin(), files.end(), [&](const ShardFile& f) { return f.processor == shard.processor; });
+    file->shards.push_back(std::move(shard));
+  }
+  for (ShardFile& file : files) {
+    std::stable_sort(file.shards.begin(), file.shards.end(),
+                     [](const HeldShard& a, const HeldShard& b) { return size_of(a.dtype) > size_of(b.dtype); });
+    std::size_t bytes = 0;
+    for (const HeldShard& shard : file.shards) bytes += shard.bytes();
+    file.bytes.resize(bytes);
+  }
+}
+
+void Checkpoints::Writer::copy_shards() {
+  for (ShardFile& file : files) {
+    std::span<std::byte> rest(file.bytes);
+    for (const HeldShard& shard : file.shards) {
+      session.read_shard(shard, rest.first(shard.bytes()));
+      rest = rest.subspan(shard.bytes());
+    }
+  }
+}
+
+void Checkpoints::Writer::begin(const CheckpointState& next) {
+  state = next;
+  session.agree(caught([&] {
+                  checkpoint::check_state(state, "Checkpoints::save");
+                  if (!leads) return;
+                  checkpoint::remove_all(partial());
+                  checkpoint::make_folder(partial());
+                }),
+                "to begin a checkpoint");
+  prepare();
+  copy_shards();
+  is_busy = true;
+  is_abandoned = false;
+  commit_error = nullptr;
+  written = {};
+  if (options.async) thread = std::thread([this] { work(); });
+  else work();
+}
+
+void Checkpoints::Writer::work() {
+  const std::exception_ptr error = caught([&] {
+    at("save-begun");
+    write_files();
+  });
+  written.set_value(error);
+  if (leads) commit_error = error ? error : caught([&] { commit(); });
+  else leave_notes(error);
+}
+
+void Checkpoints::Writer::write_files() {
+  for (const ShardFile& file : files)
+    if (!file.shards.empty()) write_file(file);
+}
+
+void Checkpoints::Writer::write_file(const ShardFile& file) {
+  const std::string name = checkpoint::shard_name(file.processor), path = in(partial(), name);
+  std::vector<StoredTensor> tensors;
+  for (const HeldShard& shard : file.shards) tensors.push_back({shard.variable, shard.dtype, shard.sizes});
+  const std::string header = safetensors_header(path, tensors);
+  checkpoint::NewFile out(path);
+  out.write(header);
+  std::span<const std::byte> rest(file.bytes);
+  for (const HeldShard& shard : file.shards) {
+    std::uint32_t crc = 0;
+    for (std::size_t left = shard.bytes(); left > 0;) {
+      const std::span<const std::byte> chunk = rest.first(std::min(left, kChunk));
+      at("mid-shard");
+      crc = checkpoint::crc32c(crc, chunk);
+      out.write(chunk);
+      rest = rest.subspan(chunk.size());
+      left -= chunk.size();
+    }
+    index.variables.at(shard.variable).pieces.push_back({name, shard.begin, shard.sizes, crc});
+  }
+  out.close();
+  index.files[name] = header.size() + file.bytes.size();
+}
+
+// In another process than that of processor 0. The first note has the pieces of all files.
+void Checkpoints::Writer::leave_notes(const std::exception_ptr& error) const {
+  caught([&] {
+    checkpoint::Index none = {.step = state.step, .mesh = {}, .variables = {}, .files = {}, .texts = {}};
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const int p = files[i].processor;
+      if (error) checkpoint::write_new(in(partial(), failure_name(p)), "");
+      else checkpoint::replace_file(in(partial(), note_name(p)), checkpoint::to_text(i == 0 ? index : none));
+    }
+  });
+}
+
+void Checkpoints::Writer::collect_notes() {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.deadline_seconds);
+  const std::vector<int>& here = session.processors();
+  for (int p = 0; p < session.mesh().size(); ++p) {
+    if (std::find(here.begin(), here.end(), p) != here.end()) continue;
+    const std::string path = in(partial(), note_name(p));
+    while (!std::filesystem::exists(path)) {
+      const bool is_late = std::chrono::steady_clock::now() > end;
+      if (is_late || is_abandoned || std::filesystem::exists(in(partial(), failure_name(p))))
+        throw RunError({.what = is_late
+                                    ? sentence("processor ", p, " has not written its part of the checkpoint of step ",
+                                               state.step, " after ", options.deadline_seconds, " s")
+                                    : sentence("processor ", p, " failed to write its part of the checkpoint"),
+                        .where = path,
+                        .fix = "see what its process reports, and that all hosts share the folder"});
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    std::ifstream file(path, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    checkpoint::merge(index, checkpoint::parse_index(path, text, false));
+  }
+}
+
+void Checkpoints::Writer::commit() {
+  collect_notes();
+  for (const auto& [name, text] : state.texts) {
+    checkpoint::write_new(in(partial(), name), text);
+    index.texts[name] = {text.size(), checkpoint::crc32c(text)};
+  }
+  checkpoint::write_new(in(partial(), "index.json"), checkpoint::to_text(index));
+  for (int p = 0; p < session.mesh().size(); ++p) std::filesystem::remove(in(partial(), note_name(p)));
+  checkpoint::sync_folder(partial());
+  publish();
+  prune();
+}
+
+void Checkpoints::Writer::publish() {
+  const std::string name = checkpoint::step_name(state.step), whole = in(options.folder, name);
+  at("before-rename");
+  const bool is_there = std::filesystem::exists(whole);
+  if (is_there) checkpoint::exchange(partial(), whole);
+  else checkpoint::rename_path(partial(), whole);
+  checkpoint::sync_folder(options.folder);
+  at("before-latest");
+  checkpoint::replace_file(in(options.folder, "latest"), name + "\n");
+  if (is_there) checkpoint::remove_all(partial());
+}
+
+// Those of later steps, which are there if an earlier one was resumed, are left alone and not counted.
+void Checkpoints::Writer::prune() const {
+  if (options.keep == 0) return;
+  int newer = 0;
+  const checkpoint::FolderContents found = checkpoint::contents_of(options.folder);
+  for (auto step = found.steps.rbegin(); step != found.steps.rend(); ++step) {
+    if (step->first > state.step || newer++ < options.keep) continue;
+    const std::string aside = in(options.folder, checkpoint::outdated_name(step->first));
+    checkpoint::rename_path(step->second, aside);
+    checkpoint::remove_all(aside);
+  }
+}
+
+void Checkpoints::Writer::finish() {
+  if (!is_busy) return;
+  is_busy = false;
+  const auto give_up = [&] {
+    is_abandoned = true;
+    if (thread.joinable()) thread.join();
+    if (leads) caught([&] { checkpoint::remove_all(partial()); });
+    throw;
+  };
+  const std::exception_ptr error = written.get_future().get();
+  try {
+    session.agree(error, "to write a checkpoint");
+    if (thread.joinable()) thread.join();
+    session.agree(commit_error, "to finish a checkpoint");
+  } catch (...) {
+    give_up();
+  }
+}
+
+Checkpoints::Checkpoints(Session& session, const CheckpointOptions& options)
+    : writer_(std::make_unique<Writer>(session, options)) {
+  writer_->open();
+}
+
+Checkpoints::~Checkpoints() {
+  if (writer_->thread.joinable()) writer_->thread.join();
+}
+
+void Checkpoints::save(const CheckpointState& state) {
+  writer_->finish();
+  writer_->begin(state);
+  if (!writer_->options.async) writer_->finish();
+}
+
+void Checkpoints::wait() { writer_->finish(); }
+
+}  // namespace weft
