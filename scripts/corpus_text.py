@@ -217,7 +217,7 @@ def text_of(name, data):
 def paragraphs(name, data):
     """The paragraphs of a document, each on one line."""
     text = re.sub(r"[ \t\u00a0]+", " ", text_of(name, data).replace("\r", ""))
-    return [re.sub(r"\s+", " ", part).strip() for part in re.split(r"\n\s*\n", text)]
+    return [re.sub(r"\s+", " ", part).strip() for part in re.split(r"\n\s*\n", text) if part.strip()]
 
 
 COMMON_WORDS = frozenset("the of and to a in is that it for be as with this are by on not or from at have an was".split())
