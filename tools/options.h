@@ -22,6 +22,7 @@ void add_bench(CLI::App& app, Action& action);
 void add_bench_lm(CLI::App& bench, Action& action);  // below bench
 void add_doctor(CLI::App& app, Action& action);
 void add_trace_summary(CLI::App& app, Action& action);
+void add_vocab(CLI::App& app, Action& action);
 
 // The library's version and how it was built.
 std::string version_text();

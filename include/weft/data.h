@@ -41,8 +41,8 @@ class Vocabulary {
 // A SentencePiece model of the lines of text files; of pairs, TSV files, both sides. The same files and numbers give the
 // same model. Every text goes there and back: what no piece has is said in bytes.
 struct VocabularyTraining {
-  std::vector<std::string> files;
-  std::string path_out;
+  std::vector<std::string> files = {};
+  std::string path_out = {};
   std::int64_t size = 8192;
   std::string type = "unigram";            // or "bpe"
   std::int64_t max_sentences = 1'000'000;  // of more lines, as many are taken evenly
@@ -54,13 +54,13 @@ void train_vocabulary(const VocabularyTraining& training);
 using Batch = std::map<std::string, Array>;
 
 struct SourceOptions {
-  std::vector<std::string> files;
-  std::string targets_file;  // of "pairs": line i belongs to line i of files[0]
+  std::vector<std::string> files = {};
+  std::string targets_file = {};  // of "pairs": line i belongs to line i of files[0]
   // text       the whole text as one stream, cut into rows          documents  parts between blank lines
   // lines      each line that is not blank                          tsv        inputs, a tab, targets
   // pairs      two files, line by line                              tokens     .u16 .u32 .npy .safetensors
   // Tokens of one dim are a stream, those of two dims are examples, a row each. "": by the files' ending.
-  std::string format;
+  std::string format = {};
   std::string vocabulary = "bytes";
   std::int64_t vocab_limit = 0;  // ids are below it, else UserError; 0: below the vocabulary's size (tokens: no check)
   std::int64_t batch = 8, length = 128;

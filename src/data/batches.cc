@@ -232,7 +232,8 @@ struct Batches::State {
   void seek(const std::string& position) {
     const Json all = Json::parse(position, nullptr, false);
     if (!all.is_object() || !all.contains("data") || !all["data"].is_object()) refuse_position(position);
-    for (const auto& [key, here] : identity().items()) {
+    const Json mine = identity();
+    for (const auto& [key, here] : mine.items()) {
       const Json there = all["data"].contains(key) ? all["data"][key] : Json();
       if (there != here)
         throw UserError({.what = sentence("the position belongs to other data: its ", key, " was ", there.dump(),

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,12 @@ inline std::string scratch(const std::string& name) {
       std::filesystem::path(testing::TempDir()) / ("weft_data_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
   return (folder / name).string();
+}
+
+// The path of a file of that name with these bytes.
+inline std::string file_with(const std::string& name, const std::string& bytes) {
+  std::ofstream(scratch(name), std::ios::binary) << bytes;
+  return scratch(name);
 }
 
 }  // namespace weft::test

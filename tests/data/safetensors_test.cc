@@ -195,8 +195,8 @@ TEST(Safetensors, WritingFailsWhole) {
 }
 
 TEST(Safetensors, FilesThatAreNotThereOrChange) {
-  EXPECT_USER_ERROR(TensorFile::open("/no/such/file"), "cannot open the file '/no/such/file': ",
-                    "give the path of a file that you may read");
+  EXPECT_USER_ERROR(TensorFile::open("/no/such/file"),
+                    "cannot open the file '/no/such/file': ", "give the path of a file that you may read");
   EXPECT_USER_ERROR(TensorFile::open(testing::TempDir()), "cannot open the file '", "it is no regular file");
   const std::string path = scratch("shrinks.safetensors");
   write_safetensors(path, {{"x", Array({{"i", 100}}, DType::kF32)}});
