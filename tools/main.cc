@@ -27,6 +27,8 @@ int run(int argc, char** argv) {
   weft::tools::add_bench(app, action);
   weft::tools::add_trace_summary(app, action);
   weft::tools::add_vocab(app, action);
+  weft::tools::add_export(app, action);
+  weft::tools::add_import(app, action);
   weft::tools::add_doctor(app, action);
   try {
     app.parse(argc, argv);

@@ -21,6 +21,8 @@ void add_run(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_bench_lm(CLI::App& bench, Action& action);  // below bench
 void add_doctor(CLI::App& app, Action& action);
+void add_export(CLI::App& app, Action& action);
+void add_import(CLI::App& app, Action& action);
 void add_trace_summary(CLI::App& app, Action& action);
 void add_vocab(CLI::App& app, Action& action);
 

@@ -41,12 +41,19 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
 }
 
 std::optional<std::int64_t> bytes_of(std::string_view text) {
-  static const std::map<std::string_view, int> kShifts = {{"", 0}, {"B", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
+  static const std::map<std::string_view, std::int64_t> kUnits = {{"", 1},
+                                                                  {"B", 1},
+                                                                  {"KB", 1000},
+                                                                  {"MB", 1000000},
+                                                                  {"GB", 1000000000},
+                                                                  {"KiB", 1 << 10},
+                                                                  {"MiB", 1 << 20},
+                                                                  {"GiB", 1 << 30}};
   std::int64_t count = 0;
   const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), count);
-  const auto shift = kShifts.find(text.substr(static_cast<std::size_t>(stop - text.data())));
-  if (failure != std::errc() || shift == kShifts.end() || count < 0 || count > (std::int64_t{1} << 32)) return {};
-  return count << shift->second;
+  const auto unit = kUnits.find(text.substr(static_cast<std::size_t>(stop - text.data())));
+  if (failure != std::errc() || unit == kUnits.end() || count < 0 || count > (std::int64_t{1} << 32)) return {};
+  return count * unit->second;
 }
 
 std::vector<std::string> split_words(std::string_view text, std::string_view separators) {

@@ -179,9 +179,9 @@ void Checkpoints::Writer::work() {
     at("save-begun");
     write_files();
   });
+  if (!leads) leave_notes(error);
   written.set_value(error);
   if (leads) commit_error = error ? error : caught([&] { commit(); });
-  else leave_notes(error);
 }
 
 void Checkpoints::Writer::write_files() {

@@ -61,8 +61,9 @@ TEST(SplitWords, DropsEmptyOnes) {
 TEST(Words, BytesHaveUnits) {
   EXPECT_EQ(bytes_of("4096"), 4096);
   EXPECT_EQ(bytes_of("64KiB"), 65536);
+  EXPECT_EQ(bytes_of("5GB"), 5000000000);
   EXPECT_EQ(bytes_of("2GiB"), std::int64_t{2} << 30);
-  for (const char* wrong : {"", "GiB", "-1", "2 GiB", "2GB", "99999999999999999999", "1e3"})
+  for (const char* wrong : {"", "GiB", "-1", "2 GiB", "2TB", "99999999999999999999", "1e3"})
     EXPECT_EQ(bytes_of(wrong), std::nullopt) << wrong;
 }
 

@@ -318,7 +318,7 @@ TEST_F(CheckpointDisk, Full) {
   if (mount("none", folder.c_str(), "tmpfs", 0, "size=96k") != 0) GTEST_SKIP() << "no right to mount";
   {
     Training t;
-    Checkpoints checkpoints(t.session, {.folder = folder});
+    Checkpoints checkpoints(t.session, {.folder = folder, .keep = 0});
     std::string found;
     try {
       for (int step = 1; step < 30; ++step) checkpoints.save({.step = step});

@@ -165,6 +165,18 @@ TEST(CheckpointProcesses, LoadFailsInAll) {
   EXPECT_EQ(heard, 4);
 }
 
+TEST(CheckpointProcesses, MustSeeTheFolder) {
+  const std::string folder = new_folder("seen"), other = new_folder("unseen");
+  std::atomic<int> heard = 0;
+  in_processes(2, kGrid, [&](int process, Session& session) {
+    EXPECT_USER_ERROR(Checkpoints(session, {.folder = process == 0 ? folder : other}),
+                      "processor 2 does not see the folder '" + other + "' that processor 0 has opened",
+                      "save to a folder that all hosts share, by its absolute path");
+    ++heard;
+  });
+  EXPECT_EQ(heard, 2);
+}
+
 // ---- Under mpirun
 
 class MpiCheckpoint : public ::testing::Test {

@@ -40,7 +40,7 @@ Refusal refused(const std::string& text) { return {2, str(text, "\n")}; }
 TEST(CommandErrors, UnknownWords) {
   EXPECT_EQ(weft("explian"),
             refused(lines("'weft' has no command 'explian'", "command line",
-                          "did you mean 'explain'? there are: explain, run, bench, trace-summary, doctor; see weft --help")));
+                          "did you mean 'explain'? there are: explain, run, bench, trace-summary, export, import, doctor; see weft --help")));
   EXPECT_EQ(weft("bench"), refused(lines("'weft bench' needs a command", "command line",
                                          "give one of: lm, compile, collectives; see weft bench --help")));
   const Refusal option = weft("explain two_layer --mehs p:2");
