@@ -49,7 +49,7 @@ class Optimizer {
  protected:
   // A variable to be trained, and what is special about it.
   struct Weight {
-    Tensor variable, gradient;  // the gradient in f32, clipped
+    Tensor variable, derivative;
     double rate_scale = 1;
     Tensor decay = {};  // an input, rate · scale · decay; empty: none
   };
@@ -67,6 +67,8 @@ class Optimizer {
 
   // The derivatives and what the common options make of them.
   std::vector<Weight> prepare(const Tensor& loss, const Tensors& variables, const Common& common, Site site);
+  // A weight's gradient in f32, clipped.
+  Tensor gradient(const Weight& weight, Site site) const;
   // The last word on a weight: w -= step, and its decay.
   void apply(const Weight& weight, Tensor step, Site site);
 
@@ -75,7 +77,7 @@ class Optimizer {
  private:
   Tensor decay_input(const Graph& g, const Common& common, double factor, Site site);
 
-  Tensor norm_;
+  Tensor norm_, clip_;                             // clip: what gradients are multiplied by; empty: nothing
   std::vector<std::pair<double, Tensor>> decays_;  // a factor of the rate, and its input
 };
 

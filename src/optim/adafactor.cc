@@ -120,7 +120,7 @@ Adafactor::Adafactor(const Tensor& loss, const Tensors& variables, const Adafact
   fresh_ = g.input("adafactor/fresh", {}, DType::kF32, site);
   const Maker maker{options, rate_, kept_, fresh_, site, updates_};
   for (const Weight& weight : weights)
-    apply(weight, maker.step(weight.variable, weight.gradient, weight.rate_scale), site);
+    apply(weight, maker.step(weight.variable, gradient(weight, site), weight.rate_scale), site);
 }
 
 double Adafactor::default_rate(std::int64_t step) const {

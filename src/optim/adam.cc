@@ -28,10 +28,10 @@ Adam::Adam(const Tensor& loss, const Tensors& variables, const AdamOptions& opti
   rate_ = g.input("adam/rate", {}, DType::kF32, site);
   second_scale_ = g.input("adam/second_scale", {}, DType::kF32, site);
   for (const Weight& weight : weights) {
-    const Tensor &w = weight.variable, &gradient = weight.gradient;
+    const Tensor w = weight.variable, dw = gradient(weight, site);
     const Tensor m = slot(w, "m", w.shape(), site), v = slot(w, "v", w.shape(), site);
-    const Tensor new_m = blended(m, gradient, options.beta1, site);
-    const Tensor new_v = blended(v, square(gradient, site), options.beta2, site);
+    const Tensor new_m = blended(m, dw, options.beta1, site);
+    const Tensor new_v = blended(v, square(dw, site), options.beta2, site);
     const Tensor root = sqrt(multiply(new_v, second_scale_, site), site);
     const Tensor direction = divide(new_m, add(root, options.epsilon, site), site);
     updates_.push_back(assign(m, new_m, site));

@@ -12,7 +12,7 @@ Momentum::Momentum(const Tensor& loss, const Tensors& variables, const MomentumO
   rate_ = Graph(loss.graph()).input("momentum/rate", {}, DType::kF32, site);
   for (const Weight& weight : weights) {
     const Tensor v = slot(weight.variable, "v", weight.variable.shape(), site);
-    const Tensor fresh = multiply(weight.gradient, scaled(rate_, weight.rate_scale, site), site);
+    const Tensor fresh = multiply(gradient(weight, site), scaled(rate_, weight.rate_scale, site), site);
     const Tensor new_v = add(fresh, multiply(v, options.momentum, site), site);
     updates_.push_back(assign(v, new_v, site));
     apply(weight, new_v, site);

@@ -30,7 +30,8 @@ Rule rule_of(const Tensor& variable, const Rules& rules, Site site) {
 
 Tensor norm_of(const Tensors& gradients, Site site) {
   Tensors squares;
-  for (const Tensor& gradient : gradients) squares.push_back(reduce_sum(square(gradient, site), site));
+  for (const Tensor& gradient : gradients)
+    if (gradient) squares.push_back(reduce_sum(square(cast(gradient, DType::kF32, site), site), site));
   return sqrt(add_n(squares, site), site);
 }
 
@@ -66,7 +67,6 @@ std::vector<Optimizer::Weight> Optimizer::prepare(const Tensor& loss, const Tens
   const UpdatePhase phase(loss);
   const Graph g(loss.graph());
   std::vector<Weight> weights;
-  Tensors all;
   for (std::size_t i = 0; i < trained.size(); ++i) {
     if (!derivatives[i]) continue;
     const Rule rule = rule_of(trained[i], common.rules, site);
@@ -74,16 +74,20 @@ std::vector<Optimizer::Weight> Optimizer::prepare(const Tensor& loss, const Tens
     const bool excluded = std::any_of(common.no_decay.begin(), common.no_decay.end(),
                                       [&](const std::string& pattern) { return found(pattern, name, site); });
     const double decay = rule.weight_decay.value_or(excluded ? 0 : common.weight_decay);
-    all.push_back(cast(derivatives[i], DType::kF32, site));
-    weights.push_back({trained[i], all.back(), rule.rate_scale, decay_input(g, common, rule.rate_scale * decay, site)});
+    const Tensor decay_by = decay_input(g, common, rule.rate_scale * decay, site);
+    weights.push_back({trained[i], derivatives[i], rule.rate_scale, decay_by});
   }
   if (weights.empty()) return weights;
-  norm_ = norm_of(all, site);
+  norm_ = norm_of(derivatives, site);
   if (common.clip_norm == 0) return weights;
   const Tensor limit = constant(g, common.clip_norm, {}, DType::kF32, site);
-  const Tensor factor = divide(limit, maximum(norm_, limit, site), site);
-  for (Weight& weight : weights) weight.gradient = multiply(weight.gradient, factor, site);
+  clip_ = divide(limit, maximum(norm_, limit, site), site);
   return weights;
+}
+
+Tensor Optimizer::gradient(const Weight& weight, Site site) const {
+  const Tensor wide = cast(weight.derivative, DType::kF32, site);
+  return clip_ ? multiply(wide, clip_, site) : wide;
 }
 
 void Optimizer::apply(const Weight& weight, Tensor step, Site site) {

@@ -24,7 +24,7 @@ Sgd::Sgd(const Tensor& loss, const Tensors& variables, const SgdOptions& options
   const UpdatePhase phase(loss);
   rate_ = Graph(loss.graph()).input("sgd/rate", {}, DType::kF32, site);
   for (const Weight& weight : weights)
-    apply(weight, multiply(weight.gradient, scaled(rate_, weight.rate_scale, site), site), site);
+    apply(weight, multiply(gradient(weight, site), scaled(rate_, weight.rate_scale, site), site), site);
 }
 
 Feeds Sgd::scalars(std::int64_t, double rate, Site) const { return {{rate_, Array::scalar(rate, DType::kF64)}}; }
