@@ -78,8 +78,8 @@ void run_explain(const ExplainOptions& o) {
   Dump dump(o.dump);
   if (!o.dump.empty())
     model.options.dump = [&](std::string_view pass, const std::string& text) { dump.take(pass, text); };
-  const Explanation e = explain(model.graph, model.mesh, model.layout, model.options, machine, store_of(o.model.store),
-                                {o.runtime});
+  const Explanation e =
+      explain(model.graph, model.mesh, model.layout, model.options, machine, store_of(o.model.store), {o.runtime});
   const std::string text = o.json ? e.json() + "\n" : e.text(o.show);
   dump.print(o.json);
   if (o.program) write_program(*o.program, e.program);

@@ -17,6 +17,10 @@ namespace weft::tools {
 // Adds a subcommand to the app; its action sets what is to be run once all of the line has been read.
 using Action = std::function<void()>;
 void add_explain(CLI::App& app, Action& action);
+void add_train(CLI::App& app, Action& action);
+void add_eval(CLI::App& app, Action& action);
+void add_generate(CLI::App& app, Action& action);
+void add_translate(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_bench_lm(CLI::App& bench, Action& action);  // below bench

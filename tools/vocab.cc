@@ -98,7 +98,7 @@ void decode(const CodeOptions& o) {
   for (std::string line; std::getline(std::cin, line);) std::cout << vocabulary.decode(ids_of(line, ++number)) << "\n";
 }
 
-void add_train(CLI::App& vocab, Action& action) {
+void add_vocab_train(CLI::App& vocab, Action& action) {
   CLI::App* sub = vocab.add_subcommand("train", "Learn a SentencePiece vocabulary from the lines of text files");
   const auto o = std::make_shared<data::VocabularyTraining>();
   sub->add_option("FILES", o->files, "Text, or .tsv files, of which every column counts")->required();
@@ -119,7 +119,7 @@ void add_train(CLI::App& vocab, Action& action) {
 void add_vocab(CLI::App& app, Action& action) {
   CLI::App* vocab = app.add_subcommand("vocab", "Vocabularies: train one, turn text into ids and back");
   vocab->require_subcommand(1);
-  add_train(*vocab, action);
+  add_vocab_train(*vocab, action);
   const auto add_coder = [&](const char* name, const char* help, void (*run)(const CodeOptions&), bool writes_file) {
     CLI::App* sub = vocab->add_subcommand(name, help);
     const auto o = std::make_shared<CodeOptions>();

@@ -62,7 +62,7 @@ struct CompileOptions {
   bool metrics = false;                  // also report the graph's scalar metrics
   std::optional<DType> compute_as = {};  // kF64: all floats become f64, with the same random draws
   std::int64_t memory_bytes = 0;         // most for variables and arena on each processor, by recomputation; 0: any
-  bool check_finite = false;  // a run fails at the first instruction that makes a NaN or an infinity; slow
+  bool check_finite = false;             // a run fails at the first instruction that makes a NaN or an infinity; slow
   TraceOptions trace = {};
   // Called after the partitioner and after every pass with its name and the program's text.
   std::function<void(std::string_view pass, const std::string& text)> dump = {};

@@ -41,14 +41,9 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
 }
 
 std::optional<std::int64_t> bytes_of(std::string_view text) {
-  static const std::map<std::string_view, std::int64_t> kUnits = {{"", 1},
-                                                                  {"B", 1},
-                                                                  {"KB", 1000},
-                                                                  {"MB", 1000000},
-                                                                  {"GB", 1000000000},
-                                                                  {"KiB", 1 << 10},
-                                                                  {"MiB", 1 << 20},
-                                                                  {"GiB", 1 << 30}};
+  static const std::map<std::string_view, std::int64_t> kUnits = {
+      {"", 1},          {"B", 1},         {"KB", 1000},    {"MB", 1000000}, {"GB", 1000000000},
+      {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
   std::int64_t count = 0;
   const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), count);
   const auto unit = kUnits.find(text.substr(static_cast<std::size_t>(stop - text.data())));

@@ -9,6 +9,7 @@
 #define HWY_TARGET_INCLUDE "comm/reduce.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "base/bf16-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace weft::comm::HWY_NAMESPACE {
@@ -30,25 +31,11 @@ struct Plain {
 struct AsBF16 {
   using Stored = std::uint16_t;
   using D = hn::ScalableTag<float>;
-  static HWY_INLINE hn::Vec<D> load(D d, const std::uint16_t* from) {
-    const hn::RebindToUnsigned<D> du;
-    const hn::Rebind<std::uint16_t, D> d16;
-    return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(d16, from))));
+  static HWY_INLINE hn::Vec<D> load(D, const std::uint16_t* from) {
+    return bf16::HWY_NAMESPACE::widen(hn::LoadU(bf16::HWY_NAMESPACE::Bits(), from));
   }
-  // Nearest even; a NaN stays one: its payload may lie in the bits that are cut off.
-  static HWY_INLINE void store(D d, hn::Vec<D> v, std::uint16_t* to) {
-    const hn::RebindToUnsigned<D> du;
-    const hn::RebindToSigned<D> di;
-    const hn::Rebind<std::uint16_t, D> d16;
-    const auto word = hn::BitCast(du, v);
-    const auto high = hn::ShiftRight<16>(word);
-    const auto odd = hn::And(high, hn::Set(du, 1));
-    const auto rounded = hn::ShiftRight<16>(hn::Add(word, hn::Add(hn::Set(du, 0x7fff), odd)));
-    const auto quiet = hn::Or(high, hn::Set(du, 0x40));
-    const auto is_nan = hn::RebindMask(du, hn::IsNaN(v));
-    const auto bits = hn::IfThenElse(is_nan, quiet, rounded);
-    (void)d;
-    hn::StoreU(hn::DemoteTo(d16, hn::BitCast(di, bits)), d16, to);
+  static HWY_INLINE void store(D, hn::Vec<D> v, std::uint16_t* to) {
+    hn::StoreU(bf16::HWY_NAMESPACE::narrow(v), bf16::HWY_NAMESPACE::Bits(), to);
   }
 };
 

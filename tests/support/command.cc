@@ -25,7 +25,7 @@ Ran ran(const std::string& command) {
 }
 
 Ran mpirun(int ranks, const std::string& program) {
-  return ran(str("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout -k 5 300 ", WEFT_MPIRUN,
+  return ran(str("ASAN_OPTIONS=detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout -k 5 300 ", WEFT_MPIRUN,
                  " --oversubscribe -n ", ranks, " ", program, " </dev/null"));
 }
 

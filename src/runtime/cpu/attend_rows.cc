@@ -17,6 +17,7 @@
 // Below it:
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
+#include "base/bf16-inl.h"
 #include "runtime/cpu/small_product-inl.h"
 #include "runtime/kernels/vmath-inl.h"
 
@@ -32,24 +33,12 @@ HWY_INLINE float number_at(const AttendMatrix& x, std::int64_t offset) {
   return static_cast<float>(static_cast<const BF16*>(x.data)[offset]);
 }
 
+namespace half = bf16::HWY_NAMESPACE;
 HWY_INLINE VF load_half(const BF16* from) {
-  const hn::RebindToUnsigned<F> u;
-  const hn::Rebind<std::uint16_t, F> u16;
-  const auto bits = hn::LoadU(u16, reinterpret_cast<const std::uint16_t*>(from));
-  return hn::BitCast(F(), hn::ShiftLeft<16>(hn::PromoteTo(u, bits)));
+  return half::widen(hn::LoadU(half::Bits(), reinterpret_cast<const std::uint16_t*>(from)));
 }
-
-// To the nearest, ties to even; a NaN stays one.
 HWY_INLINE void store_half(VF x, BF16* to) {
-  const hn::RebindToUnsigned<F> u;
-  const hn::RebindToSigned<F> i;
-  const hn::Rebind<std::uint16_t, F> u16;
-  const auto word = hn::BitCast(u, x);
-  const auto high = hn::ShiftRight<16>(word);
-  const auto odd = hn::And(high, hn::Set(u, 1));
-  const auto rounded = hn::ShiftRight<16>(hn::Add(word, hn::Add(hn::Set(u, 0x7fff), odd)));
-  const auto bits = hn::IfThenElse(hn::RebindMask(u, hn::IsNaN(x)), hn::Or(high, hn::Set(u, 0x40)), rounded);
-  hn::StoreU(hn::DemoteTo(u16, hn::BitCast(i, bits)), u16, reinterpret_cast<std::uint16_t*>(to));
+  hn::StoreU(half::narrow(x), half::Bits(), reinterpret_cast<std::uint16_t*>(to));
 }
 
 // Rows lie far apart: the hardware does not see the next one coming.

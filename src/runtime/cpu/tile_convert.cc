@@ -23,33 +23,19 @@ struct Conversions {
 #include "runtime/cpu/targets.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "base/bf16-inl.h"
 #include "runtime/cpu/tile_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace weft::cpu::HWY_NAMESPACE {
 
 using F = hn::ScalableTag<float>;
-using Half16 = hn::Rebind<std::uint16_t, F>;
-
-HWY_INLINE hn::Vec<F> from_bf16(hn::Vec<Half16> bits) {
-  const F d;
-  const hn::RebindToUnsigned<F> du;
-  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, bits)));
-}
-
-// The bits of the nearest bf16, ties to even, in the upper half of each lane; a NaN stays one.
-HWY_INLINE hn::Vec<hn::RebindToUnsigned<F>> nearest_bf16(hn::Vec<F> v) {
-  const hn::RebindToUnsigned<F> du;
-  const auto word = hn::BitCast(du, v), odd = hn::And(hn::ShiftRight<16>(word), hn::Set(du, 1));
-  const auto rounded = hn::Add(word, hn::Add(hn::Set(du, 0x7fff), odd));
-  const auto quiet = hn::Or(word, hn::Set(du, 0x400000));
-  return hn::And(hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, rounded), hn::Set(du, 0xffff0000u));
-}
+namespace half = bf16::HWY_NAMESPACE;
 
 struct RoundBF16 {
   template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return hn::BitCast(d, nearest_bf16(x));
+  HWY_INLINE V operator()(D, V x) const {
+    return half::nearest(x);
   }
 };
 struct RoundF16 {
@@ -96,7 +82,7 @@ HWY_INLINE void load_side_by_side(const void* from, void* to, std::size_t count,
 }
 
 void load_bf16(const void* from, void* to, std::size_t count) {
-  load_side_by_side<float, std::uint16_t>(from, to, count, [](auto v) HWY_ATTR { return from_bf16(v); });
+  load_side_by_side<float, std::uint16_t>(from, to, count, [](auto v) HWY_ATTR { return half::widen(v); });
 }
 void load_bytes(const void* from, void* to, std::size_t count) {
   const hn::ScalableTag<std::int32_t> d;
@@ -119,10 +105,7 @@ HWY_INLINE void store_side_by_side(const void* from, void* to, std::size_t count
 }
 
 void store_bf16(const void* from, void* to, std::size_t count) {
-  store_side_by_side<float, std::uint16_t>(from, to, count, [](auto v) HWY_ATTR {
-    const hn::RebindToSigned<F> di;
-    return hn::DemoteTo(Half16(), hn::BitCast(di, hn::ShiftRight<16>(nearest_bf16(v))));
-  });
+  store_side_by_side<float, std::uint16_t>(from, to, count, [](auto v) HWY_ATTR { return half::narrow(v); });
 }
 void store_bytes(const void* from, void* to, std::size_t count) {
   store_side_by_side<std::int32_t, std::uint8_t>(from, to, count, [](auto v) HWY_ATTR {

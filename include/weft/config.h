@@ -1,0 +1,71 @@
+// Config: all of a training run, as a TOML file says it. docs/config.md lists the settings with their defaults.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/decode.h"
+#include "weft/mesh.h"
+#include "weft/optim.h"
+#include "weft/transformer.h"
+
+namespace weft::train {
+
+struct DataConfig {
+  std::vector<std::string> train, dev;       // files; two of parallel text: the inputs', then the targets'
+  std::string format, vocabulary = "bytes";  // format: by the files' ending if ""
+  bool pack = true, shuffle = true;
+};
+
+struct BatchConfig {
+  std::int64_t sequences = 0, tokens = 0;  // one of them: rows of a batch, or targets, padding counted
+  std::int64_t length = 128, inputs_length = 128;
+  std::int64_t microbatches = 1;
+};
+
+struct MeshConfig {
+  std::string mesh, layout, store;
+  std::int64_t store_level = 1;
+  std::string wire = "threads", runtime = "cpu";
+  std::int64_t workers = 0;
+  std::string memory;  // most on each processor, as "2GiB", by recomputation; "": any
+};
+
+struct RunConfig {
+  std::string out;  // the folder of checkpoints and metrics; "": runs/<name>
+  std::int64_t steps = 1000, seed = 0;
+  std::int64_t log_every = 10, eval_every = 0, eval_batches = 0, checkpoint_every = 0, keep = 3;
+  bool f64 = false;  // compute_as f64, on the reference runtime: for proofs
+  double deadline = 600;
+};
+
+struct Config {
+  std::string name = "run";
+  models::TransformerOptions model;
+  DataConfig data;
+  BatchConfig batch;
+  optim::OptimizerOptions optimizer;
+  std::string schedule = "constant 0.001";  // of the learning rate; see docs/optimizers.md
+  MeshConfig mesh;
+  RunConfig run;
+  decode::Options decode;
+
+  std::string out() const { return run.out.empty() ? "runs/" + name : run.out; }
+  std::int64_t sequences() const;  // rows of a batch
+};
+
+// UserError, with the line, for text that is no TOML, for a setting that does not exist (with the nearest one that does)
+// and for a value of the wrong kind. Settings that are not given have their defaults.
+Config parse_config(std::string_view text, const std::string& name = "config");
+Config read_config(const std::string& path);
+// "model.layers=4" or "model.layers=4,run.steps=10". UserError as above.
+void set(Config& config, std::string_view assignments);
+// UserError if the settings do not make a run: files, sizes, mesh, layout, schedule.
+void check(const Config& config);
+
+std::string text(const Config& config);  // as TOML, every setting with its line of explanation; parses back to the same
+std::string reference();                 // docs/config.md
+
+}  // namespace weft::train

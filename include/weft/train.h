@@ -1,0 +1,82 @@
+// Training a config: from its data to checkpoints and metrics in its folder. A run that was stopped or killed goes on from
+// its last checkpoint, on any mesh and layout, and on the same mesh and workers makes the very numbers that it would have
+// made without the stop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/checkpoint.h"
+#include "weft/config.h"
+#include "weft/data.h"
+#include "weft/evaluate.h"
+#include "weft/explain.h"
+
+namespace weft::train {
+
+struct TrainOptions {
+  bool progress = true;  // lines on standard output and, on a terminal, a bar on standard error
+  // For tests: the process kills itself at the N-th time that it comes to a phase, "step:5", "save-begun:2", "mid-shard:1",
+  // "before-rename:1", "before-latest:1"; with "@1" behind it, only process 1 of several does.
+  std::string fail_at = {};
+  std::string trace = {};  // the file of a trace of the last steps, as Executable::trace
+};
+
+struct Trained {
+  std::int64_t first = 0, step = 0;  // this call began after step `first`; `step` are done
+  bool stopped = false;              // by SIGINT or SIGTERM, after a checkpoint
+  std::vector<double> losses;        // of the steps of this call
+  std::optional<evaluate::Scores> dev;
+  double tokens_per_second = 0;  // targets, padding counted; evaluations and checkpoints included
+};
+
+// UserError for a config that cannot be run; RunError if a processor, a disk or the numbers fail: a loss that is not finite
+// ends the run with the instruction that made the first NaN or infinity, and leaves the last checkpoint.
+Trained train(const Config& config, const TrainOptions& options = {});
+
+// The config with what its data and vocabulary decide: the number of tokens, the layout's missing parts.
+Config completed(const Config& config);
+
+// What one step costs on each processor, read off the program: nothing runs and no data is read.
+Explanation plan(const Config& config);
+
+// A trained model in use: the config it was trained with, and its weights on a mesh.
+class TrainedModel {
+ public:
+  // A training folder or a checkpoint, with these assignments ("mesh.mesh=data:2") to its config in place.
+  explicit TrainedModel(const std::string& path, const std::vector<std::string>& assignments = {});
+  ~TrainedModel();
+
+  const Config& config() const;
+  const std::string& path() const;  // of the checkpoint
+  std::int64_t step() const;
+
+  // Over all examples of the files, whose format is the config's unless their ending says otherwise.
+  evaluate::Scores score(const std::vector<std::string>& files);
+  // The same for each example by itself, in the files' order.
+  std::vector<evaluate::Scores> score_each(const std::vector<std::string>& files);
+
+  struct Text {
+    std::string text;
+    double score = 0;  // as decode::Hypothesis
+    bool ended = false;
+  };
+  // The best texts for each prompt, as config().decode says: what a language model goes on with, or what an
+  // encoder-decoder makes of each as its input.
+  std::vector<std::vector<Text>> generate(const std::vector<std::string>& prompts);
+
+  struct Speed {
+    std::int64_t tokens = 0;  // made by the last generate()
+    double prefill_seconds = 0, decode_seconds = 0;
+  };
+  const Speed& speed() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weft::train

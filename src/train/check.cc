@@ -1,0 +1,59 @@
+// What makes a config a run.
+#include "train/parts.h"
+#include "weft/error.h"
+#include "weft/words.h"
+
+namespace weft::train {
+
+namespace {
+
+void refuse(bool wrong, const std::string& setting, const std::string& what, const std::string& fix) {
+  if (wrong) throw UserError({.what = what, .where = setting, .fix = fix});
+}
+
+void check_batch(const Config& c) {
+  const auto n = [](std::int64_t number) { return std::to_string(number); };
+  refuse(c.batch.sequences > 0 && c.batch.tokens > 0, "batch.tokens",
+         "batch.sequences is " + n(c.batch.sequences) + " and batch.tokens is " + n(c.batch.tokens),
+         "set one of them to 0: tokens = sequences * length");
+  refuse(c.batch.length < 1, "batch.length", "rows of a batch cannot have 0 targets", "set batch.length");
+  refuse(c.batch.tokens % c.batch.length != 0, "batch.tokens",
+         n(c.batch.tokens) + " tokens make no whole rows of length " + n(c.batch.length),
+         "set batch.tokens to a multiple of batch.length");
+  refuse(c.batch.microbatches < 1 || c.sequences() % c.batch.microbatches != 0, "batch.microbatches",
+         n(c.sequences()) + " rows cannot be divided into " + n(c.batch.microbatches) + " microbatches",
+         "set batch.microbatches to a divisor of the rows");
+}
+
+}  // namespace
+
+bool packs(const Config& config) {
+  const std::string& format = config.data.format;
+  const bool tsv = !config.data.train.empty() && config.data.train[0].ends_with(".tsv");
+  return config.data.pack && (format == "documents" || format == "lines" || format == "tsv" || format == "pairs" ||
+                              (format.empty() && tsv));
+}
+
+Config completed(const Config& config) {
+  Config whole = config;
+  if (whole.model.vocab == 0) whole.model.vocab = data::Vocabulary::of(whole.data.vocabulary).size();
+  return whole;
+}
+
+void check(const Config& config) {
+  check_batch(config);
+  refuse(config.data.train.empty(), "data.train", "there is nothing to train on",
+         "set data.train to the files: data.train = [\"corpus/train.txt\"]");
+  refuse(config.data.format == "pairs" && config.data.train.size() != 2, "data.train",
+         "pairs are two files, but data.train has " + std::to_string(config.data.train.size()),
+         "give the file of the inputs, then that of the targets");
+  refuse(!config.mesh.memory.empty() && !bytes_of(config.mesh.memory), "mesh.memory",
+         "'" + config.mesh.memory + "' is no number of bytes", "write sizes like 512MiB or 2GiB");
+  Mesh::parse(config.mesh.mesh);
+  layout_of(config);
+  store_of(config);
+  optim::Schedule::parse(config.schedule, config.run.steps);
+  models::check(completed(config).model);
+}
+
+}  // namespace weft::train

@@ -1,0 +1,217 @@
+// Reading a Config. The file is flattened to "section.name" keys with their lines; the settings take theirs, and what is
+// left is an error.
+#include "weft/config.h"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "train/rules.h"
+#include "train/settings.h"
+#include "weft/error.h"
+#include "weft/words.h"
+
+namespace weft::train {
+
+namespace {
+
+struct Given {
+  const toml::node* node = nullptr;
+  std::string where;  // "lm.toml:12"
+};
+using Flat = std::map<std::string, Given>;
+
+void flatten(const toml::table& table, const std::string& prefix, const std::string& name, Flat& flat) {
+  for (const auto& [key, node] : table) {
+    const std::string full = prefix.empty() ? std::string(key.str()) : prefix + "." + std::string(key.str());
+    if (const toml::table* inner = node.as_table()) flatten(*inner, full, name, flat);
+    else flat[full] = {&node, name + ":" + std::to_string(node.source().begin.line)};
+  }
+}
+
+std::string shown(const toml::node& node) {
+  std::ostringstream out;
+  node.visit([&](const auto& n) { out << n; });
+  return out.str();
+}
+
+[[noreturn]] void wrong_kind(const std::string& key, const Given& given, const std::string& wanted) {
+  throw UserError({.what = "setting '" + key + "' is " + wanted + ", but it was given " + shown(*given.node),
+                   .where = given.where,
+                   .fix = "see docs/config.md, or weft train --print-config for one that is whole"});
+}
+
+void take(const std::string& key, const Given& given, bool& field) {
+  const auto value = given.node->value_exact<bool>();
+  if (!value) wrong_kind(key, given, "true or false");
+  field = *value;
+}
+void take(const std::string& key, const Given& given, std::int64_t& field) {
+  const auto value = given.node->value_exact<std::int64_t>();
+  if (!value || *value < 0) wrong_kind(key, given, "a whole number from 0 on");
+  field = *value;
+}
+void take(const std::string& key, const Given& given, std::uint64_t& field) {
+  std::int64_t number = 0;
+  take(key, given, number);
+  field = static_cast<std::uint64_t>(number);
+}
+void take(const std::string& key, const Given& given, double& field) {
+  const auto value = given.node->value<double>();
+  if (!given.node->is_number() || !value) wrong_kind(key, given, "a number");
+  field = *value;
+}
+void take(const std::string& key, const Given& given, std::string& field) {
+  const auto value = given.node->value_exact<std::string>();
+  if (!value) wrong_kind(key, given, "a text in quotes");
+  field = *value;
+}
+void take(const std::string& key, const Given& given, std::vector<std::string>& field) {
+  field.clear();
+  if (const auto one = given.node->value_exact<std::string>()) {
+    field = {*one};
+    return;
+  }
+  if (!given.node->is_array()) wrong_kind(key, given, "a list of texts");
+  for (const toml::node& item : *given.node->as_array()) {
+    const auto value = item.value_exact<std::string>();
+    if (!value) wrong_kind(key, given, "a list of texts");
+    field.push_back(*value);
+  }
+}
+void take(const std::string& key, const Given& given, std::vector<optim::Rule>& field) {
+  std::vector<std::string> texts;
+  take(key, given, texts);
+  field.clear();
+  for (const std::string& text : texts) field.push_back(parse_rule(text, given.where));
+}
+template <class T>
+requires std::is_enum_v<T>
+void take(const std::string& key, const Given& given, T& field) {
+  std::string text, list;
+  take(key, given, text);
+  std::vector<std::string> known;
+  for (const auto& [word, value] : words_of(T{})) {
+    if (word == text) {
+      field = value;
+      return;
+    }
+    known.push_back(word);
+    list += (list.empty() ? "" : ", ") + word;
+  }
+  const std::string near = nearest_word(text, known);
+  throw UserError({.what = "setting '" + key + "' cannot be '" + text + "'",
+                   .where = given.where,
+                   .fix = (near.empty() ? "" : "did you mean '" + near + "'? ") + "it is one of: " + list});
+}
+
+template <class T>
+void take(const std::string& key, const Given& given, std::optional<T>& field) {
+  T value{};
+  take(key, given, value);
+  field = value;
+}
+
+void apply(Config& config, Flat flat) {
+  std::vector<std::string> known;
+  each_setting(config, [&](const std::string& key, auto& field, const char*) {
+    known.push_back(key);
+    const auto found = flat.find(key);
+    if (found == flat.end()) return;
+    take(key, found->second, field);
+    flat.erase(found);
+  });
+  if (flat.empty()) return;
+  const auto& [key, given] = *flat.begin();
+  const std::string near = nearest_word(key, known);
+  throw UserError({.what = "there is no setting '" + key + "'",
+                   .where = given.where,
+                   .fix = near.empty() ? "see docs/config.md for the settings" : "did you mean '" + near + "'?"});
+}
+
+toml::table parsed(std::string_view text, const std::string& name) {
+  try {
+    return toml::parse(text, name);
+  } catch (const toml::parse_error& error) {
+    throw UserError({.what = "the config is no TOML: " + std::string(error.description()),
+                     .where = name + ":" + std::to_string(error.source().begin.line),
+                     .fix = "write settings as `key = value`, texts in quotes; see docs/config.md"});
+  }
+}
+
+// Where "a.b=1,c.d=2" divides: at commas behind which another key and '=' follow.
+std::vector<std::string> divided(std::string_view text) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] != ',') continue;
+    std::size_t end = at + 1;
+    while (end < text.size() &&
+           (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_' || text[end] == '.'))
+      ++end;
+    if (end == at + 1 || end >= text.size() || text[end] != '=') continue;
+    parts.emplace_back(text.substr(begin, at - begin));
+    begin = at + 1;
+  }
+  parts.emplace_back(text.substr(begin));
+  return parts;
+}
+
+// The value as TOML; what is none is a text: `--set mesh.layout=batch:data` needs no quotes.
+toml::table assignment(const std::string& key, const std::string& value) {
+  try {
+    return toml::parse(key + " = " + value);
+  } catch (const toml::parse_error&) {
+    std::string quoted;
+    for (const char c : value) quoted += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    return parsed(key + " = \"" + quoted + "\"", "--set " + key + "=" + value);
+  }
+}
+
+}  // namespace
+
+Config parse_config(std::string_view text, const std::string& name) {
+  const toml::table table = parsed(text, name);
+  Flat flat;
+  flatten(table, "", name, flat);
+  Config config;
+  config.model.vocab = 0;
+  apply(config, std::move(flat));
+  return config;
+}
+
+Config read_config(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf()))
+    throw UserError({.what = "cannot read the config '" + path + "'",
+                     .where = path,
+                     .fix = "give the path of a .toml file, such as configs/lm-demo.toml"});
+  return parse_config(text.str(), path);
+}
+
+void set(Config& config, std::string_view assignments) {
+  for (const std::string& part : divided(assignments)) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw UserError({.what = "'" + part + "' sets nothing",
+                       .where = "--set " + part,
+                       .fix = "write key=value, as in --set run.steps=100"});
+    const std::string key = part.substr(0, equals), value = part.substr(equals + 1);
+    const toml::table table = assignment(key, value);
+    Flat flat;
+    flatten(table, "", "--set", flat);
+    for (auto& [name, given] : flat) given.where = "--set " + part;
+    apply(config, std::move(flat));
+  }
+}
+
+std::int64_t Config::sequences() const {
+  if (batch.sequences > 0) return batch.sequences;
+  return batch.tokens > 0 ? batch.tokens / batch.length : 8;
+}
+
+}  // namespace weft::train

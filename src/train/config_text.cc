@@ -1,0 +1,112 @@
+// Writing a Config: as TOML, and as the page docs/config.md.
+#include <charconv>
+#include <sstream>
+
+#include "train/rules.h"
+#include "train/settings.h"
+
+namespace weft::train {
+
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::ostringstream out;
+  out << '"';
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out << '\\' << c;
+    else if (c == '\n') out << "\\n";
+    else if (c == '\t') out << "\\t";
+    else if (static_cast<unsigned char>(c) < 0x20) {
+      constexpr char kDigits[] = "0123456789abcdef";
+      out << "\\u00" << kDigits[c >> 4] << kDigits[c & 15];
+    } else out << c;
+  }
+  return out.str() + '"';
+}
+
+std::string toml(bool value) { return value ? "true" : "false"; }
+std::string toml(std::int64_t value) { return std::to_string(value); }
+std::string toml(std::uint64_t value) { return std::to_string(value); }
+std::string toml(double value) {
+  char digits[64];
+  const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  const std::string text(digits, end);
+  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+}
+std::string toml(const std::string& value) { return quoted(value); }
+std::string toml(const std::vector<std::string>& values) {
+  std::string text;
+  for (const std::string& value : values) text += (text.empty() ? "" : ", ") + quoted(value);
+  return "[" + text + "]";
+}
+std::string toml(const std::vector<optim::Rule>& rules) {
+  std::vector<std::string> texts;
+  for (const optim::Rule& rule : rules) texts.push_back(text_of(rule));
+  return toml(texts);
+}
+template <class T>
+requires std::is_enum_v<T> std::string toml(T value) {
+  for (const auto& [word, meant] : words_of(T{}))
+    if (meant == value) return quoted(word);
+  return quoted("");
+}
+
+template <class T>
+std::string toml(const std::optional<T>& value) {  // "": not written
+  return value ? toml(*value) : "";
+}
+
+// What stands beside the default in the reference: the words of a choice.
+template <class T>
+std::string choices() {
+  std::string list;
+  if constexpr (std::is_enum_v<T>)
+    for (const auto& [word, value] : words_of(T{})) list += (list.empty() ? ": " : ", ") + word;
+  return list;
+}
+
+std::pair<std::string, std::string> section_and_name(const std::string& key) {
+  const std::size_t dot = key.find('.');
+  if (dot == std::string::npos) return {"", key};
+  return {key.substr(0, dot), key.substr(dot + 1)};
+}
+
+}  // namespace
+
+std::string text(const Config& config) {
+  std::ostringstream out;
+  std::string open;
+  Config copy = config;
+  each_setting(copy, [&](const std::string& key, auto& field, const char* doc) {
+    const auto [section, name] = section_and_name(key);
+    if (section != open) out << "\n[" << section << "]\n";
+    open = section;
+    const std::string value = toml(field);
+    out << (value.empty() ? "# " + name + " =" : name + " = " + value) << "  # " << doc << "\n";
+  });
+  return out.str();
+}
+
+std::string reference() {
+  std::ostringstream out;
+  out << "# The settings of a config\n\n"
+         "A config is a TOML file; `weft train FILE --set section.name=value` changes a setting, `--print-config` "
+         "prints\n"
+         "all of them. An unknown setting is refused with the nearest known one. Paths are relative to the folder in\n"
+         "which the command runs. This page is generated from src/train/settings.h.\n";
+  std::string open;
+  Config defaults;
+  defaults.model.vocab = 0;
+  each_setting(defaults, [&]<class T>(const std::string& key, T& field, const char* doc) {
+    const auto [section, name] = section_and_name(key);
+    if (section != open) out << "\n## [" << section << "]\n";
+    if (section != open || section.empty()) out << "| setting | default | |\n|---|---|---|\n";
+    open = section;
+    const std::string value = toml(field);
+    out << "| `" << name << "` | " << (value.empty() ? "none" : "`" + value + "`") << " | " << doc << choices<T>()
+        << " |\n";
+  });
+  return out.str();
+}
+
+}  // namespace weft::train

@@ -1,0 +1,99 @@
+#include "train/parts.h"
+
+#include "weft/error.h"
+#include "weft/words.h"
+
+namespace weft::train {
+
+models::BatchSizes batch_sizes(const Config& config, bool packed) {
+  const bool has_inputs = config.model.kind != models::Kind::kLanguageModel;
+  return {.batch = config.sequences(),
+          .length = config.batch.length,
+          .inputs_length = has_inputs ? config.batch.inputs_length : 0,
+          .packed = packed};
+}
+
+data::SourceOptions source(const Config& config, const std::vector<std::string>& files, bool endless) {
+  data::SourceOptions options;
+  options.files = files;
+  options.format = config.data.format;
+  options.vocabulary = config.data.vocabulary;
+  options.vocab_limit = config.model.vocab;
+  options.batch = config.sequences();
+  options.length = config.batch.length;
+  options.inputs_length = config.batch.inputs_length;
+  options.pack = config.data.pack;
+  options.join = config.model.kind == models::Kind::kLanguageModel;
+  options.shuffle = endless && config.data.shuffle;
+  options.repeat = endless;
+  options.seed = static_cast<std::uint64_t>(config.run.seed);
+  if (config.data.format == "pairs" && files.size() == 2) {
+    options.targets_file = files[1];
+    options.files = {files[0]};
+  }
+  return options;
+}
+
+Layout layout_of(const Config& config) { return Layout::parse(config.mesh.layout); }
+
+Store store_of(const Config& config) {
+  if (config.mesh.store.empty()) return {};
+  return Store::parse(config.mesh.store, static_cast<int>(config.mesh.store_level));
+}
+
+Session open_session(const Config& config) {
+  return Session(Mesh::parse(config.mesh.mesh), {config.mesh.wire},
+                 config.run.f64 ? runtime::reference() : runtime::Choice{config.mesh.runtime},
+                 {.seed = static_cast<std::uint64_t>(config.run.seed),
+                  .deadline_seconds = config.run.deadline,
+                  .workers = static_cast<int>(config.mesh.workers),
+                  .store = store_of(config)});
+}
+
+CompileOptions compile_options(const Config& config) {
+  CompileOptions options;
+  if (config.run.f64) options.compute_as = DType::kF64;
+  if (!config.mesh.memory.empty()) options.memory_bytes = bytes_of(config.mesh.memory).value_or(0);
+  return options;
+}
+
+Feeds feeds_of(const models::SequenceGraph& graph, const data::Batch& batch) {
+  Feeds feeds;
+  for (const auto& [name, tensor] : graph.features) {
+    const auto found = batch.find(name);
+    if (found == batch.end())
+      throw UserError({.what = "the model wants '" + name + "', which the data has not",
+                       .where = "data.format",
+                       .fix = "an encoder_decoder and an encoder take pairs: set data.format to tsv or pairs"});
+    feeds.emplace_back(tensor, found->second);
+  }
+  return feeds;
+}
+
+TrainingStep::TrainingStep(const Config& config, bool packed)
+    : graph(models::training_graph(config.model, batch_sizes(config, packed), config.batch.microbatches)),
+      optimizer(optim::make_optimizer(config.optimizer, graph.loss, graph.graph.variables())),
+      schedule(optim::Schedule::parse(config.schedule, config.run.steps)) {}
+
+Feeds TrainingStep::feeds(std::int64_t step, const data::Batch& batch) const {
+  Feeds feeds = optimizer->feeds(step, schedule.at(step));
+  for (auto& feed : feeds_of(graph, batch)) feeds.push_back(std::move(feed));
+  return feeds;
+}
+
+CompileOptions TrainingStep::compiled(const Config& config) const {
+  CompileOptions options = compile_options(config);
+  options.fetch = {graph.loss};
+  if (config.optimizer.clip_norm > 0) options.fetch.push_back(optimizer->gradient_norm());
+  options.update = optimizer->updates();
+  return options;
+}
+
+Explanation plan(const Config& config) {
+  const Config whole = completed(config);
+  const TrainingStep step(whole, packs(whole));
+  return explain(step.graph.graph, Mesh::parse(whole.mesh.mesh), layout_of(whole), step.compiled(whole),
+                 measure_machine(), store_of(whole), {whole.mesh.runtime});
+}
+
+}  // namespace weft::train

@@ -1,0 +1,40 @@
+// What a config means in graphs, sessions and streams of data: shared by training, scoring and decoding.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/data.h"
+#include "weft/optim.h"
+#include "weft/schedule.h"
+#include "weft/train.h"
+
+namespace weft::train {
+
+models::BatchSizes batch_sizes(const Config& config, bool packed);
+// The files in order, without end, or, for evaluation, once, unshuffled.
+data::SourceOptions source(const Config& config, const std::vector<std::string>& files, bool endless);
+// Are rows of this config several examples each?
+bool packs(const Config& config);
+
+Session open_session(const Config& config);
+Layout layout_of(const Config& config);
+Store store_of(const Config& config);
+CompileOptions compile_options(const Config& config);  // without fetches and updates
+
+// Inputs of a graph from the arrays of a batch.
+Feeds feeds_of(const models::SequenceGraph& graph, const data::Batch& batch);
+
+// One step of training as a graph.
+struct TrainingStep {
+  models::SequenceGraph graph;
+  std::unique_ptr<optim::Optimizer> optimizer;
+  optim::Schedule schedule;
+
+  TrainingStep(const Config& config, bool packed);
+  Feeds feeds(std::int64_t step, const data::Batch& batch) const;
+  CompileOptions compiled(const Config& config) const;
+};
+
+}  // namespace weft::train

@@ -1,0 +1,42 @@
+#include "train/scorer.h"
+
+namespace weft::train {
+
+Scorer::Scorer(Session& session, const Config& config, const std::vector<std::string>& files)
+    : options_(source(config, files, false)),
+      batches_(options_),
+      begin_(batches_.position()),
+      graph_(models::scoring_graph(config.model, batch_sizes(config, batches_.packed()))),
+      executable_(session.compile(graph_.graph, layout_of(config), [&] {
+        CompileOptions options = compile_options(config);
+        options.fetch = {graph_.negative_log_likelihood, graph_.tokens, graph_.correct};
+        return options;
+      }())) {}
+
+evaluate::Scores Scorer::scores(std::int64_t most) {
+  evaluate::Scores sum;
+  batches_.seek(begin_);
+  for (std::int64_t i = 0; most == 0 || i < most; ++i) {
+    const std::optional<data::Batch> batch = batches_.next();
+    if (!batch) break;
+    const Values values = executable_.run(feeds_of(graph_, *batch));
+    sum.add(values[graph_.negative_log_likelihood], values[graph_.tokens], values[graph_.correct], options_.batch);
+  }
+  return sum;
+}
+
+std::vector<evaluate::Scores> Scorer::each() {
+  std::vector<evaluate::Scores> all;
+  batches_.seek(begin_);
+  while (const std::optional<data::Batch> batch = batches_.next()) {
+    const Values values = executable_.run(feeds_of(graph_, *batch));
+    for (std::int64_t row = 0; row < options_.batch; ++row) {
+      if (static_cast<std::int64_t>(all.size()) == batches_.examples()) return all;
+      const auto one = [&](const Tensor& x) { return Array({{"batch", 1}}, {values[x].at(row)}, DType::kF32); };
+      all.emplace_back().add(one(graph_.negative_log_likelihood), one(graph_.tokens), one(graph_.correct), 1);
+    }
+  }
+  return all;
+}
+
+}  // namespace weft::train

@@ -1,0 +1,108 @@
+// A trained model in use. Weights are loaded when the first graph that has them is compiled.
+#include <algorithm>
+
+#include "train/parts.h"
+#include "train/scorer.h"
+#include "weft/decode.h"
+#include "weft/error.h"
+
+namespace weft::train {
+
+namespace {
+
+Config config_of(const Checkpoint& checkpoint, const std::vector<std::string>& assignments) {
+  const auto found = checkpoint.state().texts.find("config.toml");
+  if (found == checkpoint.state().texts.end())
+    throw UserError({.what = "the checkpoint '" + checkpoint.path() + "' has no config.toml",
+                     .where = checkpoint.path(),
+                     .fix = "put the config that it was trained with there"});
+  Config config = parse_config(found->second, checkpoint.path() + "/config.toml");
+  for (const std::string& assignment : assignments) set(config, assignment);
+  return completed(config);
+}
+
+// A multiple of `unit` that is at least `least`.
+std::int64_t rounded_up(std::int64_t least, std::int64_t unit) { return (least + unit - 1) / unit * unit; }
+
+}  // namespace
+
+struct TrainedModel::State {
+  Checkpoint checkpoint;
+  Config config;
+  data::Vocabulary vocabulary;
+  Session session;
+  Speed speed = {};
+
+  State(const std::string& path, const std::vector<std::string>& assignments)
+      : checkpoint(Checkpoint::open(path)),
+        config(config_of(checkpoint, assignments)),
+        vocabulary(data::Vocabulary::of(config.data.vocabulary)),
+        session(open_session(config)) {}
+
+  // The weights of what has been compiled. Caches and the like are the session's own.
+  void load() {
+    for (const std::string& name : session.variables())
+      if (!name.starts_with("cache/") && !checkpoint.variables().contains(name))
+        throw UserError({.what = "the model has a variable '" + name + "', which the checkpoint has not",
+                         .where = checkpoint.path(),
+                         .fix = "leave the settings of [model] as they were in training"});
+    checkpoint.load(session, {.optimizer_state = false, .allow_missing = true});
+  }
+
+  Config unpacked() const {
+    Config c = config;
+    c.data.pack = false;
+    return c;
+  }
+};
+
+TrainedModel::TrainedModel(const std::string& path, const std::vector<std::string>& assignments)
+    : state_(std::make_unique<State>(path, assignments)) {}
+TrainedModel::~TrainedModel() = default;
+
+const Config& TrainedModel::config() const { return state_->config; }
+const std::string& TrainedModel::path() const { return state_->checkpoint.path(); }
+std::int64_t TrainedModel::step() const { return state_->checkpoint.state().step; }
+const TrainedModel::Speed& TrainedModel::speed() const { return state_->speed; }
+
+evaluate::Scores TrainedModel::score(const std::vector<std::string>& files) {
+  Scorer scorer(state_->session, state_->config, files);
+  state_->load();
+  return scorer.scores();
+}
+
+std::vector<evaluate::Scores> TrainedModel::score_each(const std::vector<std::string>& files) {
+  Scorer scorer(state_->session, state_->unpacked(), files);
+  state_->load();
+  return scorer.each();
+}
+
+std::vector<std::vector<TrainedModel::Text>> TrainedModel::generate(const std::vector<std::string>& prompts) {
+  State& s = *state_;
+  const bool translates = s.config.model.kind == models::Kind::kEncoderDecoder;
+  std::vector<std::vector<std::int32_t>> ids;
+  std::size_t longest = 0, shortest = prompts.empty() ? 0 : SIZE_MAX;
+  for (const std::string& prompt : prompts) {
+    ids.push_back(s.vocabulary.encode(prompt));
+    if (translates) ids.back().push_back(data::Vocabulary::kEnd);
+    longest = std::max(longest, ids.back().size());
+    shortest = std::min(shortest, ids.back().size());
+  }
+  const auto count = static_cast<std::int64_t>(prompts.size());
+  const std::int64_t batch = std::min(s.config.sequences(), rounded_up(std::max<std::int64_t>(1, count),
+                                                                       s.session.mesh().size()));
+  decode::Decoder decoder(s.session, s.config.model, layout_of(s.config), batch,
+                          translates ? rounded_up(static_cast<std::int64_t>(longest), 16) : 0,
+                          translates ? 0 : static_cast<std::int64_t>(shortest), s.config.decode);
+  s.load();
+  const auto found = translates ? decoder.run(std::vector<std::vector<std::int32_t>>(ids.size()), ids) : decoder.run(ids);
+  s.speed = {decoder.speed().tokens, decoder.speed().prefill_seconds, decoder.speed().decode_seconds};
+  std::vector<std::vector<Text>> texts;
+  for (const auto& best : found) {
+    texts.emplace_back();
+    for (const decode::Hypothesis& h : best) texts.back().push_back({s.vocabulary.decode(h.ids), h.score, h.ended});
+  }
+  return texts;
+}
+
+}  // namespace weft::train

@@ -1,0 +1,270 @@
+// The training loop. Everything that decides the numbers of a step is known from the config, the step and the checkpoint:
+// variables, the position in the data, the count of draws.
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "train/fault.h"
+#include "train/metrics.h"
+#include "train/parts.h"
+#include "train/progress.h"
+#include "train/scorer.h"
+#include "train/signals.h"
+#include "weft/error.h"
+
+namespace weft::train {
+
+namespace {
+
+constexpr std::int64_t kTracedSteps = 20;
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+bool due(std::int64_t every, std::int64_t step) { return every > 0 && step % every == 0; }
+
+bool first_process() { return wire::process() == 0; }
+
+void make_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error)
+    throw RunError({.what = "cannot make the folder '" + path + "': " + error.message(),
+                    .where = "run.out",
+                    .fix = "set run.out to a folder that you may write to"});
+}
+
+// The processors, the step compiled for them and the stream of batches, at the place where the run is.
+struct Machinery {
+  data::Prefetched batches;
+  TrainingStep step;
+  Session session;
+  Executable executable;
+
+  Machinery(const Config& config, const std::optional<Checkpoint>& from, const CompileOptions& more)
+      : batches(source(config, config.data.train, true)),
+        step(config, batches.packed()),
+        session(open_session(config)),
+        executable(session.compile(step.graph.graph, layout_of(config), compiled(config, more))) {
+    if (!from) return;
+    from->load(session);
+    batches.seek(from->state().texts.at("data.json"));
+    executable.set_step(from->state().step);
+  }
+
+  CompileOptions compiled(const Config& config, const CompileOptions& more) const {
+    CompileOptions options = step.compiled(config);
+    options.check_finite = more.check_finite;
+    options.trace = more.trace;
+    return options;
+  }
+
+  Values run(std::int64_t number) { return executable.run(step.feeds(number, *batches.next())); }
+  double loss(const Values& values) const { return values.scalar(step.graph.loss); }
+};
+
+class Trainer {
+ public:
+  Trainer(const Config& config, const TrainOptions& options)
+      : config_(completed(config)),
+        options_(options),
+        fault_(options.fail_at),
+        from_(Checkpoint::latest(config_.out())),
+        progress_(first(), config_.run.steps, options.progress && first_process()) {
+    done_.first = done_.step = first();
+  }
+
+  Trained run();
+
+ private:
+  std::int64_t first() const { return from_ ? from_->state().step : 0; }
+  void prepare();
+  void measure_roof();
+  void steps();
+  void log(std::int64_t step, const Values& values, double seconds);
+  void evaluate(std::int64_t step);
+  void save(Checkpoints& checkpoints, std::int64_t step);
+  void write_trace();
+  [[noreturn]] void not_finite(std::int64_t step, double loss);
+
+  Config config_;
+  TrainOptions options_;
+  Fault fault_;
+  std::optional<Checkpoint> from_;
+  Progress progress_;
+  std::unique_ptr<Machinery> machinery_;
+  std::unique_ptr<Scorer> scorer_;
+  std::unique_ptr<MetricsFiles> metrics_;
+  double flops_ = 0, peak_ = 0;  // of a step, of all processors; of the machine in a second
+  double logged_at_ = 0;
+  std::int64_t logged_step_ = 0;
+  Trained done_;
+};
+
+void Trainer::prepare() {
+  CompileOptions more;
+  if (!options_.trace.empty())
+    more.trace = {.first = std::max(first(), config_.run.steps - kTracedSteps), .steps = kTracedSteps};
+  machinery_ = std::make_unique<Machinery>(config_, from_, more);
+  if (!config_.data.dev.empty()) scorer_ = std::make_unique<Scorer>(machinery_->session, config_, config_.data.dev);
+  make_folder(config_.out());
+  if (first_process()) metrics_ = std::make_unique<MetricsFiles>(config_.out());
+  if (from_) progress_.say("going on from " + from_->path());
+}
+
+// What the progress is held against: the flops of the model as written, and what the cores can do.
+void Trainer::measure_roof() {
+  const TrainingStep& step = machinery_->step;
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const Machine machine = measure_machine(cores);
+  flops_ = explain(step.graph.graph, Mesh::parse(config_.mesh.mesh), layout_of(config_), step.compiled(config_),
+                   machine, store_of(config_), {config_.mesh.runtime})
+               .model_flops;
+  if (config_.mesh.wire == "threads") peak_ = machine.flops_per_second;
+}
+
+Trained Trainer::run() {
+  if (from_ && first() >= config_.run.steps) {
+    progress_.say("nothing to do: " + from_->path() + " has " + std::to_string(first()) + " steps, run.steps is " +
+                  std::to_string(config_.run.steps));
+    return done_;
+  }
+  prepare();
+  if (options_.progress) measure_roof();
+  const double begin = now();
+  logged_at_ = begin;
+  logged_step_ = first();
+  steps();
+  const auto made = static_cast<double>(done_.step - first());
+  done_.tokens_per_second = made * static_cast<double>(config_.sequences() * config_.batch.length) / (now() - begin);
+  write_trace();
+  return done_;
+}
+
+void Trainer::steps() {
+  const StopSignals signals;
+  Checkpoints checkpoints(machinery_->session, {.folder = config_.out(),
+                                                .keep = static_cast<int>(config_.run.keep),
+                                                .at = [this](const std::string& phase) { fault_.at(phase); }});
+  double seconds = 0;
+  for (std::int64_t step = first() + 1; step <= config_.run.steps && !done_.stopped; ++step) {
+    fault_.at("step", seconds / 2);
+    const double begin = now();
+    const Values values = machinery_->run(step);
+    seconds = now() - begin;
+    const double loss = machinery_->loss(values);
+    if (!std::isfinite(loss)) {
+      checkpoints.wait();
+      not_finite(step, loss);
+    }
+    done_.losses.push_back(loss);
+    done_.step = step;
+    const bool last = step == config_.run.steps;
+    done_.stopped = machinery_->session.any(signals.asked()) && !last;
+    log(step, values, seconds);
+    if (last || due(config_.run.eval_every, step)) evaluate(step);
+    if (done_.stopped) progress_.say("stopping at step " + std::to_string(step) + ", after a checkpoint");
+    if (last || done_.stopped || due(config_.run.checkpoint_every, step)) save(checkpoints, step);
+  }
+  if (config_.run.steps == 0) save(checkpoints, 0);  // the first weights
+  checkpoints.wait();
+}
+
+void Trainer::log(std::int64_t step, const Values& values, double seconds) {
+  const bool logged = due(config_.run.log_every, step) || step == config_.run.steps || step == first() + 1;
+  const double since = std::max(1e-9, now() - logged_at_);
+  const auto tokens = static_cast<double>(config_.sequences() * config_.batch.length);
+  const double per_second = logged ? static_cast<double>(step - logged_step_) / since : 1 / std::max(1e-9, seconds);
+  const ProgressNumbers numbers{.step = step,
+                                .loss = machinery_->loss(values),
+                                .tokens_per_second = per_second * tokens,
+                                .flops_per_second = per_second * flops_,
+                                .fraction_of_peak = peak_ > 0 ? per_second * flops_ / peak_ : 0};
+  progress_.step(numbers, logged);
+  if (!logged) return;
+  logged_at_ = now();
+  logged_step_ = step;
+  if (!metrics_) return;
+  Metrics metrics = {{"loss", numbers.loss},
+                     {"learning_rate", machinery_->step.schedule.at(step)},
+                     {"tokens_per_second", numbers.tokens_per_second},
+                     {"flops_per_second", numbers.flops_per_second},
+                     {"fraction_of_peak", numbers.fraction_of_peak},
+                     {"epoch", static_cast<double>(machinery_->batches.epoch())}};
+  if (config_.optimizer.clip_norm > 0)
+    metrics["gradient_norm"] = values.scalar(machinery_->step.optimizer->gradient_norm());
+  metrics_->write(step, metrics);
+}
+
+void Trainer::evaluate(std::int64_t step) {
+  if (!scorer_) return;
+  const double begin = now();
+  done_.dev = scorer_->scores(config_.run.eval_batches);
+  const double perplexity = std::exp(done_.dev->log_perplexity());
+  char text[160];
+  std::snprintf(text, sizeof text, "dev at step %lld  log-perplexity %.4f (perplexity %.2f)  accuracy %.1f %%  %s",
+                static_cast<long long>(step), done_.dev->log_perplexity(), perplexity,
+                100 * done_.dev->token_accuracy(), duration_text(now() - begin).c_str());
+  progress_.say(text);
+  if (metrics_)
+    metrics_->write(step, {{"dev/log_perplexity", done_.dev->log_perplexity()},
+                           {"dev/token_accuracy", done_.dev->token_accuracy()}});
+  logged_at_ += now() - begin;  // the speed that is shown is that of training
+}
+
+void Trainer::save(Checkpoints& checkpoints, std::int64_t step) {
+  checkpoints.save(
+      {.step = step, .texts = {{"config.toml", text(config_)}, {"data.json", machinery_->batches.position()}}});
+}
+
+void Trainer::write_trace() {
+  if (options_.trace.empty()) return;
+  const std::string text = machinery_->executable.trace(measure_machine(), "measured");
+  if (!first_process()) return;
+  std::ofstream file(options_.trace, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file)
+    throw RunError({.what = "cannot write the trace to '" + options_.trace + "'",
+                    .where = "--trace " + options_.trace,
+                    .fix = "see that the folder exists and that you may write there"});
+}
+
+// The steps since the last checkpoint are made again, exactly, with every instruction's results looked at.
+void Trainer::not_finite(std::int64_t step, double loss) {
+  const std::string what = std::string("the loss is ") +
+                           (std::isnan(loss) ? "nan"
+                            : loss > 0       ? "inf"
+                                             : "-inf") +
+                           " at step " + std::to_string(step);
+  scorer_.reset();
+  machinery_.reset();
+  const std::optional<Checkpoint> from = Checkpoint::latest(config_.out());
+  const std::int64_t begin = from ? from->state().step : 0;
+  progress_.say(what + "; steps " + std::to_string(begin + 1) + " to " + std::to_string(step) +
+                " are made again to find where it begins");
+  const std::string left = from ? "the last good checkpoint is " + from->path() : "there is no checkpoint yet";
+  try {
+    CompileOptions more;
+    more.check_finite = true;
+    Machinery again(config_, from, more);
+    for (std::int64_t s = begin + 1; s <= step; ++s) again.run(s);
+  } catch (const RunError& error) {
+    throw RunError({.what = what + ": " + error.text().what,
+                    .where = error.text().where.text,
+                    .fix = "lower the learning rate, or clip with optimizer.clip_norm; " + left});
+  }
+  throw RunError({.what = what + ", but not when the steps are made again",
+                  .where = "processors of mesh " + config_.mesh.mesh,
+                  .fix = "suspect the machine's memory; " + left});
+}
+
+}  // namespace
+
+Trained train(const Config& config, const TrainOptions& options) {
+  check(config);
+  return Trainer(config, options).run();
+}
+
+}  // namespace weft::train

@@ -1,0 +1,176 @@
+#include "weft/config.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "support/expect_error.h"
+#include "weft/train.h"
+
+namespace weft::train {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string source_path(const std::string& path) { return std::string(WEFT_TEST_DATA) + "/../" + path; }
+
+std::string file_text(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(Config, ReadsEverySectionAndKeepsDefaults) {
+  const Config c = parse_config(R"(
+name = "mine"
+[model]
+kind = "encoder_decoder"
+layers = 3
+norm = "layer"
+activation = ["gelu", "linear"]
+extra_logit = 0
+activations = "bf16"
+[data]
+train = "a.tsv"
+[optimizer]
+name = "adafactor"
+rules = ["embedding: rate 0.5, decay 0", "^decoder/: frozen"]
+[mesh]
+layout = "batch:data heads,d_ff:model"
+)");
+  EXPECT_EQ(c.name, "mine");
+  EXPECT_EQ(c.model.kind, models::Kind::kEncoderDecoder);
+  EXPECT_EQ(c.model.layers, 3);
+  EXPECT_EQ(c.model.norm, models::Norm::kLayer);
+  EXPECT_EQ(c.model.activation, (std::vector<std::string>{"gelu", "linear"}));
+  EXPECT_EQ(c.model.extra_logit, 0.0);
+  EXPECT_EQ(c.model.activations, DType::kBF16);
+  EXPECT_EQ(c.model.heads, models::TransformerOptions{}.heads);
+  EXPECT_EQ(c.data.train, std::vector<std::string>{"a.tsv"});
+  ASSERT_EQ(c.optimizer.rules.size(), 2u);
+  EXPECT_EQ(c.optimizer.rules[0].pattern, "embedding");
+  EXPECT_EQ(c.optimizer.rules[0].rate_scale, 0.5);
+  EXPECT_EQ(c.optimizer.rules[0].weight_decay, 0.0);
+  EXPECT_FALSE(c.optimizer.rules[1].train);
+  EXPECT_EQ(c.mesh.layout, "batch:data heads,d_ff:model");
+  EXPECT_EQ(c.out(), "runs/mine");
+}
+
+TEST(Config, TextParsesBackToTheSame) {
+  Config c = parse_config("name = \"a \\\"b\\\" \\\\ c\"\n[model]\nextra_logit = 0.25\n[run]\nsteps = 17\n");
+  set(c, "optimizer.rules=[\"bias: rate 0.1, decay 0.01\"],data.train=[\"x\", \"y\"]");
+  set(c, "optimizer.epsilon=1e-30,model.dropout=0.1");
+  const std::string once = text(c);
+  EXPECT_EQ(text(parse_config(once)), once);
+  EXPECT_EQ(parse_config(once).model.extra_logit, 0.25);
+  EXPECT_EQ(parse_config(once).optimizer.epsilon, 1e-30);
+  EXPECT_EQ(parse_config(once).name, c.name);
+}
+
+TEST(Config, SetTakesManyAndWordsWithoutQuotes) {
+  Config c;
+  set(c, "run.steps=7,model.kind=encoder,mesh.layout=batch:data heads,d_ff:model,mesh.mesh=data:2 model:2");
+  EXPECT_EQ(c.run.steps, 7);
+  EXPECT_EQ(c.model.kind, models::Kind::kEncoder);
+  EXPECT_EQ(c.mesh.layout, "batch:data heads,d_ff:model");
+  EXPECT_EQ(c.mesh.mesh, "data:2 model:2");
+  set(c, "data.train=[\"a,b\", \"c\"]");
+  EXPECT_EQ(c.data.train, (std::vector<std::string>{"a,b", "c"}));
+}
+
+TEST(Config, SequencesComeFromTokens) {
+  Config c;
+  set(c, "batch.tokens=512,batch.length=64,batch.sequences=0");
+  EXPECT_EQ(c.sequences(), 8);
+}
+
+TEST(Config, RefusesWhatItDoesNotKnow) {
+  EXPECT_USER_ERROR(parse_config("[model]\n\nlayer = 3\n", "lm.toml"), "there is no setting 'model.layer'", "lm.toml:3",
+                    "did you mean 'model.layers'?");
+  EXPECT_USER_ERROR(parse_config("[nothing]\nat_all = 3\n", "lm.toml"), "there is no setting 'nothing.at_all'",
+                    "see docs/config.md");
+  EXPECT_USER_ERROR(parse_config("[model]\nlayers = \"three\"\n", "lm.toml"),
+                    "setting 'model.layers' is a whole number from 0 on, but it was given", "three", "lm.toml:2");
+  EXPECT_USER_ERROR(parse_config("[model]\nlayers = -1\n"), "a whole number from 0 on");
+  EXPECT_USER_ERROR(parse_config("[model]\ntied = 1\n"), "setting 'model.tied' is true or false");
+  EXPECT_USER_ERROR(parse_config("[model]\ndropout = \"a\"\n"), "setting 'model.dropout' is a number");
+  EXPECT_USER_ERROR(parse_config("name = 3\n"), "setting 'name' is a text in quotes");
+  EXPECT_USER_ERROR(parse_config("[data]\ntrain = [1]\n"), "setting 'data.train' is a list of texts");
+  EXPECT_USER_ERROR(parse_config("[model]\nnorm = \"layr\"\n", "x"), "setting 'model.norm' cannot be 'layr'",
+                    "did you mean 'layer'?", "rms, layer, scale");
+  EXPECT_USER_ERROR(parse_config("[model\nx = 1\n", "x.toml"), "the config is no TOML", "x.toml:1");
+  EXPECT_USER_ERROR(read_config("/nowhere/x.toml"), "cannot read the config '/nowhere/x.toml'");
+  Config c;
+  EXPECT_USER_ERROR(set(c, "run.step=3"), "there is no setting 'run.step'", "--set run.step=3", "run.steps");
+  EXPECT_USER_ERROR(set(c, "steps"), "'steps' sets nothing", "key=value");
+}
+
+TEST(Config, RefusesRulesThatSayNothing) {
+  EXPECT_USER_ERROR(parse_config("[optimizer]\nrules = [\"frozen\"]\n", "x.toml"), "\"frozen\" names no pattern",
+                    "x.toml:2", "PATTERN: frozen");
+  EXPECT_USER_ERROR(parse_config("[optimizer]\nrules = [\"a: rate\"]\n"), "has no number behind 'rate'");
+  EXPECT_USER_ERROR(parse_config("[optimizer]\nrules = [\"a: speed 3\"]\n"),
+                    "says 'speed', which is no word of a rule");
+}
+
+TEST(Config, CheckRefusesWhatCannotRun) {
+  const auto with = [](const std::string& assignments) {
+    Config c;
+    set(c, "data.train=x.txt,batch.sequences=8");
+    set(c, assignments);
+    return c;
+  };
+  EXPECT_USER_ERROR(check(with("batch.tokens=128")), "batch.sequences is 8 and batch.tokens is 128");
+  EXPECT_USER_ERROR(check(with("batch.length=0")), "cannot have 0 targets");
+  EXPECT_USER_ERROR(check(with("batch.sequences=0,batch.tokens=100,batch.length=64")),
+                    "100 tokens make no whole rows of length 64");
+  EXPECT_USER_ERROR(check(with("batch.microbatches=3")), "8 rows cannot be divided into 3 microbatches");
+  EXPECT_USER_ERROR(check(with("data.train=[]")), "there is nothing to train on");
+  EXPECT_USER_ERROR(check(with("data.format=pairs")), "pairs are two files, but data.train has 1");
+  EXPECT_USER_ERROR(check(with("mesh.memory=lots")), "'lots' is no number of bytes");
+  EXPECT_USER_ERROR(check(with("mesh.mesh=data")), "data");
+  EXPECT_USER_ERROR(check(with("optimizer.schedule=fast")), "fast");
+}
+
+// Every config that ships is one that can be planned; the paper's have the paper's sizes.
+TEST(Config, ThoseThatShipAreWhole) {
+  const std::map<std::string, double> paper = {
+      {"lm-0.14b", 0.14}, {"lm-0.22b", 0.22}, {"lm-0.37b", 0.37}, {"lm-0.67b", 0.67}, {"lm-1.28b", 1.28},
+      {"lm-2.48b", 2.48}, {"lm-4.9b", 4.90},  {"mt-0.16b", 0.16}, {"mt-0.24b", 0.24}, {"mt-0.42b", 0.42},
+      {"mt-0.77b", 0.77}, {"mt-1.48b", 1.48}, {"mt-2.89b", 2.89}};
+  int seen = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(source_path("configs"))) {
+    if (entry.path().extension() != ".toml") continue;
+    const std::string name = entry.path().stem();
+    SCOPED_TRACE(name);
+    const Config c = read_config(entry.path());
+    EXPECT_EQ(c.name, name);
+    if (!paper.contains(name)) continue;
+    ++seen;
+    EXPECT_NO_THROW(check(c));
+    EXPECT_NEAR(static_cast<double>(models::weights(c.model)) / 1e9, paper.at(name), 0.0051);
+    EXPECT_EQ(c.mesh.mesh.find("batch:"), 0u);
+  }
+  EXPECT_EQ(seen, 13);
+}
+
+TEST(Config, TheLargestIsPlannedForItsMesh) {
+  const Explanation e = plan(read_config(source_path("configs/paper/lm-4.9b.toml")));
+  EXPECT_EQ(e.mesh.size(), 512);
+  EXPECT_NEAR(static_cast<double>(e.parameters) / 1e9, 4.90, 0.005);
+  EXPECT_LT(e.parameters_per_processor, e.parameters / 30);
+  EXPECT_FALSE(e.collectives.empty());
+}
+
+// docs/config.md is this text; WEFT_WRITE_DOCS=1 writes it.
+TEST(Config, TheReferenceIsUpToDate) {
+  const std::string path = source_path("docs/config.md");
+  if (std::getenv("WEFT_WRITE_DOCS")) std::ofstream(path) << reference();
+  EXPECT_EQ(file_text(path), reference()) << "run weft_test_train --gtest_filter=Config* with WEFT_WRITE_DOCS=1";
+}
+
+}  // namespace
+}  // namespace weft::train

@@ -1,0 +1,190 @@
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <cmath>
+#include <numeric>
+#include <thread>
+
+#include "small_run.h"
+#include "support/expect_error.h"
+
+namespace weft::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> checkpoints_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().filename().string().starts_with("step-")) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST(Trainer, LearnsAndLeavesCheckpointsAndMetrics) {
+  const SmallRun run("learns", "run.steps=60,model.dropout=0,run.checkpoint_every=20,run.keep=2");
+  Config config = run.config;
+  config.data.dev = {run.text_path()};
+  config.run.eval_batches = 2;
+  const Trained done = train(config, kQuiet);
+  ASSERT_EQ(done.losses.size(), 60u);
+  EXPECT_LT(done.losses.back(), 0.6 * done.losses.front());
+  ASSERT_TRUE(done.dev);
+  EXPECT_NEAR(done.dev->log_perplexity(), done.losses.back(), 0.5);
+  EXPECT_EQ(checkpoints_in(config.out()), (std::vector<std::string>{"step-00000040", "step-00000060"}));
+  std::ifstream lines(config.out() + "/metrics.jsonl");
+  EXPECT_EQ(std::count(std::istreambuf_iterator<char>(lines), {}, '\n'), 61);  // and the evaluation
+}
+
+// Dropout is on: variables, draws and data must all go on where they were.
+TEST(Trainer, GoesOnBitForBit) {
+  const SmallRun run("resume", "mesh.mesh=data:2,mesh.layout=batch:data");
+  const Trained whole = train(run.with("", "whole"), kQuiet);
+  const Trained begin = train(run.with("run.steps=5", "parts"), kQuiet);
+  const Trained rest = train(run.with("", "parts"), kQuiet);
+  EXPECT_EQ(rest.first, 5);
+  EXPECT_EQ(rest.step, 12);
+  std::vector<double> parts = begin.losses;
+  parts.insert(parts.end(), rest.losses.begin(), rest.losses.end());
+  EXPECT_EQ(parts, whole.losses);
+  const Trained nothing = train(run.with("", "parts"), kQuiet);
+  EXPECT_TRUE(nothing.losses.empty());
+}
+
+TEST(Trainer, NoStepsGiveTheFirstWeights) {
+  const SmallRun run("first");
+  const std::vector<double> whole = train(run.with("", "whole"), kQuiet).losses;
+  EXPECT_TRUE(train(run.with("run.steps=0", "parts"), kQuiet).losses.empty());
+  EXPECT_EQ(Checkpoint::open(run.folder + "/parts").state().step, 0);
+  EXPECT_EQ(train(run.with("", "parts"), kQuiet).losses, whole);
+}
+
+TEST(Trainer, TheSameMeshGivesTheSameBits) {
+  const SmallRun run("twice", "mesh.mesh=data:2 model:2,mesh.layout=batch:data heads,d_ff,vocab:model");
+  EXPECT_EQ(train(run.with("", "a"), kQuiet).losses, train(run.with("", "b"), kQuiet).losses);
+}
+
+struct Placed {
+  std::string mesh, layout;
+};
+const std::vector<Placed> kPlaced = {{"a:2", "batch:a"},
+                                     {"a:4", "heads,d_ff,vocab:a"},
+                                     {"a:2 b:2", "batch:a heads,d_ff,vocab:b"},
+                                     {"a:2 b:2 c:2", "batch:a heads,d_ff:b vocab:c"}};
+
+std::string on(const Placed& placed) { return "mesh.mesh=" + placed.mesh + ",mesh.layout=" + placed.layout; }
+
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double most = a.size() == b.size() ? 0 : 1;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) most = std::max(most, std::abs(a[i] - b[i]) / b[i]);
+  return most;
+}
+
+// In f64 the layout changes nothing but the order of sums, however long the run.
+void expect_equal_in_f64(const SmallRun& run, const std::string& steps) {
+  const std::vector<double> one = train(run.with(steps + ",run.f64=true", "one"), kQuiet).losses;
+  for (const Placed& placed : kPlaced) {
+    SCOPED_TRACE(placed.mesh + " | " + placed.layout);
+    const Trained many = train(run.with(steps + ",run.f64=true," + on(placed), "many"), kQuiet);
+    EXPECT_LT(largest_difference(many.losses, one), 1e-8);
+    fs::remove_all(run.folder + "/many");
+  }
+}
+TEST(Trainer, MeshesAgreeInF64) { expect_equal_in_f64(SmallRun("f64"), "run.steps=6"); }
+TEST(FullTrainer, MeshesAgreeInF64For200Steps) { expect_equal_in_f64(SmallRun("f64_200"), "run.steps=200"); }
+
+TEST(FullTrainer, MeshesAgreeInF32) {
+  const SmallRun run("f32", "run.steps=200,optimizer.schedule=constant 0.0001");
+  const std::vector<double> one = train(run.with("", "one"), kQuiet).losses;
+  const auto last = [](const std::vector<double>& losses) {
+    return std::accumulate(losses.end() - 20, losses.end(), 0.0) / 20;
+  };
+  for (const Placed& placed : kPlaced) {
+    SCOPED_TRACE(placed.mesh + " | " + placed.layout);
+    const std::vector<double> many = train(run.with(on(placed), "many"), kQuiet).losses;
+    EXPECT_LT(largest_difference({many.begin(), many.begin() + 20}, {one.begin(), one.begin() + 20}), 1e-4);
+    EXPECT_NEAR(last(many) / last(one), 1, 0.005);
+    fs::remove_all(run.folder + "/many");
+  }
+}
+
+TEST(Trainer, ACheckpointGoesOnUnderAnotherMesh) {
+  const SmallRun run("other", "run.steps=10,optimizer.schedule=constant 0.0001");
+  const std::vector<double> whole = train(run.with("", "whole"), kQuiet).losses;
+  train(run.with("run.steps=5," + on(kPlaced[2]), "begun"), kQuiet);
+  const std::vector<Placed> others = {{"", ""}, {"a:4", "batch:a"}, {"a:8", "batch:a"}};
+  for (const Placed& placed : others) {
+    SCOPED_TRACE(placed.mesh);
+    fs::copy(run.folder + "/begun", run.folder + "/on", fs::copy_options::recursive);
+    const Trained rest = train(run.with(on(placed), "on"), kQuiet);
+    EXPECT_EQ(rest.first, 5);
+    EXPECT_LT(largest_difference(rest.losses, {whole.begin() + 5, whole.end()}), 1e-4);
+    fs::remove_all(run.folder + "/on");
+  }
+}
+
+TEST(Trainer, OtherDataIsRefused) {
+  const SmallRun run("data");
+  train(run.with("run.steps=2"), kQuiet);
+  std::ofstream(run.text_path(), std::ios::app) << "more words\n";
+  EXPECT_USER_ERROR(train(run.with(""), kQuiet), "belongs to other data", "begin a new run");
+}
+
+TEST(Trainer, WrongInputLeavesNothingBehind) {
+  const SmallRun run("nothing");
+  EXPECT_USER_ERROR(train(run.with("data.train=/nowhere.txt"), kQuiet), "/nowhere.txt");
+  EXPECT_USER_ERROR(train(run.with("mesh.mesh=a:3,mesh.layout=batch:a"), kQuiet), "cannot be split evenly");
+  EXPECT_FALSE(fs::exists(run.folder + "/out"));
+}
+
+TEST(Trainer, OtherWeightsAreRefused) {
+  const SmallRun run("weights");
+  train(run.with("run.steps=2"), kQuiet);
+  EXPECT_USER_ERROR(train(run.with("model.d_ff=64"), kQuiet), "d_ff");
+}
+
+TEST(Trainer, ALossThatIsNoNumberNamesItsMaker) {
+  const SmallRun run("nan", "model.dropout=0,run.checkpoint_every=2,optimizer.name=sgd");
+  set(const_cast<Config&>(run.config), "optimizer.schedule=constant 1e30");
+  EXPECT_RUN_ERROR(train(run.config, kQuiet), "the loss is", "at step", "has ", "transformer",
+                   "lower the learning rate");
+  for (const std::string& name : checkpoints_in(run.config.out()))
+    EXPECT_NO_THROW(Checkpoint::open(run.config.out() + "/" + name));
+}
+
+TEST(Trainer, ASignalStopsAfterACheckpoint) {
+  const SmallRun run("signal");
+  std::thread sender([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    kill(getpid(), SIGTERM);
+  });
+  const Trained done = train(run.with("run.steps=1000000"), kQuiet);
+  sender.join();
+  EXPECT_TRUE(done.stopped);
+  ASSERT_TRUE(Checkpoint::latest(run.config.out()));
+  EXPECT_EQ(Checkpoint::latest(run.config.out())->state().step, done.step);
+}
+
+TEST(Trainer, AFolderThatCannotBeMadeIsAnError) {
+  const SmallRun run("folder");
+  std::ofstream(run.folder + "/file") << "x";
+  EXPECT_RUN_ERROR(train(run.with("", "file/out"), kQuiet), "file/out", "Not a directory");
+  EXPECT_RUN_ERROR(train(run.with("run.out=/proc/nothing/out"), kQuiet), "cannot make the folder '/proc/nothing/out'",
+                   "run.out");
+}
+
+TEST(Trainer, MomentsToFailAtAreChecked) {
+  const SmallRun run("fail");
+  EXPECT_USER_ERROR(train(run.config, {.progress = false, .fail_at = "lunch:1"}), "'lunch:1' is no moment to fail at",
+                    "mid-shard");
+  EXPECT_USER_ERROR(train(run.config, {.progress = false, .fail_at = "step:0"}), "'step:0' is no moment");
+}
+
+TEST(Trainer, PairsForALanguageModelAlone) {
+  const SmallRun run("features");
+  Config config = run.with("model.kind=encoder_decoder,batch.inputs_length=16");
+  EXPECT_USER_ERROR(train(config, kQuiet), "the model wants 'inputs', which the data has not", "tsv or pairs");
+}
+
+}  // namespace
+}  // namespace weft::train

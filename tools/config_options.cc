@@ -1,0 +1,37 @@
+#include "config_options.h"
+
+namespace weft::tools {
+
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string all = "\"";
+  for (const char c : text) all += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  return all + "\"";
+}
+
+}  // namespace
+
+std::vector<std::string> ConfigWords::assignments() const {
+  std::vector<std::string> all = set;
+  if (mesh) all.push_back("mesh.mesh=" + quoted(*mesh));
+  if (layout) all.push_back("mesh.layout=" + quoted(*layout));
+  if (store) all.push_back("mesh.store=" + quoted(*store));
+  if (store_level) all.push_back("mesh.store_level=" + std::to_string(*store_level));
+  if (wire) all.push_back("mesh.wire=" + quoted(*wire));
+  if (out) all.push_back("run.out=" + quoted(*out));
+  if (steps) all.push_back("run.steps=" + std::to_string(*steps));
+  return all;
+}
+
+void add_config_options(CLI::App& sub, ConfigWords& words) {
+  sub.add_option("--set", words.set, "section.name=value of the config; may be repeated; see docs/config.md")
+      ->allow_extra_args(false);
+  sub.add_option("--mesh", words.mesh, "mesh.mesh of the config: axes and sizes, as \"data:2 model:2\"");
+  sub.add_option("--layout", words.layout, "mesh.layout: which dim is split over which axis");
+  sub.add_option("--store", words.store, "mesh.store: how variables are stored beyond the layout");
+  sub.add_option("--store-level", words.store_level, "mesh.store_level: 1, 2 or 3");
+  sub.add_option("--wire", words.wire, "mesh.wire: threads, or mpi under mpirun or srun");
+}
+
+}  // namespace weft::tools

@@ -1,0 +1,26 @@
+// The options of subcommands that take a config or what was trained from one.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "options.h"
+#include "weft/config.h"
+
+namespace weft::tools {
+
+// --set, and the settings that have an option of their own.
+struct ConfigWords {
+  std::vector<std::string> set;
+  std::optional<std::string> mesh, layout, store, wire, out;
+  std::optional<int> store_level;
+  std::optional<std::int64_t> steps;
+
+  // All of them as assignments, in the order in which they hold.
+  std::vector<std::string> assignments() const;
+};
+
+void add_config_options(CLI::App& sub, ConfigWords& words);  // --set, --mesh, --layout, --store, --store-level, --wire
+
+}  // namespace weft::tools

@@ -1,0 +1,105 @@
+// weft generate and weft translate: texts from a trained model.
+#include <iomanip>
+#include <iostream>
+#include <memory>
+
+#include "config_options.h"
+#include "lines.h"
+#include "weft/train.h"
+
+namespace weft::tools {
+
+namespace {
+
+struct GenerateWords {
+  std::string model;
+  ConfigWords words;
+  std::vector<std::string> prompts;
+  std::string file;
+  std::optional<std::int64_t> beams, top_k, length, n_best, seed;
+  std::optional<double> temperature, top_p;
+  bool scores = false, quiet = false;
+
+  std::vector<std::string> assignments() const {
+    std::vector<std::string> all = words.assignments();
+    const auto add = [&](const char* key, const auto& value) {
+      if (value) all.push_back(std::string("decode.") + key + "=" + std::to_string(*value));
+    };
+    add("beams", beams);
+    add("top_k", top_k);
+    add("max_length", length);
+    add("n_best", n_best);
+    add("seed", seed);
+    add("temperature", temperature);
+    add("top_p", top_p);
+    return all;
+  }
+};
+
+void print(const GenerateWords& o, const train::TrainedModel::Text& best, const std::string& before) {
+  if (o.scores) std::cout << std::fixed << std::setprecision(4) << best.score << "\t";
+  std::cout << before << best.text << "\n";
+}
+
+void print_speed(const train::TrainedModel& model) {
+  const train::TrainedModel::Speed& s = model.speed();
+  std::cerr << s.tokens << " tokens in " << std::fixed << std::setprecision(2) << s.decode_seconds << " s ("
+            << std::setprecision(0) << static_cast<double>(s.tokens) / std::max(1e-9, s.decode_seconds)
+            << " tokens/s), prompts in " << std::setprecision(2) << s.prefill_seconds << " s\n";
+}
+
+void run_generate(const GenerateWords& o, bool translates) {
+  train::TrainedModel model(o.model, o.assignments());
+  const bool translator = model.config().model.kind == models::Kind::kEncoderDecoder;
+  if (translator != translates)
+    throw UserError({.what = "'" + model.path() + "' is " + (translator ? "a translation" : "a language") + " model",
+                     .where = translates ? "weft translate" : "weft generate",
+                     .fix = translator ? "use weft translate" : "use weft generate"});
+  std::vector<std::string> prompts = o.prompts;
+  if (!o.file.empty()) prompts = read_lines(o.file);
+  else if (prompts.empty()) prompts = {""};
+  const auto texts = model.generate(prompts);
+  if (wire::process() != 0) return;
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    for (const train::TrainedModel::Text& best : texts[i]) print(o, best, translates ? "" : prompts[i]);
+  std::cout << std::flush;
+  if (!o.quiet) print_speed(model);
+}
+
+void add_decode_options(CLI::App& sub, GenerateWords& o) {
+  add_config_options(sub, o.words);
+  sub.add_option("--beams", o.beams, "decode.beams: more than 1 for beam search");
+  sub.add_option("--temperature", o.temperature, "decode.temperature: 0 takes the likeliest token");
+  sub.add_option("--top-k", o.top_k, "decode.top_k: draw among so many tokens");
+  sub.add_option("--top-p", o.top_p, "decode.top_p: draw among the likeliest of this probability");
+  sub.add_option("--length", o.length, "decode.max_length: most tokens, prompt counted");
+  sub.add_option("--n-best", o.n_best, "decode.n_best: texts for each prompt, with beams");
+  sub.add_option("--seed", o.seed, "decode.seed: of what is drawn");
+  sub.add_flag("--scores", o.scores, "Print each text's score before it");
+  sub.add_flag("--quiet", o.quiet, "Do not print the speed");
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand("generate", "Go on with texts, by a trained language model");
+  const auto o = std::make_shared<GenerateWords>();
+  sub->add_option("MODEL", o->model, "A training folder, or a checkpoint in it")->required();
+  sub->add_option("--prompt", o->prompts, "What to go on with; may be repeated; default: nothing")
+      ->allow_extra_args(false);
+  sub->add_option("--prompts", o->file, "A file with a prompt on each line; - is standard input");
+  add_decode_options(*sub, *o);
+  sub->callback([o, &action] { action = [o] { run_generate(*o, false); }; });
+}
+
+void add_translate(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand("translate", "Translate lines, by a trained translation model");
+  const auto o = std::make_shared<GenerateWords>();
+  o->file = "-";
+  sub->add_option("MODEL", o->model, "A training folder, or a checkpoint in it")->required();
+  sub->add_option("FILE", o->file, "A text, line by line; default: standard input");
+  add_decode_options(*sub, *o);
+  sub->callback([o, &action] { action = [o] { run_generate(*o, true); }; });
+}
+
+}  // namespace weft::tools

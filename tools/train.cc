@@ -1,0 +1,73 @@
+// weft train: trains a config, or goes on with it; and says before what it would take.
+#include <iomanip>
+#include <iostream>
+#include <memory>
+
+#include "config_options.h"
+#include "weft/train.h"
+
+namespace weft::tools {
+
+namespace {
+
+struct TrainWords {
+  std::string config;
+  ConfigWords words;
+  train::TrainOptions options;
+  bool quiet = false, print_config = false, dry_run = false, json = false;
+};
+
+train::Config config_of(const TrainWords& o) {
+  train::Config config = train::read_config(o.config);
+  for (const std::string& assignment : o.words.assignments()) train::set(config, assignment);
+  return config;
+}
+
+void dry_run(const TrainWords& o, const train::Config& config) {
+  const Explanation e = train::plan(config);
+  if (o.json) {
+    std::cout << e.json() << "\n";
+    return;
+  }
+  std::cout << config.name << ": " << std::fixed << std::setprecision(2) << static_cast<double>(e.parameters) / 1e9
+            << " B parameters (" << e.parameters << "), " << e.mesh.size() << " processors\n"
+            << std::defaultfloat << e.summary();
+}
+
+void run_train(const TrainWords& o) {
+  const train::Config config = config_of(o);
+  if (o.print_config) {
+    std::cout << train::text(config);
+    return;
+  }
+  if (o.dry_run) return dry_run(o, config);
+  train::TrainOptions options = o.options;
+  options.progress = !o.quiet;
+  const train::Trained done = train::train(config, options);
+  if (o.quiet || wire::process() != 0) return;
+  std::cout << (done.stopped ? "stopped" : "done") << " at step " << done.step << "; checkpoints and metrics are in "
+            << config.out() << "\n";
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Action& action) {
+  CLI::App* sub =
+      app.add_subcommand("train", "Train a config; a run that was stopped or killed goes on from its last checkpoint");
+  const auto o = std::make_shared<TrainWords>();
+  sub->add_option("CONFIG", o->config, "A .toml file; see configs/ and docs/config.md")->required();
+  add_config_options(*sub, o->words);
+  sub->add_option("--steps", o->words.steps, "run.steps: how many in all");
+  sub->add_option("--out", o->words.out, "run.out: the folder of checkpoints and metrics");
+  sub->add_flag("--print-config", o->print_config, "Print the whole config with what the line sets, and stop");
+  sub->add_flag("--dry-run", o->dry_run, "Print memory, flops and collectives of each processor, and stop");
+  sub->add_flag("--json", o->json, "With --dry-run: one JSON object, see docs/explain.md");
+  sub->add_flag("--quiet", o->quiet, "Print nothing");
+  sub->add_option("--trace", o->options.trace, "Write a trace of the last steps to this file; see docs/trace.md");
+  sub->add_option("--fail-at", o->options.fail_at,
+                  "For tests: kill this process at PHASE:N; phases: step, save-begun, mid-shard, before-rename, "
+                  "before-latest");
+  sub->callback([o, &action] { action = [o] { run_train(*o); }; });
+}
+
+}  // namespace weft::tools
