@@ -208,10 +208,10 @@ std::unique_ptr<Examples> open_pairs(const SourceOptions& options, const std::st
   } else {
     const TextFile from(options.files[0]), to(options.targets_file);
     if (from.lines().size() != to.lines().size())
-      throw UserError({.what = sentence("'", from.path(), "' has ", from.lines().size(), " lines, but '", to.path(),
-                                        "' has ", to.lines().size()),
-                       .where = to.path(),
-                       .fix = "line i of the one must be the translation of line i of the other"});
+      throw UserError(
+          {.what = sentence("the two files have ", from.lines().size(), " and ", to.lines().size(), " lines"),
+           .where = sentence(from.path(), ", ", to.path()),
+           .fix = "line i of the one must be the translation of line i of the other"});
     hash.add(from.text());
     hash.add(to.text());
     Pairs pairs;

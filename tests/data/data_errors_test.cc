@@ -56,7 +56,7 @@ TEST(DataErrors, Lines) {
                     "latin.txt:2", "convert the file: iconv -f LATIN1 -t UTF-8");
   SourceOptions pairs = of(file_with("e.en", "a\nb\n"));
   pairs.targets_file = file_with("e.fr", "c\n");
-  EXPECT_USER_ERROR(Batches{pairs}, "e.en' has 2 lines, but '", "e.fr' has 1",
+  EXPECT_USER_ERROR(Batches{pairs}, "the two files have 2 and 1 lines", "e.en, ", "e.fr",
                     "line i of the one must be the translation of line i of the other");
 }
 

@@ -1,8 +1,10 @@
 // Vocabularies: bytes and SentencePiece models; text goes there and back.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sentencepiece_trainer.h>
 
 #include <filesystem>
+#include <unordered_map>
 
 #include "data/files.h"
 #include "support/expect_error.h"
@@ -151,6 +153,29 @@ TEST(DataVocabulary, RefusesOtherModels) {
   if (cut.empty()) cut = (trained("unigram"), bytes_of(scratch("unigram.model")));
   EXPECT_USER_ERROR(Vocabulary::open(file_with("cut.model", cut.substr(0, cut.size() / 2))),
                     "the file is no SentencePiece model");
+}
+
+// A model made by others, of the small text.
+std::string foreign(const std::string& name, std::unordered_map<std::string, std::string> settings) {
+  file_with("small.txt", small_text());
+  settings.insert({{"input", scratch("small.txt")}, {"vocab_size", "60"}, {"minloglevel", "3"}});
+  std::string model;
+  EXPECT_TRUE(sentencepiece::SentencePieceTrainer::Train(settings, nullptr, &model).ok());
+  return file_with(name, model);
+}
+
+TEST(DataVocabulary, RefusesOtherIds) {
+  EXPECT_USER_ERROR(Vocabulary::open(foreign("default.model", {})),
+                    "the model's ids of padding, end and unknown are -1, 2, 0; Weft's are 0, 1, 2", "default.model",
+                    "train it by weft vocab train, or with --pad_id=0 --eos_id=1 --unk_id=2 --bos_id=-1");
+}
+
+TEST(DataVocabulary, TakesModelsWithoutBytes) {
+  const Vocabulary vocabulary =
+      Vocabulary::open(foreign("t5.model", {{"pad_id", "0"}, {"eos_id", "1"}, {"unk_id", "2"}, {"bos_id", "-1"}}));
+  EXPECT_EQ(vocabulary.size(), 60);
+  EXPECT_EQ(vocabulary.decode(vocabulary.encode("the blue thread")), "the blue thread");
+  EXPECT_THAT(vocabulary.encode("\n"), ElementsAre(Vocabulary::kUnknown));
 }
 
 TEST(DataVocabulary, RefusesTrainingThatCannotBe) {

@@ -85,6 +85,26 @@ TEST_F(VocabCommand, WritesTokenFiles) {
   EXPECT_FALSE(std::filesystem::exists(at("t.u16.partial")));
 }
 
+// A model's bytes: pieces that are a name, a score and a type each.
+std::string model_of(int size) {
+  std::string model;
+  for (int id = 0; id < size; ++id) {
+    const std::string name = id == 0 ? "<pad>" : id == 1 ? "</s>" : id == 2 ? "<unk>" : str("x", id);
+    const char type = id < 2 ? 3 : id == 2 ? 2 : 1;
+    const std::string piece =
+        str('\x0a', static_cast<char>(name.size()), name, std::string("\x15\0\0\0\0\x18", 6), type);
+    model += str('\x0a', static_cast<char>(piece.size()), piece);
+  }
+  return model;
+}
+
+TEST_F(VocabCommand, LargeVocabulariesNeedWideTokens) {
+  std::ofstream(at("large.model"), std::ios::binary) << model_of(65537);
+  expect_refused("encode --vocab large.model --out t.u16", "x7", "ids up to 65536 do not fit into 16 bits",
+                 "let its name end with .u32");
+  EXPECT_EQ(weft("encode --vocab large.model --out t.u32", "x7").code, 0);
+}
+
 TEST_F(VocabCommand, Refuses) {
   expect_refused("encode --vocab none.model", "x", "cannot open the file 'none.model'", "a file that you may read");
   expect_refused("encode --vocab text.txt", "x", "the file is no SentencePiece model", "weft vocab train");
