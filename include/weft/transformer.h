@@ -44,7 +44,7 @@ struct TransformerOptions {
   bool prefix = false;  // a language model whose inputs part (up to the end-of-sequence) sees all of itself
   double dropout = 0;
   bool dropout_along_length = false;  // one draw for all positions
-  double attention_dropout = 0;       // of the attention weights' result
+  double attention_dropout = 0;       // of the attention weights; it and extra_logit make whole scores be stored
   double label_smoothing = 0, z_loss = 0;
   std::optional<double> loss_denominator = {};  // else the number of positions, padding counted
   bool loss_per_token = false;                  // the denominator is the number of targets that count
@@ -53,6 +53,7 @@ struct TransformerOptions {
   std::int64_t loss_chunks = 1;
   std::optional<Init> init = {};  // of kernels and tables; by default each has its own
   DType stored = DType::kF32, activations = DType::kF32;
+  std::optional<DType> slice = {};  // what the optimizer updates; by default as stored
 };
 
 // UserError, with the option's name, if they do not make a model.

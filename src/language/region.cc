@@ -9,6 +9,12 @@ namespace {
 
 const Node& node_at(const GraphData& graph, int n) { return graph.nodes[static_cast<std::size_t>(n)]; }
 
+// Such a cast is as much the variable as the variable itself: what derivatives are taken by.
+bool casts_variable(const GraphData& graph, int n) {
+  const Node& node = node_at(graph, n);
+  return node.op->name == "cast" && node_at(graph, node.inputs[0].node).op->name == "variable";
+}
+
 std::set<int> standing_on(const GraphData& graph, const Region& region, const std::vector<TensorId>& results) {
   std::vector<int> open;
   for (TensorId id : results) open.push_back(id.node);
@@ -26,7 +32,7 @@ std::set<int> standing_on(const GraphData& graph, const Region& region, const st
 
 bool is_in(const GraphData& graph, const Region& region, int node) {
   return node >= region.first && node < region.last && node_at(graph, node).loop == region.loop &&
-         !node_at(graph, node).op->is_state;
+         !node_at(graph, node).op->is_state && !(region.loop < 0 && casts_variable(graph, node));
 }
 
 std::vector<TensorId> captures_of(const GraphData& graph, const Region& region) {

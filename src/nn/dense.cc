@@ -1,5 +1,7 @@
+#include "nn/seen.h"
 #include "weft/error.h"
 #include "weft/nn.h"
+#include "weft/words.h"
 
 namespace weft::nn {
 
@@ -37,7 +39,7 @@ Tensor dense(const Tensor& x, const Shape& made, const DenseOptions& options, Si
       input = rename(input, dim, "_" + dim.name, site);
       reduced = reduced.renamed(dim.name, "_" + dim.name);
     }
-  const VariableOptions as_x{.activation = x.dtype()};
+  const VariableOptions as_x = seen_as(x, options.variables);
   const Init init = options.kernel_init.value_or(init::variance_scaling(1, init::Fan::kIn, reduced, made));
   const Tensor kernel = g.variable("kernel", options.experts.plus(reduced).plus(made), init, as_x, site);
   Tensor y = einsum({input, kernel}, input.shape().minus(reduced).plus(made), site);

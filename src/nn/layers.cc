@@ -2,32 +2,6 @@
 
 namespace weft::nn {
 
-Tensor layer_norm(const Tensor& x, const Dim& dim, const LayerNormOptions& options, Site site) {
-  Graph g(x.graph());
-  const Graph::Scope scope = g.scope(options.name);
-  const VariableOptions as_x{.activation = x.dtype()};
-  const Tensor scale = g.variable("scale", {dim}, init::ones(), as_x, site);
-  const Tensor bias = g.variable("bias", {dim}, init::zeros(), as_x, site);
-  const auto forward = [&](const Tensors& in) -> Tensors {
-    const Tensor centred = subtract(in[0], mean(in[0], {dim}, site), site);
-    const Tensor variance = mean(square(centred, site), {dim}, site);
-    const Tensor inverse = rsqrt(add(variance, options.epsilon, site), site);
-    const Tensor normed = multiply(centred, inverse, site);
-    return {add(multiply(normed, in[1], site), in[2], site), normed, inverse};
-  };
-  // From the normed x and the inverse deviation alone: nothing else is kept.
-  const auto backward = [dim, site](const Tensors& in, const Tensors& out, const Tensors& dys) -> Tensors {
-    const Tensor &normed = out[1], &inverse = out[2], &dy = dys[0];
-    const Tensor by_normed = multiply(dy, in[1], site);
-    const Tensor along = mean(multiply(by_normed, normed, site), {dim}, site);
-    const Tensor rest =
-        subtract(subtract(by_normed, mean(by_normed, {dim}, site), site), multiply(normed, along, site), site);
-    return {multiply(rest, inverse, site), reduce_sum_to(multiply(dy, normed, site), {dim}, site),
-            reduce_sum_to(dy, {dim}, site)};
-  };
-  return custom_gradient({x, scale, bias}, forward, backward, site)[0];
-}
-
 BatchNormResult batch_norm(const Tensor& x, const Shape& joined, const BatchNormOptions& options, Site site) {
   Graph g(x.graph());
   const Graph::Scope scope = g.scope(options.name);

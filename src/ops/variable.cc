@@ -119,7 +119,10 @@ Tensor Graph::variable(const std::string& name, const Shape& shape, const Init& 
           .named(full);
   data_->variable_nodes[full] = x.id().node;
   const DType activation = options.activation.value_or(options.stored);
-  if (activation != slice) x = cast(x, activation, site);
+  if (activation != slice) {
+    x = cast(x, activation, site);
+    data_->nodes[static_cast<std::size_t>(x.id().node)].loop = -1;  // in no loop's body, as the variable itself
+  }
   data_->variables.push_back(x.id());
   return x;
 }

@@ -17,6 +17,7 @@ class Safetensors {
   bool has(const std::string& name) const { return entries_.contains(name); }
   // The names that begin with `prefix`, without it, in order.
   std::vector<std::string> names(const std::string& prefix = "") const;
+  const std::vector<std::int64_t>& sizes(const std::string& name) const { return entries_.at(name).sizes; }
   // The tensor with its dims named in order. Throws std::runtime_error for an unknown name or another number of dims.
   Array read(const std::string& name, const std::vector<std::string>& dims) const;
 

@@ -1,0 +1,44 @@
+// The model called "transformer", which reads and guesses given tokens: a language model's layers and loss alone.
+#include "models/catalog.h"
+#include "models/transformer/network.h"
+#include "weft/optim.h"
+
+namespace weft::models {
+
+LanguageModel language_model(const Sizes& given, const LanguageModelOptions& options) {
+  const Sizes sizes = complete_sizes("transformer", given);
+  const Dim batch = dim(sizes, "batch"), length = dim(sizes, "length");
+  TransformerOptions o{.vocab = sizes.at("vocab"),
+                       .vocab_divisor = 1,
+                       .d_model = sizes.at("d_model"),
+                       .heads = sizes.at("heads"),
+                       .d_kv = sizes.at("d_kv"),
+                       .d_ff = sizes.at("d_ff"),
+                       .layers = sizes.at("layers")};
+  o.norm = Norm::kLayer;
+  o.positions = Positions::kNone;  // its table has a row for each place, and is split with them
+  o.init = options.init;
+  o.loss_chunks = options.loss_chunks;
+  o.activations = options.activation;
+  const Settings settings{o, true};
+
+  LanguageModel lm;
+  Graph& g = lm.graph;
+  lm.inputs = g.input("inputs", {batch, length}, DType::kI32);
+  lm.targets = g.input("targets", {batch, length}, DType::kI32);
+  Network network(g, settings);
+  const Tensor positions = settings.table(g, "positions", {length, settings.d_model()});
+  const Tensor x = gather(network.embedding(""), lm.inputs, settings.vocab()) + positions;
+  const Tensor hidden = stack(cast(x, o.activations), settings, network.pass_over(length, {}, true), o.layers, "");
+  lm.loss = network.loss(hidden, lm.targets, batch, {}).named("loss");
+  return lm;
+}
+
+void build_transformer(Model& model, const Sizes& sizes) {
+  const LanguageModel lm = language_model(sizes);
+  model.graph = lm.graph;
+  model.options.fetch = {lm.loss};
+  model.options.update = optim::Adam(lm.loss, model.graph.variables()).updates();
+}
+
+}  // namespace weft::models
