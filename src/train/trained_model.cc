@@ -89,13 +89,14 @@ std::vector<std::vector<TrainedModel::Text>> TrainedModel::generate(const std::v
     shortest = std::min(shortest, ids.back().size());
   }
   const auto count = static_cast<std::int64_t>(prompts.size());
-  const std::int64_t batch = std::min(s.config.sequences(), rounded_up(std::max<std::int64_t>(1, count),
-                                                                       s.session.mesh().size()));
+  const std::int64_t batch =
+      std::min(s.config.sequences(), rounded_up(std::max<std::int64_t>(1, count), s.session.mesh().size()));
   decode::Decoder decoder(s.session, s.config.model, layout_of(s.config), batch,
                           translates ? rounded_up(static_cast<std::int64_t>(longest), 16) : 0,
                           translates ? 0 : static_cast<std::int64_t>(shortest), s.config.decode);
   s.load();
-  const auto found = translates ? decoder.run(std::vector<std::vector<std::int32_t>>(ids.size()), ids) : decoder.run(ids);
+  const auto found =
+      translates ? decoder.run(std::vector<std::vector<std::int32_t>>(ids.size()), ids) : decoder.run(ids);
   s.speed = {decoder.speed().tokens, decoder.speed().prefill_seconds, decoder.speed().decode_seconds};
   std::vector<std::vector<Text>> texts;
   for (const auto& best : found) {

@@ -55,8 +55,8 @@ void expect_refused(const std::string& arguments, const std::string& what, const
 
 TEST(Command, HelpsEverywhere) {
   for (const char* path :
-       {"",      "train",       "eval",         "generate",     "translate", "explain", "run",    "bench", "bench collectives", "bench lm",
-        "trace-summary", "vocab", "vocab train", "vocab encode", "vocab decode", "export",    "import",  "doctor"}) {
+       {"", "train", "eval", "generate", "translate", "explain", "run", "bench", "bench collectives", "bench lm",
+        "trace-summary", "vocab", "vocab train", "vocab encode", "vocab decode", "export", "import", "doctor"}) {
     const Ran ran = weft(std::string(path) + " --help");
     EXPECT_EQ(ran.code, 0) << path;
     EXPECT_THAT(ran.out, HasSubstr("Usage: weft " + std::string(path))) << path;
@@ -111,9 +111,10 @@ TEST(Command, DumpsPasses) {
 }
 
 TEST(Command, RefusesWrongLines) {
-  expect_refused("", "'weft' needs a command",
-                 "give one of: train, eval, generate, translate, explain, run, bench, trace-summary, vocab, export, import, "
-                 "doctor");
+  expect_refused(
+      "", "'weft' needs a command",
+      "give one of: train, eval, generate, translate, explain, run, bench, trace-summary, vocab, export, import, "
+      "doctor");
   expect_refused("explian", "'weft' has no command 'explian'", "did you mean 'explain'?");
   expect_refused("explain", "MODEL is required", "see weft explain --help");
   expect_refused("explain two_layer --layot x", "'weft explain' has no option '--layot'", "did you mean '--layout'?");

@@ -1,0 +1,150 @@
+// weft train, eval, generate and translate as a user meets them.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "support/command.h"
+
+namespace weft {
+namespace {
+
+using test::ran;
+using test::Ran;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+const char* const kModel =
+    "d_model = 16\nheads = 2\nd_kv = 8\nd_ff = 32\nlayers = 1\nvocab_divisor = 4\npositions = \"rotary\"\n";
+const char* const kRun =
+    "[optimizer]\nname = \"adam\"\nschedule = \"constant 0.01\"\n[run]\nsteps = 8\nlog_every = 4\n[batch]\nsequences = "
+    "4\n"
+    "length = 16\ninputs_length = 16\n[decode]\nmax_length = 12\n";
+
+// A folder with a language model ("lm") and a translator ("mt") to train.
+class TrainCommand : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = ::testing::TempDir() + "/weft_train_command_" + std::to_string(getpid());
+    std::filesystem::create_directories(folder_);
+    std::string text, pairs;
+    for (int i = 0; i < 60; ++i) {
+      text += "one two three " + std::to_string(i % 7) + "\n";
+      pairs += "in " + std::to_string(i) + "\tout " + std::to_string(i % 5) + "\n";
+    }
+    write("words.txt", text);
+    write("pairs.tsv", pairs);
+    write("lm.toml", "name = \"lm\"\n[model]\n" + std::string(kModel) + "[data]\nformat = \"text\"\ntrain = \"" +
+                         folder_ + "/words.txt\"\ndev = \"" + folder_ + "/words.txt\"\n" + kRun);
+    write("mt.toml", "name = \"mt\"\n[model]\nkind = \"encoder_decoder\"\n" + std::string(kModel) +
+                         "[data]\ntrain = \"" + folder_ + "/pairs.tsv\"\ndev = \"" + folder_ + "/pairs.tsv\"\n" + kRun);
+    for (const std::string kind : {"lm", "mt"}) {
+      const Ran trained = weft("train " + folder_ + "/" + kind + ".toml --out " + folder_ + "/" + kind);
+      EXPECT_EQ(trained.code, 0) << trained.output;
+      EXPECT_THAT(trained.output, AllOf(HasSubstr("step 8 of 8  loss "), HasSubstr(" tokens/s"), HasSubstr("% of peak"),
+                                        HasSubstr("dev at step 8  log-perplexity"), HasSubstr("done at step 8")));
+    }
+  }
+  static void TearDownTestSuite() { std::filesystem::remove_all(folder_); }
+
+  static void write(const std::string& name, const std::string& text) { std::ofstream(folder_ + "/" + name) << text; }
+  static Ran weft(const std::string& line) { return ran(std::string(WEFT_COMMAND) + " " + line + " 2>&1"); }
+  static std::string output(const std::string& line) {
+    const Ran done = ran(std::string(WEFT_COMMAND) + " " + line);
+    EXPECT_EQ(done.code, 0) << line;
+    return done.output;
+  }
+
+  static std::string folder_;
+};
+std::string TrainCommand::folder_;
+
+TEST_F(TrainCommand, PrintsItsConfigWhole) {
+  const std::string text = output("train " + folder_ + "/lm.toml --print-config --set model.layers=3 --steps 7");
+  EXPECT_THAT(text, AllOf(HasSubstr("layers = 3"), HasSubstr("steps = 7"), HasSubstr("[decode]"), HasSubstr("beta1")));
+  write("again.toml", text);
+  EXPECT_EQ(output("train " + folder_ + "/again.toml --print-config"), text);
+}
+
+TEST_F(TrainCommand, DryRunsForMeshesThatAreNotHere) {
+  const std::string line = "train " + folder_ + "/lm.toml --dry-run --mesh data:4 --layout batch:data";
+  EXPECT_THAT(output(line), AllOf(HasSubstr("lm: 0.00 B parameters"), HasSubstr("4 processors"),
+                                  HasSubstr("all_reduce"), HasSubstr("arena")));
+  EXPECT_GT(Json::parse(output(line + " --json"))["parameters"], 1000);
+  EXPECT_FALSE(std::filesystem::exists("runs"));
+}
+
+TEST_F(TrainCommand, EvalGivesPerplexityAndScoresPerLine) {
+  const Json report = Json::parse(output("eval " + folder_ + "/mt --json --bleu --per-line " + folder_ +
+                                         "/scores --translations " + folder_ + "/fr.txt"));
+  EXPECT_EQ(report["step"], 8);
+  EXPECT_EQ(report["sentences"], 60);
+  EXPECT_GT(report["log_perplexity"], 0.0);
+  EXPECT_GE(report["bleu"], 0.0);
+  EXPECT_THAT(report["signature"], HasSubstr("tok:13a"));
+  std::ifstream scores(folder_ + "/scores"), french(folder_ + "/fr.txt");
+  double sum = 0;
+  int lines = 0;
+  for (std::string line; std::getline(scores, line); ++lines) sum -= std::stod(line);
+  EXPECT_EQ(lines, 60);
+  EXPECT_NEAR(sum / report["tokens"].get<double>(), report["log_perplexity"].get<double>(), 1e-6);
+  EXPECT_EQ(std::count(std::istreambuf_iterator<char>(french), {}, '\n'), 60);
+  // Packed rows and single ones say the same.
+  EXPECT_NEAR(Json::parse(output("eval " + folder_ + "/mt --json"))["log_perplexity"], report["log_perplexity"], 1e-5);
+}
+
+TEST_F(TrainCommand, GeneratesTheSameOnEveryMesh) {
+  const std::string line = "generate " + folder_ + "/lm --quiet --prompt one --prompt \"three 1\" --length 16 ";
+  const std::string greedy = output(line);
+  EXPECT_EQ(greedy.substr(0, 3), "one");
+  EXPECT_EQ(output(line + "--mesh data:2 --layout batch:data"), greedy);
+  EXPECT_EQ(output(line + "--mesh model:2 --layout heads,d_ff,vocab:model"), greedy);
+  const std::string drawn = output(line + "--temperature 1 --seed 5");
+  EXPECT_EQ(output(line + "--temperature 1 --seed 5 --mesh data:2 --layout batch:data"), drawn);
+  EXPECT_NE(drawn, greedy);
+}
+
+TEST_F(TrainCommand, TranslatesLineByLine) {
+  write("in.txt", "in 1\nin 2\nin 3\n");
+  const std::string line = "translate " + folder_ + "/mt " + folder_ + "/in.txt --quiet ";
+  const std::string greedy = output(line);
+  EXPECT_EQ(std::count(greedy.begin(), greedy.end(), '\n'), 3);
+  const std::string beams = output(line + "--beams 3 --n-best 2 --scores");
+  EXPECT_EQ(std::count(beams.begin(), beams.end(), '\n'), 6);
+  EXPECT_EQ(output(line + "--beams 3 --n-best 2 --scores --mesh model:2 --layout heads,d_ff,vocab:model").size(),
+            beams.size());
+  EXPECT_THAT(weft(line + "--set decode.beams=2 < /dev/null").output, HasSubstr("\n"));
+}
+
+TEST_F(TrainCommand, RefusesWhatCannotBe) {
+  const auto expect = [&](const std::string& line, const std::string& what, const std::string& fix) {
+    const Ran refused = weft(line);
+    EXPECT_EQ(refused.code, 2) << refused.output;
+    EXPECT_THAT(refused.output, AllOf(HasSubstr(what), HasSubstr(fix))) << line;
+  };
+  expect("train /nowhere.toml", "cannot read the config '/nowhere.toml'", "configs/lm-demo.toml");
+  expect("train " + folder_ + "/lm.toml --set model.layer=3", "there is no setting 'model.layer'", "model.layers");
+  expect("generate " + folder_ + "/mt", "is a translation model", "use weft translate");
+  expect("translate " + folder_ + "/lm", "is a language model", "use weft generate");
+  expect("generate /nowhere", "/nowhere", "");
+  expect("generate " + folder_ + "/lm --prompts /nowhere.txt", "cannot read '/nowhere.txt'", "a text file");
+  expect("generate " + folder_ + "/lm --set model.layers=2", "which the checkpoint has not",
+         "as they were in training");
+  expect("eval " + folder_ + "/mt --bleu --data " + folder_ + "/words.txt", "tab", "");
+  expect("eval " + folder_ + "/lm --set data.dev=[]", "there is nothing to evaluate on", "--data");
+  EXPECT_EQ(weft("eval " + folder_ + "/lm --per-line /nowhere/x").code, 3);
+}
+
+TEST_F(TrainCommand, ACheckpointWithoutItsConfigIsRefused) {
+  std::filesystem::copy(folder_ + "/lm/step-00000008", folder_ + "/bare", std::filesystem::copy_options::recursive);
+  std::filesystem::remove(folder_ + "/bare/config.toml");
+  const Ran refused = weft("eval " + folder_ + "/bare");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.output, HasSubstr("config.toml"));
+}
+
+}  // namespace
+}  // namespace weft
