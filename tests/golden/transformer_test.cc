@@ -20,6 +20,7 @@ const GoldenFolder& folder() {
 struct Where {
   std::string name, mesh, layout;
 };
+void PrintTo(const Where& where, std::ostream* out) { *out << where.mesh << " | " << where.layout; }
 const std::vector<Where> kPlaces = {
     {"OneProcessor", "", ""},
     {"Data2", "data:2", "batch:data"},

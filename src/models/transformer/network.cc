@@ -8,6 +8,9 @@ namespace {
 
 constexpr double kHidden = -1e9;
 
+// A negative id is a token without a loss.
+Tensor token_of(const Tensor& ids) { return maximum(ids, 0.0 - ids); }
+
 // All of the inputs part, and the place that reads its end, see each other.
 Tensor prefix_bias(const Tensor& ids, const Dim& length) {
   const Tensor part = inputs_part(ids, length);
@@ -22,13 +25,13 @@ Tensor prefix_bias(const Tensor& ids, const Dim& length) {
 Tensor token_segments(const Tensor& ids) { return cast(not_equal(ids, 0.0), DType::kI32); }
 
 Tensor shifted(const Tensor& ids, const Tensor& segments, const Dim& length) {
-  const Tensor before = shift(abs(ids), length, 1);
+  const Tensor before = shift(token_of(ids), length, 1);
   return segments ? select(equal(segments, shift(segments, length, 1)), before, 0.0) : before;
 }
 
 Tensor inputs_part(const Tensor& ids, const Dim& length) {
   constexpr double kEnd = 1;
-  const Tensor ends = cast(equal(abs(ids), kEnd), DType::kI32);
+  const Tensor ends = cast(equal(token_of(ids), kEnd), DType::kI32);
   return 1.0 - mod(cumsum(ends, length, true), 2.0);
 }
 

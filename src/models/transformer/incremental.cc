@@ -1,0 +1,209 @@
+// Decoding position by position. Keys and values of what has been read are in variables called "cache/<layer>/k" and
+// ".../v" [batch, beams, memory_length, heads…, d_kv]; those of an encoder's output have no beams.
+#include "models/transformer/network.h"
+#include "weft/error.h"
+
+namespace weft::models {
+
+namespace {
+
+// What both graphs of one decoder share.
+class Decoder {
+ public:
+  Decoder(const Graph& graph, const TransformerOptions& options, const DecodeSizes& sizes)
+      : network(graph, {options, false}), s(network.settings()), g(network.graph()), z(sizes) {}
+
+  Dim batch() const { return {"batch", z.batch}; }
+  Dim beams() const { return {"beams", z.beams}; }
+  Dim memory() const { return memory_dim(z.length); }
+  bool encodes() const { return s.o.kind == Kind::kEncoderDecoder; }
+  Tensor one() const { return constant(g, 1.0, {}, DType::kI32); }
+
+  Tensor cache(const std::string& name, const Shape& shape, DType dtype) const {
+    return Graph(g).variable("/cache/" + name, shape, init::zeros(), {.stored = dtype, .trainable = false});
+  }
+  // Of a layer's keys or values, as they are along `memory`.
+  Tensor cache_of(const std::string& name, const Shape& before, const Dim& along) const {
+    const nn::Heads heads = s.heads();
+    return cache(name, before.plus({along}).plus(heads.memory).plus({heads.d_kv}), s.o.activations);
+  }
+  void fill(const Tensor& cache, const Tensor& value) {
+    updates.push_back(assign(cache, broadcast(value, cache.shape())));
+  }
+
+  Network network;
+  const Settings& s;
+  Graph& g;
+  DecodeSizes z;
+  Updates updates;
+};
+
+void check_decode(const TransformerOptions& o, const DecodeSizes& sizes, Site site) {
+  check(o);
+  const auto refuse = [&](const std::string& what, const std::string& fix) {
+    throw UserError({.what = what, .where = site, .fix = fix});
+  };
+  if (o.kind == Kind::kEncoder)
+    refuse("an encoder does not decode", "make it a language model or an encoder-decoder");
+  if (sizes.batch < 1 || sizes.beams < 1 || sizes.length < 1)
+    refuse("decoding " + std::to_string(sizes.batch) + " sequences of " + std::to_string(sizes.length) +
+               " positions with " + std::to_string(sizes.beams) + " beams",
+           "give at least one of each");
+  if (sizes.prompt_length < 0 || sizes.prompt_length > sizes.length)
+    refuse("a prompt of length " + std::to_string(sizes.prompt_length) + " for caches of length " +
+               std::to_string(sizes.length),
+           "give longer caches or a shorter prompt");
+  const bool both = o.kind == Kind::kEncoderDecoder;
+  if (both != (sizes.inputs_length > 0))
+    refuse(both ? "decoding with an encoder, but without an inputs_length" : "an inputs_length, but there is no encoder",
+           both ? "give the length of its inputs" : "give the prompt_length alone");
+  const std::int64_t longest = std::max(sizes.length, sizes.inputs_length);
+  if (o.positions == Positions::kLearned && longest > o.max_length)
+    refuse("decoding of length " + std::to_string(longest) + ", but the table of positions has " +
+               std::to_string(o.max_length) + " rows",
+           "raise max_length, or decode less");
+}
+
+// --- Prefill ---
+
+// Keys and values of the encoder's output, for every layer of the decoder.
+std::map<std::string, nn::Projections> fill_cross_caches(Decoder& d, const Encoded& encoded) {
+  const Dim along = memory_dim(encoded.length.size);
+  std::map<std::string, nn::Projections> by_layer;
+  d.fill(d.cache("inputs_segments", {d.batch(), along}, DType::kI32), rename(encoded.segments, encoded.length, along.name));
+  for (std::int64_t i = 0; i < d.s.decoder_layers(); ++i) {
+    const std::string layer = d.network.decoder_scope() + "/layer_" + std::to_string(i) + "/cross_attention";
+    const auto scope = d.g.scope(layer);
+    const nn::Projections of =
+        nn::project_memory(encoded.hidden, d.s.d_model(), d.s.heads(), projection_options(d.s));
+    const Tensor k = rename(of.k, encoded.length, along.name);
+    d.fill(d.cache_of(layer + "/k", {d.batch()}, along), k);
+    by_layer[layer] = {{}, k, k};
+    if (d.s.o.shared_kv) continue;
+    by_layer[layer].v = rename(of.v, encoded.length, along.name);
+    d.fill(d.cache_of(layer + "/v", {d.batch()}, along), by_layer[layer].v);
+  }
+  return by_layer;
+}
+
+// Of a prefix language model: how many positions from the first on see each other, [batch].
+Tensor region_of(const Tensor& targets, const Dim& length) {
+  const Tensor ends = cast(equal(targets, 1.0), DType::kI32);
+  const Tensor first = logical_and(equal(cumsum(ends, length, true), 0.0), not_equal(targets, 0.0));
+  return reduce_sum(cast(first, DType::kI32), {length}) + 1.0;
+}
+
+// The last position that a place sees, of those that have been read.
+Tensor last_seen(const Tensor& place, const Tensor& region) { return maximum(place, region - 1.0); }
+
+Pass prompt_pass(Decoder& d, const Tensor& targets, const Dim& length) {
+  if (!d.s.o.prefix) return d.network.pass_over(length, {}, true);
+  const Tensor region = region_of(targets, length), places = iota(d.g, length);
+  d.fill(d.cache("region", {d.batch()}, DType::kI32), region);
+  const Tensor last = select(less(places, region), last_seen(places, region), places);
+  const Tensor seen = less_equal(iota(d.g, memory_dim(length.size)), last);
+  return d.network.pass_over(length, {}, false, select(seen, constant(d.g, 0.0), -1e9));
+}
+
+void fill_self_caches(Decoder& d, const Tensor& targets, const Encoded& encoded,
+                      const std::map<std::string, nn::Projections>& cross) {
+  const Dim length{"length", d.z.prompt_length};
+  Pass pass = prompt_pass(d, targets, length);
+  pass.remember = [&d, as_read = pass.remember](const std::string& layer, const nn::Projections& of_x) {
+    const nn::Projections of = as_read(layer, of_x);
+    const auto keep = [&](const std::string& name, const Tensor& x) {
+      const Tensor whole = pad(x, memory_dim(d.z.prompt_length), 0, d.z.length - d.z.prompt_length);
+      d.fill(d.cache_of(layer + name, {d.batch(), d.beams()}, d.memory()), whole);
+    };
+    keep("/k", of.k);
+    if (of.v != of.k) keep("/v", of.v);
+    return of;
+  };
+  if (d.encodes()) {
+    d.network.attach(pass, encoded, d.one());
+    pass.recall = [&cross](const std::string& layer) { return cross.at(layer); };
+  }
+  const Tensor x = d.network.embed(shifted(targets, {}, length), {}, length, d.network.decoder_scope());
+  stack(x, d.s, pass, d.s.decoder_layers(), d.network.decoder_scope());
+}
+
+// --- Step ---
+
+// The caches of a layer with what this position adds.
+nn::Projections extended(Decoder& d, const StepGraph& step, const std::string& layer, const nn::Projections& of_x) {
+  const auto with = [&](const std::string& name, const Tensor& x) {
+    const Tensor cache = d.cache_of(layer + name, {d.batch(), d.beams()}, d.memory());
+    Tensor old = cache;
+    if (step.parents) {
+      const Tensor from = rename(step.parents, d.beams(), "child");
+      old = rename(gather(cache, from, d.beams()), {"child", d.z.beams}, d.beams().name);
+    }
+    const Tensor piece = reshape(x, cache.shape().resized(d.memory().name, 1));
+    const Tensor now = dynamic_update(old, piece, step.position, d.memory());
+    d.updates.push_back(assign(cache, now));
+    return now;
+  };
+  const Tensor k = with("/k", of_x.k);
+  return {{}, k, of_x.v == of_x.k ? k : with("/v", of_x.v)};
+}
+
+Pass step_pass(Decoder& d, const StepGraph& step) {
+  Tensor last = step.position;
+  if (d.s.o.prefix) last = last_seen(last, d.cache("region", {d.batch()}, DType::kI32));
+  const Tensor seen = less_equal(iota(d.g, d.memory()), last);
+  Pass pass{.memory = d.memory(),
+            .places = step.position,
+            .seen = {.query_segments = d.one(), .memory_segments = cast(seen, DType::kI32)},
+            .looks_ahead = d.s.o.prefix,
+            .keep = {},
+            .remember = [&d, &step](const std::string& layer,
+                                    const nn::Projections& of_x) { return extended(d, step, layer, of_x); }};
+  if (!d.encodes()) return pass;
+  pass.cross_memory = memory_dim(d.z.inputs_length);
+  pass.cross_seen = {.query_segments = d.one(),
+                     .memory_segments = d.cache("inputs_segments", {d.batch(), pass.cross_memory}, DType::kI32)};
+  pass.recall = [&d, along = pass.cross_memory](const std::string& layer) {
+    const Tensor k = d.cache_of(layer + "/k", {d.batch()}, along);
+    return nn::Projections{{}, k, d.s.o.shared_kv ? k : d.cache_of(layer + "/v", {d.batch()}, along)};
+  };
+  return pass;
+}
+
+}  // namespace
+
+PrefillGraph prefill_graph(const TransformerOptions& options, const DecodeSizes& sizes, Site site) {
+  check_decode(options, sizes, site);
+  PrefillGraph made;
+  Decoder d(made.graph, options, sizes);
+  Encoded encoded;
+  std::map<std::string, nn::Projections> cross;
+  if (d.encodes()) {
+    const Dim length{"inputs_length", sizes.inputs_length};
+    made.inputs = made.graph.input("inputs", {d.batch(), length}, DType::kI32, site);
+    encoded = d.network.encode({made.inputs, {}, {}, length});
+    cross = fill_cross_caches(d, encoded);
+  }
+  if (sizes.prompt_length > 0) {
+    made.targets =
+        made.graph.input("targets", {d.batch(), {"length", sizes.prompt_length}}, DType::kI32, site);
+    fill_self_caches(d, made.targets, encoded, cross);
+  }
+  made.updates = d.updates;
+  return made;
+}
+
+StepGraph step_graph(const TransformerOptions& options, const DecodeSizes& sizes, Site site) {
+  check_decode(options, sizes, site);
+  StepGraph made;
+  Decoder d(made.graph, options, sizes);
+  made.tokens = made.graph.input("tokens", {d.batch(), d.beams()}, DType::kI32, site);
+  made.position = made.graph.input("position", {}, DType::kI32, site);
+  if (sizes.beams > 1) made.parents = made.graph.input("parents", {d.batch(), d.beams()}, DType::kI32, site);
+  const Tensor x = d.network.embed(made.tokens, made.position, {}, d.network.decoder_scope());
+  const Tensor hidden = stack(x, d.s, step_pass(d, made), d.s.decoder_layers(), d.network.decoder_scope());
+  made.logits = d.network.logits(hidden);
+  made.updates = d.updates;
+  return made;
+}
+
+}  // namespace weft::models
