@@ -1,0 +1,188 @@
+// The loop over positions. Rows of a batch advance together; one whose prompt goes on is fed from it.
+#include "weft/decode.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "train/candidates.h"
+#include "train/decode_checks.h"
+#include "train/search.h"
+
+namespace weft::decode {
+
+namespace {
+
+double seconds_of(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+std::int64_t size_of(const Ids& ids) { return static_cast<std::int64_t>(ids.size()); }
+
+// The rows as [batch, length] of the tensor's shape, cut or filled with zeros.
+Array padded(const Tensor& to, const std::vector<const Ids*>& rows) {
+  const std::int64_t length = to.shape().dims().back().size;
+  std::vector<std::int32_t> values(static_cast<std::size_t>(to.shape().elements()), 0);
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    std::copy_n(rows[r]->begin(), std::min(length, size_of(*rows[r])),
+                values.begin() + static_cast<std::ptrdiff_t>(r) * length);
+  return Array(to.shape(), values);
+}
+
+struct Row {
+  const Ids* prompt;
+  std::unique_ptr<Search> search;
+
+  std::int32_t token(std::size_t beam, std::int64_t position) const {
+    if (position < 0) return 0;
+    if (position < size_of(*prompt)) return (*prompt)[static_cast<std::size_t>(position)];
+    return search->tokens()[beam];
+  }
+};
+
+}  // namespace
+
+struct Decoder::State {
+  State(Session& session, const models::TransformerOptions& model, const Layout& layout, const Sizes& sizes,
+        const Options& options, Site site);
+
+  std::vector<std::vector<Hypothesis>> decode(const std::vector<const Ids*>& prompts,
+                                              const std::vector<const Ids*>& inputs);
+  // How many rows from `first` on go together.
+  std::size_t together(const std::vector<Ids>& prompts, std::size_t first) const;
+
+  const models::TransformerOptions model;
+  const Sizes sizes;
+  const Options options;
+  Speed speed;
+
+ private:
+  // The first position that is still to be computed.
+  std::int64_t read_at_once(const std::vector<const Ids*>& prompts, const std::vector<const Ids*>& inputs);
+  Feeds feeds(const std::vector<Row>& rows, std::int64_t position) const;
+  void step(std::vector<Row>& rows, std::int64_t position);
+
+  std::optional<models::PrefillGraph> prefill_;
+  std::optional<Executable> run_prefill_;
+  models::StepGraph step_;
+  Offer offer_;
+  std::optional<Executable> run_step_;
+};
+
+Decoder::State::State(Session& session, const models::TransformerOptions& model, const Layout& layout,
+                      const Sizes& sizes, const Options& options, Site site)
+    : model(model), sizes(sizes), options(options) {
+  const models::DecodeSizes shape{sizes.batch, options.beams, options.max_length, sizes.prompt, sizes.inputs};
+  if (sizes.prompt > 0 || sizes.inputs > 0) {
+    prefill_ = models::prefill_graph(model, shape, site);
+    run_prefill_ = session.compile(prefill_->graph, layout, {.update = prefill_->updates});
+  }
+  step_ = models::step_graph(model, shape, site);
+  offer_ = offer(step_.logits, options, site);
+  const Tensors fetch{offer_.ids, offer_.log_probabilities};
+  run_step_ = session.compile(step_.graph, layout, {.fetch = fetch, .update = step_.updates});
+}
+
+// What prefill reads beyond a prompt is written over by steps before anyone sees it.
+std::int64_t Decoder::State::read_at_once(const std::vector<const Ids*>& prompts,
+                                          const std::vector<const Ids*>& inputs) {
+  std::int64_t begin = sizes.prompt;
+  for (const Ids* prompt : prompts) begin = std::min(begin, size_of(*prompt));
+  const bool asks = sizes.inputs > 0 || model.prefix;  // there is more than caches to be set
+  if (!prefill_ || (begin == 0 && !asks)) return 0;
+  Feeds feeds;
+  if (prefill_->inputs) feeds.emplace_back(prefill_->inputs, padded(prefill_->inputs, inputs));
+  if (prefill_->targets) feeds.emplace_back(prefill_->targets, padded(prefill_->targets, prompts));
+  speed.prefill_seconds += seconds_of([&] { run_prefill_->run(feeds); });
+  return begin;
+}
+
+// Rows that only fill up the batch are fed zeros.
+Feeds Decoder::State::feeds(const std::vector<Row>& rows, std::int64_t position) const {
+  const auto beams = static_cast<std::size_t>(options.beams);
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(sizes.batch) * beams, 0), parents = tokens;
+  for (std::size_t i = 0; i < tokens.size(); ++i) parents[i] = static_cast<std::int32_t>(i % beams);
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    for (std::size_t b = 0; b < beams; ++b) {
+      tokens[r * beams + b] = rows[r].token(b, position - 1);
+      if (position > size_of(*rows[r].prompt)) parents[r * beams + b] = rows[r].search->parents()[b];
+    }
+  Feeds feeds{{step_.tokens, Array(step_.tokens.shape(), tokens)},
+              {step_.position, Array::scalar(static_cast<double>(position), DType::kI32)}};
+  if (step_.parents) feeds.emplace_back(step_.parents, Array(step_.parents.shape(), parents));
+  return feeds;
+}
+
+void Decoder::State::step(std::vector<Row>& rows, std::int64_t position) {
+  const Feeds fed = feeds(rows, position);
+  std::vector<double> ids, log_probabilities;
+  speed.decode_seconds += seconds_of([&] {
+    const Values values = run_step_->run(fed);
+    ids = values[offer_.ids].values();
+    log_probabilities = values[offer_.log_probabilities].values();
+  });
+  ++speed.steps;
+  const std::vector<std::int32_t> whole(ids.begin(), ids.end());
+  const std::size_t each = whole.size() / static_cast<std::size_t>(sizes.batch);
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    if (position >= size_of(*rows[r].prompt))
+      rows[r].search->take({std::span(whole).subspan(r * each, each),
+                            std::span(std::as_const(log_probabilities)).subspan(r * each, each)});
+}
+
+std::vector<std::vector<Hypothesis>> Decoder::State::decode(const std::vector<const Ids*>& prompts,
+                                                            const std::vector<const Ids*>& inputs) {
+  std::vector<Row> rows;
+  for (const Ids* prompt : prompts)
+    rows.push_back({prompt, make_search(options, options.max_length - size_of(*prompt))});
+  const auto is_done = [](const Row& row) { return row.search->is_done(); };
+  for (std::int64_t position = read_at_once(prompts, inputs);
+       position < options.max_length && !std::all_of(rows.begin(), rows.end(), is_done); ++position)
+    step(rows, position);
+  std::vector<std::vector<Hypothesis>> results;
+  for (const Row& row : rows) {
+    results.push_back(row.search->result());
+    if (!results.back().empty()) speed.tokens += size_of(results.back()[0].ids) + results.back()[0].ended;
+  }
+  speed.rows += static_cast<std::int64_t>(rows.size());
+  return results;
+}
+
+// A prefix is read at once, so that rows with prefixes of one length go together.
+std::size_t Decoder::State::together(const std::vector<Ids>& prompts, std::size_t first) const {
+  const std::size_t most = std::min(prompts.size() - first, static_cast<std::size_t>(sizes.batch));
+  std::size_t count = 1;
+  while (count < most && (!model.prefix || prompts[first + count].size() == prompts[first].size())) ++count;
+  return count;
+}
+
+Decoder::Decoder(Session& session, const models::TransformerOptions& model, const Layout& layout, std::int64_t batch,
+                 std::int64_t inputs_length, std::int64_t prompt_length, const Options& options, Site site) {
+  const Sizes sizes{batch, inputs_length, prompt_length};
+  check(model, sizes, options, site);
+  state_ = std::make_shared<State>(session, model, layout, sizes, options, site);
+}
+
+std::vector<std::vector<Hypothesis>> Decoder::run(const std::vector<Ids>& given, const std::vector<Ids>& inputs,
+                                                  Site site) {
+  State& s = *state_;
+  const std::vector<Ids> prompts = given.empty() ? std::vector<Ids>(inputs.size()) : given;
+  check_rows(s.model, s.sizes, s.options, prompts, inputs, site);
+  std::vector<std::vector<Hypothesis>> results;
+  while (results.size() < prompts.size()) {
+    const std::size_t first = results.size(), count = s.together(prompts, first);
+    std::vector<const Ids*> some_prompts, some_inputs;
+    for (std::size_t r = first; r < first + count; ++r) {
+      some_prompts.push_back(&prompts[r]);
+      if (!inputs.empty()) some_inputs.push_back(&inputs[r]);
+    }
+    for (auto& result : s.decode(some_prompts, some_inputs)) results.push_back(std::move(result));
+  }
+  return results;
+}
+
+const Speed& Decoder::speed() const { return state_->speed; }
+
+}  // namespace weft::decode

@@ -1,0 +1,219 @@
+// The decoder against the plain searches, on one processor and on meshes; MpiDecoder… also as ranks.
+#include "weft/decode.h"
+
+#include <gtest/gtest.h>
+
+#include "decode/plain_search.h"
+#include "errors/lines.h"
+#include "support/processes.h"
+
+namespace weft::test {
+namespace {
+
+using decode::Decoder;
+using decode::Hypothesis;
+using models::Kind;
+using models::Positions;
+using models::TransformerOptions;
+
+using Results = std::vector<std::vector<Hypothesis>>;
+
+struct Deployment {
+  std::string mesh, layout;
+};
+const std::vector<Deployment> kDeployments = {{"", ""},
+                                              {"a:2", "batch:a"},
+                                              {"a:2", "vocab:a heads:a d_ff:a"},
+                                              {"a:2 b:2", "batch:a vocab:b d_ff:b heads:b"},
+                                              {"a:4", "vocab:a heads:a"},
+                                              {"a:2 b:2", "vocab:a d_ff:a heads:b"}};
+
+TransformerOptions small(Kind kind, Positions positions = Positions::kLearned) {
+  TransformerOptions o;
+  o.kind = kind;
+  o.vocab = 11;
+  o.vocab_divisor = 4;
+  o.d_model = 16;
+  o.heads = 4;
+  o.d_kv = 4;
+  o.d_ff = 24;
+  o.layers = 2;
+  o.max_length = 16;
+  o.positions = positions;
+  o.buckets = 8;
+  o.init = init::normal(0.6);  // far from even
+  return o;
+}
+
+const std::vector<Ids> kPrompts = {{3, 4, 5}, {7}, {2, 9, 8, 6, 5}, {}, {10, 3}};
+const std::vector<Ids> kInputs = {{3, 4, 5, 6, 7, 1}, {9, 1}, {2, 2, 8, 1}, {10, 9, 8, 7, 6, 1}, {5, 1}};
+
+Session open(const Deployment& at) { return weft::testing::open_session(Mesh::parse(at.mesh), {.seed = 7}); }
+
+void expect_equal(const Hypothesis& got, const Hypothesis& want, const std::string& where) {
+  EXPECT_EQ(got.ids, want.ids) << where;
+  EXPECT_EQ(got.ended, want.ended) << where;
+  EXPECT_NEAR(got.score, want.score, 2e-5 * std::max(1.0, std::abs(want.score))) << where;
+}
+
+// A decoder's results for the prompts and, of an encoder-decoder, the inputs.
+Results decoded(Session& session, const TransformerOptions& model, const Deployment& at, std::int64_t prompt_length,
+                const decode::Options& options, const std::vector<Ids>& prompts = kPrompts) {
+  const bool two = model.kind == Kind::kEncoderDecoder;
+  Decoder decoder(session, model, Layout::parse(at.layout), /*batch=*/4, two ? 6 : 0, prompt_length, options);
+  return decoder.run(prompts, two ? kInputs : std::vector<Ids>{});
+}
+
+class DecoderModels : public ::testing::TestWithParam<TransformerOptions> {};
+
+TEST_P(DecoderModels, GreedyEqualsThePlainChoice) {
+  const TransformerOptions model = GetParam();
+  Session session = open({});
+  const bool two = model.kind == Kind::kEncoderDecoder;
+  for (const bool never_end : {false, true}) {
+    const decode::Options options{.max_length = 12, .never_end = never_end};
+    NextToken next(session, model, {}, options.max_length, two ? 6 : 0);
+    for (std::int64_t prompt_length : {0, 2, 5}) {
+      const Results got = decoded(session, model, {}, prompt_length, options);
+      ASSERT_EQ(got.size(), kPrompts.size());
+      for (std::size_t r = 0; r < got.size(); ++r) {
+        if (two) next.set_inputs(kInputs[r]);
+        ASSERT_EQ(got[r].size(), 1u);
+        expect_equal(got[r][0], plain_greedy(next, kPrompts[r], options), str("row ", r, " prompt ", prompt_length));
+      }
+    }
+  }
+}
+
+// One row at a time: rows of a batch stop together, which may lengthen their lists.
+TEST_P(DecoderModels, BeamsEqualThePlainSearch) {
+  const TransformerOptions model = GetParam();
+  Session session = open({});
+  const bool two = model.kind == Kind::kEncoderDecoder;
+  for (const bool early : {true, false}) {
+    const decode::Options options{.max_length = 9, .beams = 3, .early_stop = early, .n_best = 3};
+    NextToken next(session, model, {}, options.max_length, two ? 6 : 0);
+    Decoder decoder(session, model, {}, 1, two ? 6 : 0, 2, options);
+    for (std::size_t r = 0; r < kPrompts.size(); ++r) {
+      if (two) next.set_inputs(kInputs[r]);
+      const std::vector<Hypothesis> got =
+          decoder.run({kPrompts[r]}, two ? std::vector<Ids>{kInputs[r]} : std::vector<Ids>{})[0];
+      const std::vector<Hypothesis> want = plain_beams(next, kPrompts[r], options);
+      ASSERT_EQ(got.size(), want.size());
+      for (std::size_t i = 0; i < got.size(); ++i) expect_equal(got[i], want[i], str("row ", r, " rank ", i));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, DecoderModels,
+                         ::testing::Values(small(Kind::kLanguageModel), small(Kind::kLanguageModel, Positions::kRotary),
+                                           small(Kind::kLanguageModel, Positions::kRelativeShared),
+                                           small(Kind::kEncoderDecoder, Positions::kSinusoid)));
+
+void expect_equal(const Results& got, const Results& want, const std::string& where) {
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t r = 0; r < want.size(); ++r) {
+    ASSERT_EQ(got[r].size(), want[r].size()) << where;
+    for (std::size_t i = 0; i < want[r].size(); ++i) expect_equal(got[r][i], want[r][i], str(where, " row ", r));
+  }
+}
+
+TEST(MpiDecoder, IsTheSameOnEveryLayout) {
+  for (Kind kind : {Kind::kLanguageModel, Kind::kEncoderDecoder})
+    for (const decode::Options& options :
+         {decode::Options{.max_length = 10}, decode::Options{.max_length = 10, .beams = 4, .n_best = 2},
+          decode::Options{.max_length = 10, .temperature = 1, .seed = 4},
+          decode::Options{.max_length = 10, .temperature = 0.8, .top_k = 5, .top_p = 0.8}}) {
+      Session alone = open({});
+      const Results want = decoded(alone, small(kind), {}, 2, options);
+      for (const Deployment& at : kDeployments) {
+        if (!weft::testing::can_have(Mesh::parse(at.mesh))) continue;
+        Session session = open(at);
+        expect_equal(decoded(session, small(kind), at, 2, options), want, at.mesh + " | " + at.layout);
+      }
+    }
+}
+
+TEST(Decoder, SamplesDifferFromSeedToSeedAndRunToRun) {
+  Session session = open({});
+  const TransformerOptions model = small(Kind::kLanguageModel);
+  const auto ids = [](const Results& results) {
+    std::vector<Ids> all;
+    for (const auto& row : results) all.push_back(row[0].ids);
+    return all;
+  };
+  const decode::Options one{.max_length = 12, .temperature = 1.5, .seed = 1},
+      two{.max_length = 12, .temperature = 1.5, .seed = 2};
+  EXPECT_EQ(ids(decoded(session, model, {}, 0, one)), ids(decoded(session, model, {}, 0, one)));
+  EXPECT_NE(ids(decoded(session, model, {}, 0, one)), ids(decoded(session, model, {}, 0, two)));
+  Decoder decoder(session, model, {}, 4, 0, 0, one);
+  EXPECT_NE(ids(decoder.run(kPrompts)), ids(decoder.run(kPrompts)));
+}
+
+TEST(Decoder, TellsItsSpeed) {
+  Session session = open({});
+  Decoder decoder(session, small(Kind::kLanguageModel), {}, 2, 0, 3, {.max_length = 8, .never_end = true});
+  EXPECT_EQ(decoder.speed().rows, 0);
+  decoder.run({{2, 3, 4}, {5, 6, 7}, {8, 9, 10}});
+  EXPECT_EQ(decoder.speed().rows, 3);
+  EXPECT_EQ(decoder.speed().tokens, 3 * 5);
+  EXPECT_EQ(decoder.speed().steps, 2 * 5);
+  EXPECT_GT(decoder.speed().prefill_seconds, 0);
+  EXPECT_GT(decoder.speed().decode_seconds, 0);
+  EXPECT_TRUE(decoder.run({}).empty());
+}
+
+class DecodeErrors : public ::testing::Test {
+ protected:
+  const TransformerOptions model = small(Kind::kLanguageModel);
+  Session session{Mesh()};
+
+  Decoder make(const decode::Options& options, std::int64_t prompt_length = 0, std::int64_t inputs_length = 0) {
+    return Decoder(session, model, {}, 2, inputs_length, prompt_length, options);
+  }
+};
+
+TEST_F(DecodeErrors, OptionsOutOfRange) {
+  EXPECT_USER_ERROR(Decoder(session, model, {}, 0, 0, 0),
+                    lines("the option batch of decoding cannot be 0", here(), "give a number from 1 on"));
+  EXPECT_USER_ERROR(make({.max_length = 0}), "the option max_length of decoding cannot be 0", "from 1 on");
+  EXPECT_USER_ERROR(make({.max_length = 4}, 5), "the option prompt_length of decoding cannot be 5", "from 0 to 4");
+  EXPECT_USER_ERROR(make({.temperature = -1}), "the option temperature of decoding cannot be -1");
+  EXPECT_USER_ERROR(make({.top_k = -1}), "the option top_k of decoding cannot be -1");
+  EXPECT_USER_ERROR(make({.top_p = 0}), "the option top_p of decoding cannot be 0");
+  EXPECT_USER_ERROR(make({.beams = 0}), "the option beams of decoding cannot be 0");
+  EXPECT_USER_ERROR(make({.beams = 2, .alpha = -1}), "the option alpha of decoding cannot be -1");
+  EXPECT_USER_ERROR(make({.beams = 2, .n_best = 3}), "the option n_best of decoding cannot be 3", "from 1 to 2");
+}
+
+TEST_F(DecodeErrors, OptionsThatContradict) {
+  EXPECT_USER_ERROR(make({.temperature = 1, .beams = 4}), "decoding is asked for 4 beams and for sampling",
+                    "search with temperature 0, or sample with one beam");
+  EXPECT_USER_ERROR(make({}, 0, 6), "the decoder is made for inputs of length 6",
+                    "give 0: only an encoder-decoder has inputs");
+  EXPECT_USER_ERROR(Decoder(session, small(Kind::kEncoderDecoder), {}, 2, 0, 0),
+                    lines("the decoder is made for inputs of length 0", here(),
+                          "an encoder-decoder needs room for its inputs: give their most length"));
+}
+
+TEST_F(DecodeErrors, RowsThatDoNotFit) {
+  Decoder decoder = make({.max_length = 4});
+  EXPECT_USER_ERROR(decoder.run({{2}, {2, 3, 4, 5}}), lines("prompt 1 has 4 tokens; there is room for 3", here(),
+                                                            "shorten it, or make the decoder for longer ones"));
+  EXPECT_USER_ERROR(decoder.run({{2, 12}}),
+                    lines("prompt 0 holds the token 12, and the vocabulary has 12", here(),
+                          "write the text with the vocabulary that the model was trained with"));
+  EXPECT_USER_ERROR(decoder.run({{-1}}), "prompt 0 holds the token -1");
+  EXPECT_USER_ERROR(decoder.run({{2}}, {{3}}), "decoding is given 1 prompts and 1 inputs",
+                    "leave the inputs out: only an encoder-decoder has them");
+}
+
+TEST_F(DecodeErrors, InputsThatDoNotFit) {
+  Decoder decoder(session, small(Kind::kEncoderDecoder), {}, 2, 3, 0, {.max_length = 4});
+  EXPECT_USER_ERROR(decoder.run({{2}, {3}}, {{2, 1}}), "decoding is given 2 prompts and 1 inputs",
+                    "give a row of inputs for every prompt");
+  EXPECT_USER_ERROR(decoder.run({}, {{2, 3, 4, 1}}), "input 0 has 4 tokens; there is room for 3");
+}
+
+}  // namespace
+}  // namespace weft::test
