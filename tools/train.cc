@@ -63,7 +63,7 @@ void add_train(CLI::App& app, Action& action) {
   sub->add_flag("--dry-run", o->dry_run, "Print memory, flops and collectives of each processor, and stop");
   sub->add_flag("--json", o->json, "With --dry-run: one JSON object, see docs/explain.md");
   sub->add_flag("--quiet", o->quiet, "Print nothing");
-  sub->add_option("--trace", o->options.trace, "Write a trace of the last steps to this file; see docs/trace.md");
+  sub->add_option("--trace", o->options.trace, "Write a trace of the last steps to this file; see docs/bench.md");
   sub->add_option("--fail-at", o->options.fail_at,
                   "For tests: kill this process at PHASE:N; phases: step, save-begun, mid-shard, before-rename, "
                   "before-latest");

@@ -109,7 +109,7 @@ class Executable {
   std::int64_t step() const;
   void set_step(std::int64_t step);
 
-  // What the traced runs did, of all processors, in the JSON that chrome://tracing and Perfetto show: docs/trace.md. An
+  // What the traced runs did, of all processors, in the JSON that chrome://tracing and Perfetto show: docs/bench.md. An
   // instruction's roof is what one processor of `machine` could reach; `peaks` says where its numbers are from. All
   // processes must ask. UserError if no run has been traced.
   std::string trace(const Machine& machine, const std::string& peaks = "given") const;
