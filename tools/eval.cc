@@ -22,12 +22,21 @@ struct EvalWords {
   bool bleu = false, json = false;
 };
 
-std::int64_t words_in(const train::TrainedModel& model, const std::vector<std::string>& files) {
+// The inputs and the targets of the files, line by line; of a language model all is targets.
+struct Sides {
+  std::vector<std::string> inputs, targets;
+};
+Sides sides_of(const train::TrainedModel& model, const std::vector<std::string>& files) {
+  if (model.config().data.format == "pairs" && files.size() == 2) return {read_lines(files[0]), read_lines(files[1])};
   const bool pairs = model.config().model.kind == models::Kind::kEncoderDecoder;
-  std::int64_t words = 0;
+  Sides sides;
   for (const std::string& path : files)
-    for (const std::string& line : read_lines(path)) words += evaluate::words(pairs ? target_of(line) : line);
-  return words;
+    for (const std::string& line : read_lines(path)) {
+      const std::size_t tab = pairs ? line.find('\t') : std::string::npos;
+      if (pairs) sides.inputs.push_back(line.substr(0, tab));
+      sides.targets.push_back(tab == std::string::npos ? line : line.substr(tab + 1));
+    }
+  return sides;
 }
 
 void write_per_line(const std::string& path, const std::vector<evaluate::Scores>& all) {
@@ -38,7 +47,7 @@ void write_per_line(const std::string& path, const std::vector<evaluate::Scores>
   write_text(path, text.str(), "--per-line");
 }
 
-void score(const EvalWords& o, train::TrainedModel& model, const std::vector<std::string>& files,
+void score(const EvalWords& o, train::TrainedModel& model, const std::vector<std::string>& files, const Sides& sides,
            nlohmann::ordered_json& report) {
   evaluate::Scores scores;
   if (o.per_line) {
@@ -54,7 +63,8 @@ void score(const EvalWords& o, train::TrainedModel& model, const std::vector<std
   } else {
     scores = model.score(files);
   }
-  const std::int64_t words = words_in(model, files);
+  std::int64_t words = 0;
+  for (const std::string& line : sides.targets) words += evaluate::words(line);
   report["tokens"] = scores.tokens;
   report["log_perplexity"] = scores.log_perplexity();
   report["words"] = words;
@@ -63,21 +73,15 @@ void score(const EvalWords& o, train::TrainedModel& model, const std::vector<std
   report["sequence_accuracy"] = scores.sequence_accuracy();
 }
 
-void translate(const EvalWords& o, train::TrainedModel& model, const std::vector<std::string>& files,
-               nlohmann::ordered_json& report) {
-  std::vector<std::string> inputs, references, outputs;
-  for (const std::string& path : files)
-    for (const std::string& line : read_lines(path)) {
-      inputs.push_back(source_of(line, path));
-      references.push_back(target_of(line));
-    }
+void translate(const EvalWords& o, train::TrainedModel& model, const Sides& sides, nlohmann::ordered_json& report) {
+  std::vector<std::string> outputs;
   std::string text;
-  for (const auto& best : model.generate(inputs)) {
+  for (const auto& best : model.generate(sides.inputs)) {
     outputs.push_back(best[0].text);
     text += best[0].text + "\n";
   }
   if (o.translations) write_text(*o.translations, text, "--translations");
-  const evaluate::Bleu bleu = evaluate::bleu(outputs, {references});
+  const evaluate::Bleu bleu = evaluate::bleu(outputs, {sides.targets});
   report["bleu"] = bleu.score;
   report["signature"] = bleu.signature;
   report["sentences"] = outputs.size();
@@ -91,9 +95,14 @@ void run_eval(const EvalWords& o) {
     throw UserError({.what = "there is nothing to evaluate on: the config of '" + model.path() + "' has no data.dev",
                      .where = "command line",
                      .fix = "name the files: --data dev.txt"});
+  if (o.bleu && model.config().model.kind != models::Kind::kEncoderDecoder)
+    throw UserError({.what = "'" + model.path() + "' is a language model, which translates nothing",
+                     .where = "--bleu",
+                     .fix = "leave --bleu out"});
   nlohmann::ordered_json report = {{"model", model.path()}, {"step", model.step()}, {"data", files}};
-  score(o, model, files, report);
-  if (o.bleu) translate(o, model, files, report);
+  const Sides sides = sides_of(model, files);
+  score(o, model, files, sides, report);
+  if (o.bleu) translate(o, model, sides, report);
   if (wire::process() != 0) return;
   if (o.json) {
     std::cout << report.dump() << "\n";

@@ -35,18 +35,4 @@ void write_text(const std::string& path, const std::string& text, const std::str
                   .fix = "see that the folder exists and that you may write there"});
 }
 
-std::string source_of(const std::string& line, const std::string& path) {
-  const std::size_t tab = line.find('\t');
-  if (tab == std::string::npos)
-    throw UserError({.what = "the line \"" + line.substr(0, 60) + "\" has no tab between inputs and targets",
-                     .where = path,
-                     .fix = "give a .tsv file, a pair on each line"});
-  return line.substr(0, tab);
-}
-
-std::string target_of(const std::string& line) {
-  const std::size_t tab = line.find('\t');
-  return tab == std::string::npos ? line : line.substr(tab + 1);
-}
-
 }  // namespace weft::tools

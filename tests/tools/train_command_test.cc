@@ -96,6 +96,14 @@ TEST_F(TrainCommand, EvalGivesPerplexityAndScoresPerLine) {
   EXPECT_NEAR(Json::parse(output("eval " + folder_ + "/mt --json"))["log_perplexity"], report["log_perplexity"], 1e-5);
 }
 
+TEST_F(TrainCommand, TwoFilesAreAsGoodAsOne) {
+  const Json tsv = Json::parse(output("eval " + folder_ + "/mt --json --bleu"));
+  ran("cut -f1 " + folder_ + "/pairs.tsv > " + folder_ + "/en; cut -f2 " + folder_ + "/pairs.tsv > " + folder_ + "/fr");
+  const Json two = Json::parse(output("eval " + folder_ + "/mt --json --bleu --set data.format=pairs --data " +
+                                      folder_ + "/en " + folder_ + "/fr"));
+  for (const char* key : {"log_perplexity", "bleu", "words", "sentences"}) EXPECT_EQ(two[key], tsv[key]) << key;
+}
+
 TEST_F(TrainCommand, GeneratesTheSameOnEveryMesh) {
   const std::string line = "generate " + folder_ + "/lm --quiet --prompt one --prompt \"three 1\" --length 16 ";
   const std::string greedy = output(line);
@@ -133,7 +141,7 @@ TEST_F(TrainCommand, RefusesWhatCannotBe) {
   expect("generate " + folder_ + "/lm --prompts /nowhere.txt", "cannot read '/nowhere.txt'", "a text file");
   expect("generate " + folder_ + "/lm --set model.layers=2", "which the checkpoint has not",
          "as they were in training");
-  expect("eval " + folder_ + "/mt --bleu --data " + folder_ + "/words.txt", "tab", "");
+  expect("eval " + folder_ + "/lm --bleu", "which translates nothing", "leave --bleu out");
   expect("eval " + folder_ + "/lm --set data.dev=[]", "there is nothing to evaluate on", "--data");
   EXPECT_EQ(weft("eval " + folder_ + "/lm --per-line /nowhere/x").code, 3);
 }
