@@ -106,7 +106,7 @@ def key_of(text):
 
 # ---- English documents
 
-DOCUMENT = re.compile(r"\.(html?|txt|rst|pod|[1-8])(\.gz)?$|\.dict\.dz$|/vim\d*/doc/.*\.txt(\.gz)?$")
+DOCUMENT = re.compile(r"\.(html?|txt|rst|pod)(\.gz)?$|/man\d\w*/.*\.[1-8]\w*(\.gz)?$|\.dict\.dz$")
 OTHER_LANGUAGE = re.compile(r"/man/[a-z][a-z](_[A-Z]+|@\w+)?/|\.(de|fr|es|it|ja|ru|pt|pt-br|zh-cn|zh-tw|ko|pl|tr|da|nl|fi|ro)"
                             r"\.(html|txt)|changelog|NEWS|genindex|py-modindex|/search\.html|copyright$")
 
@@ -114,9 +114,7 @@ OTHER_LANGUAGE = re.compile(r"/man/[a-z][a-z](_[A-Z]+|@\w+)?/|\.(de|fr|es|it|ja|
 def is_english_document(name):
     if name.startswith("usr/lib/R/site-library/janeaustenr/data/Rdata.rdb"):
         return True
-    is_place = name.startswith(("usr/share/doc/", "usr/share/man/", "usr/share/dictd/", "usr/share/vim/", "usr/share/perl/",
-                                "usr/share/info/", "usr/share/postgresql/"))
-    return bool(is_place and DOCUMENT.search(name) and not OTHER_LANGUAGE.search(name))
+    return bool(name.startswith("usr/share/") and DOCUMENT.search(name) and not OTHER_LANGUAGE.search(name))
 
 
 class HtmlText(HTMLParser):
@@ -226,8 +224,10 @@ COMMON_WORDS = frozenset("the of and to a in is that it for be as with this are 
 def is_prose(text):
     """English sentences, not code, lists or tables."""
     words = text.split()
-    if len(words) < 10 or len(text) > 20000 or "\ufffd" in text or text[-1] not in ".!?:;)\"'”’":
+    if len(words) < 10 or len(text) > 20000 or "\ufffd" in text:
         return False
+    if not (text[0].isupper() or text[0] in "\"'(“‘_") or text[-1] not in ".!?:;)\"'”’_":
+        return False  # the middle of something
     letters = sum(c.isalpha() or c == " " for c in text)
     common = sum(word.lower() in COMMON_WORDS for word in words)
     longest = max(map(len, words))

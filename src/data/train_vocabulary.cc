@@ -80,6 +80,13 @@ std::vector<std::string_view> thinned(const std::vector<std::string_view>& lines
   return out;
 }
 
+// What the library says, without the place in its source: "…/trainer_interface.cc(660) [condition] Vocabulary size …".
+std::string reason(const sentencepiece::util::Status& status) {
+  const std::string text = status.message();
+  const std::size_t end = text.rfind("] ");
+  return end == std::string::npos || end + 2 == text.size() ? text : text.substr(end + 2);
+}
+
 }  // namespace
 
 void train_vocabulary(const VocabularyTraining& training) {
@@ -107,7 +114,7 @@ void train_vocabulary(const VocabularyTraining& training) {
   const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &sentences, &model);
   if (!status.ok())
     throw UserError({.what = sentence("no vocabulary of ", training.size, " ids can be made of ", lines.size(),
-                                      " lines: ", status.message()),
+                                      " lines: ", reason(status)),
                      .where = training.files[0],
                      .fix = "give more text, or a smaller size"});
   write_whole(training.path_out, {{model.data(), model.size()}});

@@ -1,5 +1,7 @@
 #include <sentencepiece_processor.h>
 
+#include <algorithm>
+
 #include "data/file_bytes.h"
 #include "data/hash.h"
 #include "weft/data.h"
@@ -20,11 +22,8 @@ struct Vocabulary::Pieces {
   std::int64_t size = kFirstByte + 256;
   std::int32_t line_end = kFirstByte + '\n';  // kUnknown if a model cannot say it
 
+  // Of a model.
   void encode_line(std::string_view line, std::vector<std::int32_t>& to) const {
-    if (!processor) {
-      for (const char byte : line) to.push_back(kFirstByte + static_cast<unsigned char>(byte));
-      return;
-    }
     std::vector<int> ids;
     const auto status = processor->Encode(line, &ids);
     if (!status.ok())
@@ -86,9 +85,10 @@ const std::string& Vocabulary::fingerprint() const { return pieces_->fingerprint
 
 std::vector<std::int32_t> Vocabulary::encode(std::string_view text) const {
   std::vector<std::int32_t> ids;
-  ids.reserve(text.size() / (pieces_->processor ? 2 : 1) + 1);
   if (!pieces_->processor) {
-    pieces_->encode_line(text, ids);
+    ids.resize(text.size());
+    std::transform(text.begin(), text.end(), ids.begin(),
+                   [](char byte) { return kFirstByte + static_cast<unsigned char>(byte); });
     return ids;
   }
   for (std::size_t begin = 0; begin < text.size();) {

@@ -277,7 +277,7 @@ TEST(DataPosition, GoesOnWhereItWas) {
       tokens.push_back(whole.tokens());
       batches.push_back(*whole.next());
     }
-    EXPECT_GT(whole.epoch(), 1);
+    EXPECT_GE(whole.epoch(), 1);
     for (int begin : {0, 1, 17, 63, 118}) {
       Batches resumed(options);
       resumed.seek(positions[static_cast<std::size_t>(begin)]);
