@@ -1,4 +1,6 @@
 // What makes a config a run.
+#include <algorithm>
+
 #include "train/parts.h"
 #include "weft/error.h"
 #include "weft/words.h"
@@ -52,7 +54,7 @@ void check(const Config& config) {
   Mesh::parse(config.mesh.mesh);
   layout_of(config);
   store_of(config);
-  optim::Schedule::parse(config.schedule, config.run.steps);
+  optim::Schedule::parse(config.schedule, std::max<std::int64_t>(1, config.run.steps));
   models::check(completed(config).model);
 }
 

@@ -1,5 +1,7 @@
 #include "train/parts.h"
 
+#include <algorithm>
+
 #include "weft/error.h"
 #include "weft/words.h"
 
@@ -73,7 +75,7 @@ Feeds feeds_of(const models::SequenceGraph& graph, const data::Batch& batch) {
 TrainingStep::TrainingStep(const Config& config, bool packed)
     : graph(models::training_graph(config.model, batch_sizes(config, packed), config.batch.microbatches)),
       optimizer(optim::make_optimizer(config.optimizer, graph.loss, graph.graph.variables())),
-      schedule(optim::Schedule::parse(config.schedule, config.run.steps)) {}
+      schedule(optim::Schedule::parse(config.schedule, std::max<std::int64_t>(1, config.run.steps))) {}
 
 Feeds TrainingStep::feeds(std::int64_t step, const data::Batch& batch) const {
   Feeds feeds = optimizer->feeds(step, schedule.at(step));

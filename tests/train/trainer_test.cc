@@ -52,7 +52,7 @@ TEST(Trainer, GoesOnBitForBit) {
 }
 
 TEST(Trainer, NoStepsGiveTheFirstWeights) {
-  const SmallRun run("first");
+  const SmallRun run("first", "optimizer.schedule=constant 0.01 * cosine 100");
   const std::vector<double> whole = train(run.with("", "whole"), kQuiet).losses;
   EXPECT_TRUE(train(run.with("run.steps=0", "parts"), kQuiet).losses.empty());
   EXPECT_EQ(Checkpoint::open(run.folder + "/parts").state().step, 0);
