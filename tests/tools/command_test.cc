@@ -54,8 +54,8 @@ void expect_refused(const std::string& arguments, const std::string& what, const
 }
 
 TEST(Command, HelpsEverywhere) {
-  for (const char* path : {"", "explain", "run", "bench", "bench collectives", "bench lm", "trace-summary",
-                           "vocab", "vocab train", "vocab encode", "vocab decode", "doctor"}) {
+  for (const char* path : {"", "explain", "run", "bench", "bench collectives", "bench lm", "trace-summary", "vocab",
+                           "vocab train", "vocab encode", "vocab decode", "doctor"}) {
     const Ran ran = weft(std::string(path) + " --help");
     EXPECT_EQ(ran.code, 0) << path;
     EXPECT_THAT(ran.out, HasSubstr("Usage: weft " + std::string(path))) << path;
