@@ -4,6 +4,7 @@
 #include "weft/array.h"
 #include "weft/attend.h"
 #include "weft/convolution.h"
+#include "weft/data.h"
 #include "weft/dim.h"
 #include "weft/dtype.h"
 #include "weft/error.h"
