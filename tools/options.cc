@@ -132,15 +132,14 @@ std::vector<std::string> split_list(const std::string& text) {
 }
 
 std::vector<std::size_t> parse_bytes(const std::string& text, const std::string& option) {
-  static const std::map<std::string, std::size_t> kUnits = {
-      {"", 1},
-      {"B", 1},
-      {"KiB", std::size_t{1} << 10},
-      {"MiB", std::size_t{1} << 20},
-      {"GiB", std::size_t{1} << 30},
-      {"KB", 1000},
-      {"MB", 1000000},
-      {"GB", 1000000000}};
+  static const std::map<std::string, std::size_t> kUnits = {{"", 1},
+                                                            {"B", 1},
+                                                            {"KiB", std::size_t{1} << 10},
+                                                            {"MiB", std::size_t{1} << 20},
+                                                            {"GiB", std::size_t{1} << 30},
+                                                            {"KB", 1000},
+                                                            {"MB", 1000000},
+                                                            {"GB", 1000000000}};
   std::vector<std::size_t> all;
   for (const std::string& word : split_list(text)) {
     std::size_t count = 0;
