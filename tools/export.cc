@@ -1,5 +1,6 @@
 // weft export: the weights of a checkpoint as plain .safetensors of whole tensors, for other tools.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -156,6 +157,7 @@ class Exporter {
     const std::string beside = path + ".partial";
     try {
       std::ofstream file(beside, std::ios::binary | std::ios::trunc);
+      if (!file) cannot_write(path, std::strerror(errno));
       errno = 0;
       body(file);
       file.close();

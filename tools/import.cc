@@ -61,7 +61,8 @@ std::map<std::string, Shape> wanted(const ImportWords& words) {
                      .where = "command line",
                      .fix = "give either --like, with a checkpoint of the same model, or --model, with its --set"});
   if (words.like) {
-    for (const auto& [name, variable] : Checkpoint::open(*words.like).variables())
+    const Checkpoint like = Checkpoint::open(*words.like);
+    for (const auto& [name, variable] : like.variables())
       if (variable.slot_of.empty()) shapes[name] = variable.shape;
   } else {
     const models::Model model =

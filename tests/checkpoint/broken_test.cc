@@ -75,7 +75,8 @@ TEST_F(CheckpointBroken, ChangedByteOfAShard) {
   }
   EXPECT_USER_ERROR(
       {
-        for (const auto& [name, about] : Checkpoint::open(folder).variables()) Checkpoint::open(folder).read(name);
+        const Checkpoint found = Checkpoint::open(folder);
+        for (const auto& [name, about] : found.variables()) found.read(name);
       },
       "have the checksum ", ", but were written with ");
 }
