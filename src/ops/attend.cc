@@ -274,6 +274,12 @@ std::vector<Sample> samples_of_masks() {
                     [](const Tensors& x) {
                       return attend(x[0], x[1], x[2], kMemory, kKey, {.query_segments = x[3], .memory_segments = x[4]});
                     }),
+          // One query for each head.
+          sample_of({in({kHeads, kKey}), in({kMemory, kHeads, kKey}), in({kMemory, kHeads, kKey}), ids({}),
+                     ids({kMemory})},
+                    [](const Tensors& x) {
+                      return attend(x[0], x[1], x[2], kMemory, kKey, {.query_segments = x[3], .memory_segments = x[4]});
+                    }),
           sample_of({in({kHeads, kLength, kKey}), in({kHeads, kMemory, kKey}), in({kHeads, kMemory, kKey}),
                      in({kLength, kMemory}), ids({kLength}), ids({kMemory})},
                     [](const Tensors& x) {

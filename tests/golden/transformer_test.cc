@@ -29,7 +29,7 @@ const std::vector<Where> kPlaces = {
     {"Hidden2", "m:2", "d_model:m"},
     {"Length2", "seq:2", "length:seq inputs_length:seq?"},
     {"Data2Model2", "data:2 model:2", "batch:data heads,d_ff,vocab:model"},
-    {"Rows2Cols2", "rows:2 cols:2", "heads,d_ff:rows vocab,d_model:cols"},
+    {"Rows2Cols2", "rows:2 cols:2", "heads,d_ff:rows vocab:cols"},
     {"Length2Model2", "seq:2 model:2", "length:seq inputs_length:seq? heads,d_ff,vocab:model"},
 };
 

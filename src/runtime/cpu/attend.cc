@@ -26,6 +26,12 @@ std::vector<std::int64_t> offsets_over(const TensorView& view, const Shape& dims
   return offsets;
 }
 
+// 0 along a dim that the view lacks.
+std::int64_t stride(const TensorView& view, const std::string& dim) {
+  const auto at = view.shape.find(dim);
+  return at ? view.strides[*at] : 0;
+}
+
 // An operand as one matrix for each index of the shared dims and of the groups.
 class Matrices {
  public:
@@ -45,11 +51,6 @@ class Matrices {
   }
 
  private:
-  static std::int64_t stride(const TensorView& view, const std::string& dim) {
-    const auto at = view.shape.find(dim);
-    return at ? view.strides[*at] : 0;
-  }
-
   AttendMatrix matrix_;
   std::vector<std::int64_t> shared_, groups_;
 };
@@ -58,10 +59,12 @@ class Matrices {
 class Ids {
  public:
   Ids() = default;
-  Ids(const TensorView& view, const Shape& shared, const Shape& groups, const Dim& along)
-      : view_(view), shared_(offsets_over(view, shared)), groups_(offsets_over(view, groups)), size_(along.size) {
-    step_ = strides_along(view, {along})[0];
-  }
+  Ids(const TensorView& view, const Shape& shared, const Shape& groups, const std::string& along, std::int64_t size)
+      : view_(view),
+        shared_(offsets_over(view, shared)),
+        groups_(offsets_over(view, groups)),
+        size_(size),
+        step_(stride(view, along)) {}
 
   void read(std::int64_t s, std::int64_t g, std::int64_t* to) const {
     const std::int64_t offset = shared_[static_cast<std::size_t>(s)] + groups_[static_cast<std::size_t>(g)];
@@ -130,8 +133,8 @@ class AttendKernel {
     logsumexp_ = matrices(back_ ? input(at.logsumexp) : args.outputs[1], rules_.length, "");
     if (at.bias >= 0) bias_ = matrices(input(at.bias), rules_.length, rules_.memory);
     if (rules_.segments) {
-      query_ids_ = Ids(input(at.query_ids), shared_dims_, group_dims_, {rules_.length, sizes_.length});
-      memory_ids_ = Ids(input(at.memory_ids), shared_dims_, group_dims_, {rules_.memory, sizes_.memory});
+      query_ids_ = Ids(input(at.query_ids), shared_dims_, group_dims_, rules_.length, sizes_.length);
+      memory_ids_ = Ids(input(at.memory_ids), shared_dims_, group_dims_, rules_.memory, sizes_.memory);
     }
     if (!back_) return;
     dy_ = matrices(input(at.dy), rules_.length, rules_.value);
