@@ -168,10 +168,12 @@ Tensor nth_largest(const Tensor& x, std::int64_t n, const Dim& dim, Site site = 
 Tensor nth_smallest(const Tensor& x, std::int64_t n, const Dim& dim, Site site = Site::current());
 // A class of `dim` at random, in i32: class i with probability softmax(logits / temperature)_i; at temperature 0 the
 // likeliest. Whole numbers have no derivative. `keep_top_k`: only logits above the (k+1)-th largest are drawn (of equals
-// at that edge none is); 0 keeps all.
+// at that edge none is); 0 keeps all. `keep_top_p`: of these only the likeliest that together reach the probability p (of
+// equals at that edge all); 1 keeps all.
 struct SampleOptions {
   double temperature = 1;
   std::int64_t keep_top_k = 0;
+  double keep_top_p = 1;
 };
 Tensor sample_categorical(const Tensor& logits, const Dim& dim, const SampleOptions& options = {},
                           Site site = Site::current());

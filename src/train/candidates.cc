@@ -24,7 +24,7 @@ Offer likeliest(const Tensor& logits, const Dim& vocab, std::int64_t number, Sit
 // Its probability is the model's own, whatever the temperature and the cuts are.
 Offer drawn(const Tensor& logits, const Dim& vocab, const Options& options, Site site) {
   const auto scope = Graph(logits.graph()).scope("sample_" + std::to_string(options.seed));
-  const SampleOptions how{options.temperature, options.top_k};
+  const SampleOptions how{options.temperature, options.top_k, options.top_p};
   const Tensor id = sample_categorical(logits, vocab, how, site);
   const Tensor is_it = equal(iota(Graph(logits.graph()), vocab, DType::kI32, site), id, site);
   const Tensor its_logit = reduce_sum(select(is_it, logits, 0.0, site), {vocab}, site);

@@ -203,20 +203,24 @@ TEST_F(IndexErrors, Lines) {
 }
 
 TEST_F(IndexErrors, DynamicShift) {
-  EXPECT_USER_ERROR(dynamic_shift(x, whole, a), lines("dynamic_shift along a=6 by i32 [a=6]",
-                                                      "dynamic_shift at " + here(), "give whole offsets without dim 'a'"));
+  EXPECT_USER_ERROR(dynamic_shift(x, whole, a),
+                    lines("dynamic_shift along a=6 by i32 [a=6]", "dynamic_shift at " + here(),
+                          "give whole offsets without dim 'a'"));
   EXPECT_USER_ERROR(dynamic_shift(x, g.input("f", {}), a), "dynamic_shift along a=6 by f32 []");
 }
 
 TEST_F(IndexErrors, SampleCategorical) {
   EXPECT_USER_ERROR(
       sample_categorical(x, b, {.temperature = -1}),
-      lines("sample_categorical along b=4 of f32 [a=6 b=4] at temperature -1, keeping 0",
+      lines("sample_categorical along b=4 of f32 [a=6 b=4] at temperature -1, keeping 0 and probability 1",
             "sample_categorical at " + here(),
-            "give floats with that dim, a temperature of at least 0, and a number to keep (0: all)"));
+            "give floats with that dim, a temperature of at least 0, a number to keep (0: all) and a "
+            "probability above 0 (1: all)"));
   EXPECT_USER_ERROR(sample_categorical(x, c), "sample_categorical along c=2 of f32 [a=6 b=4]");
   EXPECT_USER_ERROR(sample_categorical(whole, a), "sample_categorical along a=6 of i32 [a=6]");
   EXPECT_USER_ERROR(sample_categorical(x, a, {.keep_top_k = -2}), "at temperature 1, keeping -2");
+  EXPECT_USER_ERROR(sample_categorical(x, a, {.keep_top_p = 0}), "keeping 0 and probability 0");
+  EXPECT_USER_ERROR(sample_categorical(x, a, {.keep_top_p = 1.5}), "keeping 0 and probability 1.5");
 }
 
 TEST_F(IndexErrors, CrossEntropy) {
@@ -257,8 +261,9 @@ TEST_F(OtherErrors, Dropout) {
 }
 
 TEST_F(OtherErrors, RandomNumbers) {
-  EXPECT_USER_ERROR(random_uniform(g, {a}, 2, 2), lines("random_uniform draws from [2, 2)", "random_uniform at " + here(),
-                                                        "give a lower end below the upper one"));
+  EXPECT_USER_ERROR(
+      random_uniform(g, {a}, 2, 2),
+      lines("random_uniform draws from [2, 2)", "random_uniform at " + here(), "give a lower end below the upper one"));
   EXPECT_USER_ERROR(random_bernoulli(g, {a}, 1.5),
                     lines("random_bernoulli gives 1 with probability 1.5", "random_bernoulli at " + here(),
                           "give a probability from 0 to 1"));

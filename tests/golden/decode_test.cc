@@ -32,7 +32,7 @@ const std::vector<Where> kPlaces = {
     {"Vocab4", "model:4", "vocab,d_ff:model"},
     {"Hidden2", "m:2", "d_model:m"},
     {"Data2Model2", "data:2 model:2", "batch:data heads,d_ff,vocab:model"},
-    {"Rows2Cols2", "rows:2 cols:2", "heads,d_ff:rows vocab,d_model:cols"},
+    {"Rows2Cols2", "rows:2 cols:2", "heads,d_ff,vocab:rows d_model:cols"},
 };
 
 class GoldenDecode : public ::testing::TestWithParam<std::tuple<std::string, Where>> {

@@ -38,6 +38,19 @@ TEST(SampleCategorical, DrawsByTheSoftmaxOfTheLogits) {
   expect_shares(shares({0, 1, 2, -1}, {}), {1, std::exp(1.0), std::exp(2.0), std::exp(-1.0)});
 }
 
+TEST(SampleCategorical, KeepsTheLikeliestThatReachAProbability) {
+  const std::vector<double> logits = {std::log(0.15), std::log(0.5), std::log(0.05), std::log(0.3)};
+  expect_shares(shares(logits, {.keep_top_p = 0.75}), {0, 0.5, 0, 0.3});
+  expect_shares(shares(logits, {.keep_top_p = 0.81}), {0.15, 0.5, 0, 0.3});
+  expect_shares(shares(logits, {.keep_top_p = 0.01}), {0, 1, 0, 0});
+  expect_shares(shares(logits, {}), {0.15, 0.5, 0.05, 0.3});
+  // The temperature counts: at 0.5 the shares are as the squares, 0.0225 : 0.25 : 0.0025 : 0.09.
+  expect_shares(shares(logits, {.temperature = 0.5, .keep_top_p = 0.6}), {0, 1, 0, 0});
+  expect_shares(shares(logits, {.temperature = 0.5, .keep_top_p = 0.7}), {0, 0.25, 0, 0.09});
+  expect_shares(shares(logits, {.keep_top_k = 3, .keep_top_p = 0.83}), {0, 0.5, 0, 0.3});  // 0.8 of 0.95
+  expect_shares(shares({1, 1, 1, 0}, {.keep_top_p = 0.1}), {1, 1, 1, 0});                  // equals stay together
+}
+
 TEST(SampleCategorical, TemperatureDividesTheLogits) {
   expect_shares(shares({0, 1, 2, -1}, {.temperature = 2}), {1, std::exp(0.5), std::exp(1.0), std::exp(-0.5)});
   EXPECT_EQ(shares({0, 1, 2, -1}, {.temperature = 0}), (std::vector<double>{0, 0, 1, 0}));

@@ -36,7 +36,9 @@ inline const std::vector<OpDef>& plain_functions() {
       function("sample_categorical", {kX},
                [](Graph&, const Tensors& x) {
                  return Tensors{sample_categorical(x[0], kB), sample_categorical(x[0], kB, {.temperature = 0}),
-                                sample_categorical(x[0], kB, {.temperature = 0.5, .keep_top_k = 3})};
+                                sample_categorical(x[0], kB, {.temperature = 0.5, .keep_top_k = 3}),
+                                sample_categorical(x[0], kB, {.keep_top_p = 0.6}),
+                                sample_categorical(x[0], kA, {.temperature = 2, .keep_top_k = 4, .keep_top_p = 0.5})};
                }),
       function("random_gumbel", {},
                [](Graph& g, const Tensors&) {

@@ -44,18 +44,20 @@ class SortKernel {
   }
 
  private:
-  // The places of a line in order. Ties go to the lower place, so that the order is total and any sort is stable. NaN
-  // counts as the largest: it is never lost.
+  // The first places of a line in order. Ties go to the lower place, so that the order is total and any sort is stable.
+  // NaN counts as the largest: it is never lost.
   template <class T>
   void order(const T* source) {
     const std::int64_t step = lines_.step(0);
     std::iota(order_.begin(), order_.end(), 0);
-    std::sort(order_.begin(), order_.end(), [&](std::int64_t p, std::int64_t q) {
+    const auto is_before = [&](std::int64_t p, std::int64_t q) {
       const auto a = wide(source[p * step]), b = wide(source[q * step]);
       const bool a_nan = a != a, b_nan = b != b;
       if (a_nan != b_nan) return a_nan != ascending_;
       return a_nan || a == b ? p < q : (a > b) != ascending_;
-    });
+    };
+    if (count_ < lines_.length()) std::partial_sort(order_.begin(), order_.begin() + count_, order_.end(), is_before);
+    else std::sort(order_.begin(), order_.end(), is_before);
   }
 
   std::int32_t index_of(std::int64_t e, std::int64_t given) const {
