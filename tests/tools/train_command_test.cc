@@ -138,11 +138,15 @@ TEST_F(TrainCommand, RefusesWhatCannotBe) {
   expect("generate " + folder_ + "/mt", "is a translation model", "use weft translate");
   expect("translate " + folder_ + "/lm", "is a language model", "use weft generate");
   expect("generate /nowhere", "/nowhere", "");
-  expect("generate " + folder_ + "/lm --prompts /nowhere.txt", "cannot read '/nowhere.txt'", "a text file");
+  expect("generate " + folder_ + "/lm --prompts /nowhere.txt", "cannot read '/nowhere.txt'",
+         "give the path of a text file, or - for standard input");
   expect("generate " + folder_ + "/lm --set model.layers=2", "which the checkpoint has not",
          "as they were in training");
-  expect("eval " + folder_ + "/lm --bleu", "which translates nothing", "leave --bleu out");
-  expect("eval " + folder_ + "/lm --set data.dev=[]", "there is nothing to evaluate on", "--data");
+  expect("eval " + folder_ + "/lm --bleu",
+         "'" + folder_ + "/lm/step-00000008' is a language model, which translates nothing", "leave --bleu out");
+  expect("eval " + folder_ + "/lm --set data.dev=[]",
+         "there is nothing to evaluate on: the config of '" + folder_ + "/lm/step-00000008' has no data.dev",
+         "name the files: --data dev.txt");
   EXPECT_EQ(weft("eval " + folder_ + "/lm --per-line /nowhere/x").code, 3);
 }
 
@@ -151,7 +155,8 @@ TEST_F(TrainCommand, ACheckpointWithoutItsConfigIsRefused) {
   std::filesystem::remove(folder_ + "/bare/config.toml");
   const Ran refused = weft("eval " + folder_ + "/bare");
   EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.output, HasSubstr("config.toml"));
+  EXPECT_THAT(refused.output, AllOf(HasSubstr("the checkpoint '"), HasSubstr("' has no config.toml"),
+                                    HasSubstr("put the config that it was trained with there")));
 }
 
 }  // namespace

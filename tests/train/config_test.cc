@@ -91,9 +91,10 @@ TEST(Config, RefusesWhatItDoesNotKnow) {
   EXPECT_USER_ERROR(parse_config("[model]\n\nlayer = 3\n", "lm.toml"), "there is no setting 'model.layer'", "lm.toml:3",
                     "did you mean 'model.layers'?");
   EXPECT_USER_ERROR(parse_config("[nothing]\nat_all = 3\n", "lm.toml"), "there is no setting 'nothing.at_all'",
-                    "see docs/config.md");
+                    "see docs/config.md for the settings");
   EXPECT_USER_ERROR(parse_config("[model]\nlayers = \"three\"\n", "lm.toml"),
-                    "setting 'model.layers' is a whole number from 0 on, but it was given", "three", "lm.toml:2");
+                    "setting 'model.layers' is a whole number from 0 on, but it was given ", "three", "lm.toml:2",
+                    "see docs/config.md, or weft train --print-config for one that is whole");
   EXPECT_USER_ERROR(parse_config("[model]\nlayers = -1\n"), "a whole number from 0 on");
   EXPECT_USER_ERROR(parse_config("[model]\ntied = 1\n"), "setting 'model.tied' is true or false");
   EXPECT_USER_ERROR(parse_config("[model]\ndropout = \"a\"\n"), "setting 'model.dropout' is a number");
@@ -101,16 +102,20 @@ TEST(Config, RefusesWhatItDoesNotKnow) {
   EXPECT_USER_ERROR(parse_config("[data]\ntrain = [1]\n"), "setting 'data.train' is a list of texts");
   EXPECT_USER_ERROR(parse_config("[model]\nnorm = \"layr\"\n", "x"), "setting 'model.norm' cannot be 'layr'",
                     "did you mean 'layer'?", "rms, layer, scale");
-  EXPECT_USER_ERROR(parse_config("[model\nx = 1\n", "x.toml"), "the config is no TOML", "x.toml:1");
-  EXPECT_USER_ERROR(read_config("/nowhere/x.toml"), "cannot read the config '/nowhere/x.toml'");
+  EXPECT_USER_ERROR(parse_config("[model\nx = 1\n", "x.toml"), "the config is no TOML: ", "x.toml:1",
+                    "write settings as `key = value`, texts in quotes; see docs/config.md");
+  EXPECT_USER_ERROR(read_config("/nowhere/x.toml"), "cannot read the config '/nowhere/x.toml'",
+                    "give the path of a .toml file, such as configs/lm-demo.toml");
   Config c;
   EXPECT_USER_ERROR(set(c, "run.step=3"), "there is no setting 'run.step'", "--set run.step=3", "run.steps");
-  EXPECT_USER_ERROR(set(c, "steps"), "'steps' sets nothing", "key=value");
+  EXPECT_USER_ERROR(set(c, "steps"), "'steps' sets nothing", "write key=value, as in --set run.steps=100");
 }
 
 TEST(Config, RefusesRulesThatSayNothing) {
-  EXPECT_USER_ERROR(parse_config("[optimizer]\nrules = [\"frozen\"]\n", "x.toml"), "\"frozen\" names no pattern",
-                    "x.toml:2", "PATTERN: frozen");
+  EXPECT_USER_ERROR(parse_config("[optimizer]\nrules = [\"frozen\"]\n", "x.toml"),
+                    "the optimizer's rule \"frozen\" names no pattern", "x.toml:2",
+                    "write \"PATTERN: rate 0.1, decay 0\" or \"PATTERN: frozen\", the pattern a regular "
+                    "expression that is searched in the variables' names");
   EXPECT_USER_ERROR(parse_config("[optimizer]\nrules = [\"a: rate\"]\n"), "has no number behind 'rate'");
   EXPECT_USER_ERROR(parse_config("[optimizer]\nrules = [\"a: speed 3\"]\n"),
                     "says 'speed', which is no word of a rule");

@@ -176,14 +176,16 @@ TEST(Trainer, AFolderThatCannotBeMadeIsAnError) {
 TEST(Trainer, MomentsToFailAtAreChecked) {
   const SmallRun run("fail");
   EXPECT_USER_ERROR(train(run.config, {.progress = false, .fail_at = "lunch:1"}), "'lunch:1' is no moment to fail at",
-                    "mid-shard");
+                    "write PHASE:N or PHASE:N@PROCESS; the phases are: step, save-begun, mid-shard, before-rename, "
+                    "before-latest");
   EXPECT_USER_ERROR(train(run.config, {.progress = false, .fail_at = "step:0"}), "'step:0' is no moment");
 }
 
 TEST(Trainer, PairsForALanguageModelAlone) {
   const SmallRun run("features");
   Config config = run.with("model.kind=encoder_decoder,batch.inputs_length=16");
-  EXPECT_USER_ERROR(train(config, kQuiet), "the model wants 'inputs', which the data has not", "tsv or pairs");
+  EXPECT_USER_ERROR(train(config, kQuiet), "the model wants 'inputs', which the data has not",
+                    "an encoder_decoder and an encoder take pairs: set data.format to tsv or pairs");
 }
 
 }  // namespace
