@@ -140,8 +140,9 @@ TEST_F(TrainCommand, RefusesWhatCannotBe) {
   expect("generate /nowhere", "/nowhere", "");
   expect("generate " + folder_ + "/lm --prompts /nowhere.txt", "cannot read '/nowhere.txt'",
          "give the path of a text file, or - for standard input");
-  expect("generate " + folder_ + "/lm --set model.layers=2", "which the checkpoint has not",
-         "as they were in training");
+  expect("generate " + folder_ + "/lm --set model.layers=2",
+         "the model has a variable 'layer_1/attention/o/kernel', which the checkpoint has not",
+         "leave the settings of [model] as they were in training");
   expect("eval " + folder_ + "/lm --bleu",
          "'" + folder_ + "/lm/step-00000008' is a language model, which translates nothing", "leave --bleu out");
   expect("eval " + folder_ + "/lm --set data.dev=[]",
