@@ -1,17 +1,14 @@
-// All of Weft.
+// Weft for programs of your own. What trains, scores and decodes whole configs is in weft/train.h.
 #pragma once
 
 #include "weft/array.h"
 #include "weft/attend.h"
 #include "weft/checkpoint.h"
-#include "weft/config.h"
 #include "weft/convolution.h"
 #include "weft/data.h"
-#include "weft/decode.h"
 #include "weft/dim.h"
 #include "weft/dtype.h"
 #include "weft/error.h"
-#include "weft/evaluate.h"
 #include "weft/explain.h"
 #include "weft/graph.h"
 #include "weft/mesh.h"
@@ -23,5 +20,4 @@
 #include "weft/session.h"
 #include "weft/tensor.h"
 #include "weft/tensor_file.h"
-#include "weft/train.h"
 #include "weft/transformer.h"
