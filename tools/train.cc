@@ -11,14 +11,15 @@ namespace weft::tools {
 namespace {
 
 struct TrainWords {
-  std::string config;
+  std::vector<std::string> configs;
   ConfigWords words;
   train::TrainOptions options;
   bool quiet = false, print_config = false, dry_run = false, json = false;
 };
 
 train::Config config_of(const TrainWords& o) {
-  train::Config config = train::read_config(o.config);
+  train::Config config = train::read_config(o.configs[0]);
+  for (std::size_t i = 1; i < o.configs.size(); ++i) train::read_more(config, o.configs[i]);
   for (const std::string& assignment : o.words.assignments()) train::set(config, assignment);
   return config;
 }
@@ -55,7 +56,9 @@ void add_train(CLI::App& app, Action& action) {
   CLI::App* sub =
       app.add_subcommand("train", "Train a config; a run that was stopped or killed goes on from its last checkpoint");
   const auto o = std::make_shared<TrainWords>();
-  sub->add_option("CONFIG", o->config, "A .toml file; see configs/ and docs/config.md")->required();
+  sub->add_option("CONFIG", o->configs,
+                  "A .toml file (configs/, docs/config.md), and more of them, whose settings hold over those before")
+      ->required();
   add_config_options(*sub, o->words);
   sub->add_option("--steps", o->words.steps, "run.steps: how many in all");
   sub->add_option("--out", o->words.out, "run.out: the folder of checkpoints and metrics");

@@ -60,6 +60,7 @@ struct Config {
 // and for a value of the wrong kind. Settings that are not given have their defaults.
 Config parse_config(std::string_view text, const std::string& name = "config");
 Config read_config(const std::string& path);
+void read_more(Config& config, const std::string& path);  // a file of some settings, such as configs/layouts/2x4.toml
 // "model.layers=4" or "model.layers=4,run.steps=10". UserError as above.
 void set(Config& config, std::string_view assignments);
 // UserError if the settings do not make a run: files, sizes, mesh, layout, schedule.

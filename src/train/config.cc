@@ -183,14 +183,27 @@ Config parse_config(std::string_view text, const std::string& name) {
   return config;
 }
 
-Config read_config(const std::string& path) {
+namespace {
+
+std::string file_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (!file || !(text << file.rdbuf()))
     throw UserError({.what = "cannot read the config '" + path + "'",
                      .where = path,
                      .fix = "give the path of a .toml file, such as configs/lm-demo.toml"});
-  return parse_config(text.str(), path);
+  return text.str();
+}
+
+}  // namespace
+
+Config read_config(const std::string& path) { return parse_config(file_text(path), path); }
+
+void read_more(Config& config, const std::string& path) {
+  const toml::table table = parsed(file_text(path), path);
+  Flat flat;
+  flatten(table, "", path, flat);
+  apply(config, std::move(flat));
 }
 
 void set(Config& config, std::string_view assignments) {

@@ -90,10 +90,12 @@ std::string text(const Config& config) {
 std::string reference() {
   std::ostringstream out;
   out << "# The settings of a config\n\n"
-         "A config is a TOML file; `weft train FILE --set section.name=value` changes a setting, `--print-config` "
-         "prints\n"
-         "all of them. An unknown setting is refused with the nearest known one. Paths are relative to the folder in\n"
-         "which the command runs. This page is generated from src/train/settings.h.\n";
+         "A config is a TOML file. More files may follow the first and hold over it (`configs/layouts` has meshes), "
+         "and\n"
+         "`weft train FILE --set section.name=value` holds over all; `--print-config` prints what came of it. An "
+         "unknown\n"
+         "setting is refused with the nearest known one. Paths are relative to the folder in which the command runs.\n"
+         "This page is generated from src/train/settings.h.\n";
   std::string open;
   Config defaults;
   defaults.model.vocab = 0;

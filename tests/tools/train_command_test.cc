@@ -74,6 +74,8 @@ TEST_F(TrainCommand, DryRunsForMeshesThatAreNotHere) {
   EXPECT_THAT(output(line), AllOf(HasSubstr("lm: 0.00 B parameters"), HasSubstr("4 processors"),
                                   HasSubstr("all_reduce"), HasSubstr("arena")));
   EXPECT_GT(Json::parse(output(line + " --json"))["parameters"], 1000);
+  write("mesh.toml", "[mesh]\nmesh = \"data:2\"\nlayout = \"batch:data\"\n");
+  EXPECT_THAT(output("train " + folder_ + "/lm.toml " + folder_ + "/mesh.toml --dry-run"), HasSubstr("2 processors"));
   EXPECT_FALSE(std::filesystem::exists("runs"));
 }
 

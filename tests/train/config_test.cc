@@ -151,6 +151,7 @@ TEST(Config, ThoseThatShipAreWhole) {
     if (entry.path().extension() != ".toml") continue;
     const std::string name = entry.path().stem();
     SCOPED_TRACE(name);
+    if (entry.path().parent_path().filename() == "layouts") continue;
     const Config c = read_config(entry.path());
     EXPECT_EQ(c.name, name);
     if (!paper.contains(name)) continue;
@@ -160,6 +161,20 @@ TEST(Config, ThoseThatShipAreWhole) {
     EXPECT_EQ(c.mesh.mesh.find("batch:"), 0u);
   }
   EXPECT_EQ(seen, 13);
+}
+
+// The seed's layouts, over a config whose sizes they divide.
+TEST(Config, LayoutsHoldOverAConfig) {
+  int seen = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(source_path("configs/layouts"))) {
+    SCOPED_TRACE(entry.path());
+    Config c = read_config(source_path("configs/paper/lm-4.9b.toml"));
+    read_more(c, entry.path());
+    set(c, "model.heads=128,model.d_ff=512,model.layers=1,model.d_kv=4,model.d_model=8");
+    EXPECT_NO_THROW(plan(c));
+    ++seen;
+  }
+  EXPECT_EQ(seen, 11);
 }
 
 TEST(Config, TheLargestIsPlannedForItsMesh) {
