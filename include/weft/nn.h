@@ -134,8 +134,8 @@ Projections project(const Tensor& x, const Dim& model, const Heads& heads, const
 // Or each by itself: "q/kernel" [model, heads…, d_kv]; "k/kernel" and "v/kernel", or "kv/kernel" if shared.
 Tensor project_queries(const Tensor& x, const Dim& model, const Heads& heads, const ProjectionOptions& options = {},
                        Site site = Site::current());
-Projections project_memory(const Tensor& x, const Dim& model, const Heads& heads,
-                           const ProjectionOptions& options = {}, Site site = Site::current());
+Projections project_memory(const Tensor& x, const Dim& model, const Heads& heads, const ProjectionOptions& options = {},
+                           Site site = Site::current());
 // And back: "o/kernel" [heads…, d_kv, model].
 Tensor project_back(const Tensor& mixed, const Dim& model, const Heads& heads, const ProjectionOptions& options = {},
                     Site site = Site::current());
