@@ -153,14 +153,18 @@ TEST_P(Incremental, PositionByPosition) {
     expect_near(decoding.step(tokens_before(targets, p), {}, p), at_position(want, p), p);
 }
 
+// All beams begin with what the prompt left.
 TEST_P(Incremental, AfterAPrompt) {
-  Decoding decoding(options(), where(), 1, 4);
-  const Array targets = path(kBatch, "length"), want = decoding.score(targets);
-  Array prompt({{"batch", kBatch}, {"length", 4}}, DType::kI32);
-  for (std::int64_t i = 0; i < prompt.elements(); ++i) prompt.set(i, targets.at(i / 4 * kLength + i % 4));
+  constexpr std::int64_t kBeams = 2, kPrompt = 4;
+  Decoding decoding(options(), where(), kBeams, kPrompt);
+  const Array targets = path(kBatch, "length"), all = repeated(targets, kBeams), want = decoding.score(all);
+  Array prompt({{"batch", kBatch}, {"length", kPrompt}}, DType::kI32);
+  for (std::int64_t i = 0; i < prompt.elements(); ++i) prompt.set(i, targets.at(i / kPrompt * kLength + i % kPrompt));
   decoding.read(&prompt);
-  for (std::int64_t p = 3; p < kLength; ++p)
-    expect_near(decoding.step(tokens_before(targets, p), {}, p), at_position(want, p), p);
+  std::vector<double> parents;
+  for (std::int64_t row = 0; row < kBatch * kBeams; ++row) parents.push_back(static_cast<double>(row % kBeams));
+  for (std::int64_t p = kPrompt - 1; p < kLength; ++p)
+    expect_near(decoding.step(tokens_before(all, p), parents, p), at_position(want, p), p);
 }
 
 // Each beam goes on from another one's caches; what it has read in the end is what it is scored by.
@@ -204,7 +208,7 @@ TEST(IncrementalPrefix, SeesTheInputsWhole) {
     for (const Where& where : places()) {
       TransformerOptions o = tiny();
       o.prefix = true, o.positions = positions;
-      constexpr std::int64_t kPrompt = 4;
+      constexpr std::int64_t kPrompt = 3;
       Decoding decoding(o, where, 1, kPrompt);
       Array targets = path(kBatch, "length"), prompt({{"batch", kBatch}, {"length", kPrompt}}, DType::kI32);
       for (std::int64_t b = 0; b < kBatch; ++b) {

@@ -107,12 +107,12 @@ Pass prompt_pass(Decoder& d, const Tensor& targets, const Dim& length) {
 
 void fill_self_caches(Decoder& d, const Tensor& targets, const Encoded& encoded,
                       const std::map<std::string, nn::Projections>& cross) {
-  const Dim length{"length", d.z.prompt_length};
+  const Dim length = targets.shape()[1];
   Pass pass = prompt_pass(d, targets, length);
-  pass.remember = [&d, as_read = pass.remember](const std::string& layer, const nn::Projections& of_x) {
+  pass.remember = [&d, length, as_read = pass.remember](const std::string& layer, const nn::Projections& of_x) {
     const nn::Projections of = as_read(layer, of_x);
     const auto keep = [&](const std::string& name, const Tensor& x) {
-      const Tensor whole = pad(x, memory_dim(d.z.prompt_length), 0, d.z.length - d.z.prompt_length);
+      const Tensor whole = pad(x, memory_dim(length.size), 0, d.z.length - length.size);
       d.fill(d.cache_of(layer + name, {d.batch(), d.beams()}, d.memory()), whole);
     };
     keep("/k", of.k);
@@ -185,8 +185,11 @@ PrefillGraph prefill_graph(const TransformerOptions& options, const DecodeSizes&
     cross = fill_cross_caches(d, encoded);
   }
   if (sizes.prompt_length > 0) {
-    made.targets = made.graph.input("targets", {d.batch(), {"length", sizes.prompt_length}}, DType::kI32, site);
-    fill_self_caches(d, made.targets, encoded, cross);
+    const Dim length{"length", sizes.prompt_length};
+    made.targets = made.graph.input("targets", {d.batch(), length}, DType::kI32, site);
+    // The place that reads the end of a prefix is seen by all of it.
+    const bool one_more = options.prefix && sizes.prompt_length < sizes.length;
+    fill_self_caches(d, one_more ? pad(made.targets, length, 0, 1) : made.targets, encoded, cross);
   }
   made.updates = d.updates;
   return made;
