@@ -62,8 +62,9 @@ void check(const TransformerOptions& options);
 std::int64_t weights(const TransformerOptions& options);
 std::int64_t padded_vocab(const TransformerOptions& options);
 
-// What a batch is. A feature is i32 [batch, length] (of inputs: [batch, inputs_length]): token 0 is padding, 1 ends a
-// sequence, a negative target has no loss.
+// What a batch is. A feature is i32 [batch, length] (an encoder-decoder's inputs: [batch, inputs_length]): token 0 is
+// padding, 1 ends a sequence, a negative target is read as the token -target and has no loss. Padding is hidden from
+// tokens, but not in a language model that is neither packed nor has a prefix: there it comes after them.
 struct BatchSizes {
   std::int64_t batch = 8, length = 128, inputs_length = 0;  // inputs_length: of an encoder-decoder
   bool packed = false;  // with targets_segments (1, 2, …; 0 padding) and targets_positions, and so for inputs
@@ -87,7 +88,8 @@ SequenceGraph training_graph(const TransformerOptions& options, const BatchSizes
 SequenceGraph scoring_graph(const TransformerOptions& options, const BatchSizes& sizes, Site site = Site::current());
 
 // Decoding: `prefill` reads what is given and fills the caches, `step` adds one position. Both keep their caches in
-// variables called "cache/…", so that they are two executables of one session, compiled under one layout.
+// variables called "cache/…", so that they are two executables of one session, compiled under one layout (whose rules
+// for length and inputs_length end with '?': a step has neither). Without beams a step writes its caches in place.
 struct DecodeSizes {
   std::int64_t batch = 1, beams = 1;
   std::int64_t length = 128;       // of the caches: the most positions
@@ -95,12 +97,12 @@ struct DecodeSizes {
   std::int64_t inputs_length = 0;  // of an encoder-decoder
 };
 
+// Rows may be of unlike lengths: zeros follow, and steps begin at the end of the shortest.
 struct PrefillGraph {
   Graph graph;
-  Tensor inputs;  // i32 [batch inputs_length], of an encoder-decoder
-  Tensor
-      targets;  // i32 [batch prompt_length]: positions 0, 1, …; caches hold what positions 0 to prompt_length - 1 need
-  Updates updates;
+  Tensor inputs;    // i32 [batch inputs_length], of an encoder-decoder
+  Tensor targets;   // i32 [batch length=prompt_length]: positions 0, 1, …, for all beams; empty if there is no prompt
+  Updates updates;  // none if there is nothing to read
 };
 
 struct StepGraph {

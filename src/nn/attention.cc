@@ -8,11 +8,11 @@ namespace weft::nn {
 
 namespace {
 
-Tensor product(const Tensor& x, const Dim& model, const Shape& made, const Init& init,
-               const ProjectionOptions& options, const std::string& name, Site site) {
-  return dense(
-      x, made,
-      {.reduced = {model}, .bias = false, .kernel_init = init, .variables = options.variables, .name = name}, site);
+Tensor product(const Tensor& x, const Dim& model, const Shape& made, const Init& init, const ProjectionOptions& options,
+               const std::string& name, Site site) {
+  return dense(x, made,
+               {.reduced = {model}, .bias = false, .kernel_init = init, .variables = options.variables, .name = name},
+               site);
 }
 
 Init kernel_init(const Dim& model, const Shape& made, const ProjectionOptions& options) {
@@ -44,11 +44,10 @@ Tensor scored_attention(const Tensor& q, const Tensor& k, const Tensor& v, const
     const Tensor place = iota(g, q.shape().dim(how.length), DType::kI32, site);
     scores = select(less_equal(iota(g, memory, DType::kI32, site), place, site), scores, kHidden, site);
   }
-  if (how.query_segments)
-    scores = select(equal(how.query_segments, how.memory_segments, site), scores, kHidden, site);
+  if (how.query_segments) scores = select(equal(how.query_segments, how.memory_segments, site), scores, kHidden, site);
   scores = transpose(scores, dims, site);
-  Tensor weights = options.extra_logit ? softmax(scores, memory, *options.extra_logit, site)
-                                       : softmax(scores, memory, site);
+  Tensor weights =
+      options.extra_logit ? softmax(scores, memory, *options.extra_logit, site) : softmax(scores, memory, site);
   if (options.keep < 1) weights = dropout(weights, options.keep, dims.minus(options.same_draw), site);
   return einsum({cast(weights, v.dtype(), site), v}, q.shape(), site);
 }

@@ -12,10 +12,10 @@ Tensor smoothed(const Tensor& logits, const Tensor& targets, const Dim& vocab, c
   const Tensor hard = cross_entropy(logits, targets, vocab, o.z_loss, site);
   if (o.label_smoothing == 0) return hard;
   // logZ - (1 - s) target - s mean = hard + s (target - mean).
-  const Tensor away =
-      subtract(gather(logits, targets, vocab, site), transpose(mean(logits, {vocab}, site), targets.shape(), site), site);
-  const Tensor counts = logical_and(greater_equal(targets, 0.0, site),
-                                    less(targets, static_cast<double>(vocab.size), site), site);
+  const Tensor away = subtract(gather(logits, targets, vocab, site),
+                               transpose(mean(logits, {vocab}, site), targets.shape(), site), site);
+  const Tensor counts =
+      logical_and(greater_equal(targets, 0.0, site), less(targets, static_cast<double>(vocab.size), site), site);
   return add(hard, select(counts, multiply(away, o.label_smoothing, site), 0.0, site), site);
 }
 

@@ -260,32 +260,32 @@ std::vector<Sample> samples_of_dims() {
 }
 
 std::vector<Sample> samples_of_masks() {
-  return {// A bias that all of the batch shares.
-          sample_of({in({kBatch, kLength, kHeads, kKey}), in({kBatch, kMemory, kHeads, kKey}),
-                     in({kBatch, kMemory, kHeads, kKey}), in({kHeads, kLength, kMemory})},
-                    [](const Tensors& x) { return attend(x[0], x[1], x[2], kMemory, kKey, {.bias = x[3]}); }),
-          sample_of({in({kLength, kKey}), in({kMemory, kKey}), in({kMemory, kValue}), in({kMemory})},
-                    [](const Tensors& x) {
-                      return attend(x[0], x[1], x[2], kMemory, kKey, {.causal = true, .bias = x[3], .scale = 2});
-                    }),
-          // Some queries see nothing.
-          sample_of({in({kBatch, kLength, kKey}), in({kBatch, kMemory, kKey}), in({kBatch, kMemory, kKey}),
-                     ids({kBatch, kLength}), ids({kMemory})},
-                    [](const Tensors& x) {
-                      return attend(x[0], x[1], x[2], kMemory, kKey, {.query_segments = x[3], .memory_segments = x[4]});
-                    }),
-          // One query for each head.
-          sample_of({in({kHeads, kKey}), in({kMemory, kHeads, kKey}), in({kMemory, kHeads, kKey}), ids({}),
-                     ids({kMemory})},
-                    [](const Tensors& x) {
-                      return attend(x[0], x[1], x[2], kMemory, kKey, {.query_segments = x[3], .memory_segments = x[4]});
-                    }),
-          sample_of({in({kHeads, kLength, kKey}), in({kHeads, kMemory, kKey}), in({kHeads, kMemory, kKey}),
-                     in({kLength, kMemory}), ids({kLength}), ids({kMemory})},
-                    [](const Tensors& x) {
-                      return attend(x[0], x[1], x[2], kMemory, kKey,
-                                    {.causal = true, .bias = x[3], .query_segments = x[4], .memory_segments = x[5]});
-                    })};
+  return {
+      // A bias that all of the batch shares.
+      sample_of({in({kBatch, kLength, kHeads, kKey}), in({kBatch, kMemory, kHeads, kKey}),
+                 in({kBatch, kMemory, kHeads, kKey}), in({kHeads, kLength, kMemory})},
+                [](const Tensors& x) { return attend(x[0], x[1], x[2], kMemory, kKey, {.bias = x[3]}); }),
+      sample_of({in({kLength, kKey}), in({kMemory, kKey}), in({kMemory, kValue}), in({kMemory})},
+                [](const Tensors& x) {
+                  return attend(x[0], x[1], x[2], kMemory, kKey, {.causal = true, .bias = x[3], .scale = 2});
+                }),
+      // Some queries see nothing.
+      sample_of({in({kBatch, kLength, kKey}), in({kBatch, kMemory, kKey}), in({kBatch, kMemory, kKey}),
+                 ids({kBatch, kLength}), ids({kMemory})},
+                [](const Tensors& x) {
+                  return attend(x[0], x[1], x[2], kMemory, kKey, {.query_segments = x[3], .memory_segments = x[4]});
+                }),
+      // One query for each head.
+      sample_of({in({kHeads, kKey}), in({kMemory, kHeads, kKey}), in({kMemory, kHeads, kKey}), ids({}), ids({kMemory})},
+                [](const Tensors& x) {
+                  return attend(x[0], x[1], x[2], kMemory, kKey, {.query_segments = x[3], .memory_segments = x[4]});
+                }),
+      sample_of({in({kHeads, kLength, kKey}), in({kHeads, kMemory, kKey}), in({kHeads, kMemory, kKey}),
+                 in({kLength, kMemory}), ids({kLength}), ids({kMemory})},
+                [](const Tensors& x) {
+                  return attend(x[0], x[1], x[2], kMemory, kKey,
+                                {.causal = true, .bias = x[3], .query_segments = x[4], .memory_segments = x[5]});
+                })};
 }
 
 std::vector<Sample> attend_samples() {

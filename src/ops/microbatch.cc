@@ -126,7 +126,10 @@ Tensor microbatch_loss(const Tensors& inputs, const Dim& batch, std::int64_t par
       xs, [&](const Tensors&) { return Tensors{sums[0]}; },
       [ids, site](const Tensors&, const Tensors&, const Tensors& dys) {
         Tensors dxs;
-        for (TensorId id : ids) dxs.push_back(multiply(Tensor(dys[0].graph(), id), dys[0], site));
+        for (TensorId id : ids) {
+          const Tensor dx(dys[0].graph(), id);
+          dxs.push_back(multiply(dx, cast(dys[0], dx.dtype(), site), site));
+        }
         return dxs;
       },
       site)[0];

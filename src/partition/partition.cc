@@ -110,7 +110,8 @@ class Partitioner : private Resharder {
     if (!rule.relays)
       for (const TensorType& type : call.outputs) dims = dims.plus(type.shape);
     if (std::optional<DimAxes> followed = follow(operands, dims)) return *followed;
-    check_one_dim_per_axis(global_, dims, request_.mesh, subject(node, str(node.op->name, " '", node.name, "'")));
+    if (!rule.relays)  // else each operand stays as it lies
+      check_one_dim_per_axis(global_, dims, request_.mesh, subject(node, str(node.op->name, " '", node.name, "'")));
     DimAxes axes;
     for (const Dim& dim : dims) axes[dim.name] = global_axes(dim.name);
     return axes;

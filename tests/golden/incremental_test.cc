@@ -155,9 +155,7 @@ TEST_P(GoldenDecoders, Greedy) {
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenDecoders,
                          ::testing::Combine(::testing::ValuesIn(folder().models()), ::testing::ValuesIn(kPlaces)),
-                         [](const auto& info) {
-                           return std::get<0>(info.param) + "_" + std::get<1>(info.param).name;
-                         });
+                         [](const auto& info) { return std::get<0>(info.param) + "_" + std::get<1>(info.param).name; });
 
 }  // namespace
 }  // namespace weft::test

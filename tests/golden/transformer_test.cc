@@ -111,9 +111,7 @@ TEST_P(GoldenTransformers, Score) {
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenTransformers,
                          ::testing::Combine(::testing::ValuesIn(folder().models()), ::testing::ValuesIn(kPlaces)),
-                         [](const auto& info) {
-                           return std::get<0>(info.param) + "_" + std::get<1>(info.param).name;
-                         });
+                         [](const auto& info) { return std::get<0>(info.param) + "_" + std::get<1>(info.param).name; });
 
 }  // namespace
 }  // namespace weft::test

@@ -107,9 +107,9 @@ class GoldenTransformer {
     // block_00B/layer_00L/…
     const int block = std::stoi(rest.substr(6, 3)), sublayer = std::stoi(rest.substr(16, 3));
     const std::string layer = str(scope, "layer_", block, "/"), what = rest.substr(20);
-    const std::vector<std::string> names = top == "decoder"
-                                               ? std::vector<std::string>{"attention", "cross_attention", "feed_forward"}
-                                               : std::vector<std::string>{"attention", "feed_forward"};
+    const std::vector<std::string> names =
+        top == "decoder" ? std::vector<std::string>{"attention", "cross_attention", "feed_forward"}
+                         : std::vector<std::string>{"attention", "feed_forward"};
     const std::string inner = names.at(static_cast<std::size_t>(sublayer));
     if (what == "rms_norm/scale") return {layer + inner + "_norm/scale"};
     const std::string leaf = what.substr(what.find('/') + 1);

@@ -43,8 +43,7 @@ void check_decode(const TransformerOptions& o, const DecodeSizes& sizes, Site si
   const auto refuse = [&](const std::string& what, const std::string& fix) {
     throw UserError({.what = what, .where = site, .fix = fix});
   };
-  if (o.kind == Kind::kEncoder)
-    refuse("an encoder does not decode", "make it a language model or an encoder-decoder");
+  if (o.kind == Kind::kEncoder) refuse("an encoder does not decode", "make it a language model or an encoder-decoder");
   if (sizes.batch < 1 || sizes.beams < 1 || sizes.length < 1)
     refuse("decoding " + std::to_string(sizes.batch) + " sequences of " + std::to_string(sizes.length) +
                " positions with " + std::to_string(sizes.beams) + " beams",
@@ -55,8 +54,9 @@ void check_decode(const TransformerOptions& o, const DecodeSizes& sizes, Site si
            "give longer caches or a shorter prompt");
   const bool both = o.kind == Kind::kEncoderDecoder;
   if (both != (sizes.inputs_length > 0))
-    refuse(both ? "decoding with an encoder, but without an inputs_length" : "an inputs_length, but there is no encoder",
-           both ? "give the length of its inputs" : "give the prompt_length alone");
+    refuse(
+        both ? "decoding with an encoder, but without an inputs_length" : "an inputs_length, but there is no encoder",
+        both ? "give the length of its inputs" : "give the prompt_length alone");
   const std::int64_t longest = std::max(sizes.length, sizes.inputs_length);
   if (o.positions == Positions::kLearned && longest > o.max_length)
     refuse("decoding of length " + std::to_string(longest) + ", but the table of positions has " +
@@ -70,12 +70,12 @@ void check_decode(const TransformerOptions& o, const DecodeSizes& sizes, Site si
 std::map<std::string, nn::Projections> fill_cross_caches(Decoder& d, const Encoded& encoded) {
   const Dim along = memory_dim(encoded.length.size);
   std::map<std::string, nn::Projections> by_layer;
-  d.fill(d.cache("inputs_segments", {d.batch(), along}, DType::kI32), rename(encoded.segments, encoded.length, along.name));
+  d.fill(d.cache("inputs_segments", {d.batch(), along}, DType::kI32),
+         rename(encoded.segments, encoded.length, along.name));
   for (std::int64_t i = 0; i < d.s.decoder_layers(); ++i) {
     const std::string layer = d.network.decoder_scope() + "/layer_" + std::to_string(i) + "/cross_attention";
     const auto scope = d.g.scope(layer);
-    const nn::Projections of =
-        nn::project_memory(encoded.hidden, d.s.d_model(), d.s.heads(), projection_options(d.s));
+    const nn::Projections of = nn::project_memory(encoded.hidden, d.s.d_model(), d.s.heads(), projection_options(d.s));
     const Tensor k = rename(of.k, encoded.length, along.name);
     d.fill(d.cache_of(layer + "/k", {d.batch()}, along), k);
     by_layer[layer] = {{}, k, k};
@@ -107,12 +107,12 @@ Pass prompt_pass(Decoder& d, const Tensor& targets, const Dim& length) {
 
 void fill_self_caches(Decoder& d, const Tensor& targets, const Encoded& encoded,
                       const std::map<std::string, nn::Projections>& cross) {
-  const Dim length{"length", d.z.prompt_length};
+  const Dim length = targets.shape()[1];
   Pass pass = prompt_pass(d, targets, length);
-  pass.remember = [&d, as_read = pass.remember](const std::string& layer, const nn::Projections& of_x) {
+  pass.remember = [&d, length, as_read = pass.remember](const std::string& layer, const nn::Projections& of_x) {
     const nn::Projections of = as_read(layer, of_x);
     const auto keep = [&](const std::string& name, const Tensor& x) {
-      const Tensor whole = pad(x, memory_dim(d.z.prompt_length), 0, d.z.length - d.z.prompt_length);
+      const Tensor whole = pad(x, memory_dim(length.size), 0, d.z.length - length.size);
       d.fill(d.cache_of(layer + name, {d.batch(), d.beams()}, d.memory()), whole);
     };
     keep("/k", of.k);
@@ -156,8 +156,9 @@ Pass step_pass(Decoder& d, const StepGraph& step) {
             .seen = {.query_segments = d.one(), .memory_segments = cast(seen, DType::kI32)},
             .looks_ahead = d.s.o.prefix,
             .keep = {},
-            .remember = [&d, &step](const std::string& layer,
-                                    const nn::Projections& of_x) { return extended(d, step, layer, of_x); }};
+            .remember = [&d, &step](const std::string& layer, const nn::Projections& of_x) {
+              return extended(d, step, layer, of_x);
+            }};
   if (!d.encodes()) return pass;
   pass.cross_memory = memory_dim(d.z.inputs_length);
   pass.cross_seen = {.query_segments = d.one(),
@@ -184,9 +185,11 @@ PrefillGraph prefill_graph(const TransformerOptions& options, const DecodeSizes&
     cross = fill_cross_caches(d, encoded);
   }
   if (sizes.prompt_length > 0) {
-    made.targets =
-        made.graph.input("targets", {d.batch(), {"length", sizes.prompt_length}}, DType::kI32, site);
-    fill_self_caches(d, made.targets, encoded, cross);
+    const Dim length{"length", sizes.prompt_length};
+    made.targets = made.graph.input("targets", {d.batch(), length}, DType::kI32, site);
+    // The place that reads the end of a prefix is seen by all of it.
+    const bool one_more = options.prefix && sizes.prompt_length < sizes.length;
+    fill_self_caches(d, one_more ? pad(made.targets, length, 0, 1) : made.targets, encoded, cross);
   }
   made.updates = d.updates;
   return made;

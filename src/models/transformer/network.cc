@@ -47,7 +47,9 @@ Tensor Network::embed(const Tensor& ids, const Tensor& positions, const Dim& len
   if (s_.o.positions == Positions::kLearned) {
     const Dim rows{"max_length", s_.o.max_length};
     const Tensor table = s_.table(g_, scope.empty() ? "/positions" : "/" + scope + "/positions", {rows, s_.d_model()});
-    const auto first = [&] { return rename(slice(table, rows, 0, length.size), {rows.name, length.size}, length.name); };
+    const auto first = [&] {
+      return rename(slice(table, rows, 0, length.size), {rows.name, length.size}, length.name);
+    };
     x = x + cast(positions ? gather(table, positions, rows) : first(), DType::kF32);
   }
   if (s_.o.positions == Positions::kSinusoid)

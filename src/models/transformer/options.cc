@@ -134,14 +134,13 @@ Tensor Settings::table(Graph& g, const std::string& name, const Shape& shape) co
 
 std::int64_t weights(const TransformerOptions& o) {
   const Settings s{o};
-  const std::int64_t per_norm = o.norm == Norm::kScale                   ? 1
+  const std::int64_t per_norm = o.norm == Norm::kScale                  ? 1
                                 : o.norm == Norm::kLayer && o.norm_bias ? 2 * o.d_model
-                                                                         : o.d_model;
+                                                                        : o.d_model;
   const std::int64_t memory_heads = s.heads().memory.elements();
   const std::int64_t attention = o.d_model * o.d_kv * (2 * o.heads + (o.shared_kv ? 1 : 2) * memory_heads);
   const auto factors = static_cast<std::int64_t>(o.activation.size());
-  const std::int64_t feed_forward =
-      (factors + 1) * o.d_model * o.d_ff + (o.ff_bias ? factors * o.d_ff + o.d_model : 0);
+  const std::int64_t feed_forward = (factors + 1) * o.d_model * o.d_ff + (o.ff_bias ? factors * o.d_ff + o.d_model : 0);
   const std::int64_t contextual = o.positions == Positions::kRelativeContextual ? o.heads * o.d_kv * o.buckets : 0;
   const std::int64_t per_layer_table = o.positions == Positions::kRelative ? o.heads * o.buckets : 0;
   const std::int64_t layer = attention + contextual + per_layer_table + feed_forward + 2 * per_norm;

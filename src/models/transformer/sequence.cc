@@ -27,7 +27,8 @@ void check_sizes(const TransformerOptions& o, const BatchSizes& sizes, Site site
     refuse("a batch of " + std::to_string(sizes.batch) + " sequences of length " + std::to_string(sizes.length),
            "give at least one of each");
   if (both != (sizes.inputs_length > 0))
-    refuse(both ? "an encoder-decoder without an inputs_length" : "an inputs_length for a model without a decoder's inputs",
+    refuse(both ? "an encoder-decoder without an inputs_length"
+                : "an inputs_length for a model without a decoder's inputs",
            both ? "give the length of its inputs" : "give the length alone");
   const std::int64_t longest = std::max(sizes.length, sizes.inputs_length);
   if (o.positions == Positions::kLearned && longest > o.max_length)

@@ -9,11 +9,9 @@ Tensor norm(const Tensor& x, const Settings& s, const std::string& name) {
   if (s.o.norm == Norm::kLayer)
     return nn::layer_norm(
         x, dim, {.epsilon = s.o.norm_epsilon, .bias = s.o.norm_bias, .variables = s.variables(), .name = name});
-  return nn::rms_norm(x, dim,
-                      {.epsilon = s.o.norm_epsilon,
-                       .one_scale = s.o.norm == Norm::kScale,
-                       .variables = s.variables(),
-                       .name = name});
+  return nn::rms_norm(
+      x, dim,
+      {.epsilon = s.o.norm_epsilon, .one_scale = s.o.norm == Norm::kScale, .variables = s.variables(), .name = name});
 }
 
 Tensor feed_forward(const Tensor& x, const Settings& s) {
@@ -24,8 +22,8 @@ Tensor feed_forward(const Tensor& x, const Settings& s) {
   std::vector<nn::Activation> activations;
   for (const std::string& name : s.o.activation) activations.push_back(nn::activation(name));
   dense.activation = activations[0];
-  const Tensor h = activations.size() == 1 ? nn::dense(x, {s.d_ff()}, dense)
-                                           : nn::dense_product(x, {s.d_ff()}, activations, dense);
+  const Tensor h =
+      activations.size() == 1 ? nn::dense(x, {s.d_ff()}, dense) : nn::dense_product(x, {s.d_ff()}, activations, dense);
   dense.reduced = {s.d_ff()};
   dense.activation = {};
   dense.name = "out";
@@ -67,10 +65,8 @@ Tensor stack(const Tensor& x, const Settings& s, const Pass& pass, std::int64_t 
     const std::string name = "layer_" + std::to_string(i);
     const auto inner = g.scope(name);
     const std::string path = scope.empty() ? name : scope + "/" + name;
-    if (s.training && s.o.recompute)
-      y = recompute(g, [&] { return Tensors{layer(y, path)}; })[0];
-    else
-      y = layer(y, path);
+    if (s.training && s.o.recompute) y = recompute(g, [&] { return Tensors{layer(y, path)}; })[0];
+    else y = layer(y, path);
   }
   return dropped(masked(norm(y, s, "final_norm"), pass), s);
 }

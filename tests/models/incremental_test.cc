@@ -1,0 +1,241 @@
+// Decoding position by position gives the logits of whole sequences, for every kind of position, head and model.
+#include <gtest/gtest.h>
+
+#include "models/tiny.h"
+#include "weft/explain.h"
+
+namespace weft::test {
+namespace {
+
+using models::Kind, models::Positions, models::TransformerOptions;
+
+constexpr std::int64_t kBatch = 4, kLength = 6, kInputs = 4;
+
+struct Variant {
+  std::string name;
+  std::function<void(TransformerOptions&)> change;
+};
+void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
+
+const std::vector<Variant> kVariants = {
+    {"Learned", [](auto&) {}},
+    {"NoPositions", [](auto& o) { o.positions = Positions::kNone; }},
+    {"Sinusoid", [](auto& o) { o.positions = Positions::kSinusoid; }},
+    {"Rotary", [](auto& o) { o.positions = Positions::kRotary; }},
+    {"Relative", [](auto& o) { o.positions = Positions::kRelative; }},
+    {"RelativeShared", [](auto& o) { o.positions = Positions::kRelativeShared; }},
+    {"RelativeContextual", [](auto& o) { o.positions = Positions::kRelativeContextual; }},
+    {"MultiQuery", [](auto& o) { o.memory_heads = 1, o.positions = Positions::kRelativeContextual; }},
+    {"Grouped", [](auto& o) { o.memory_heads = 2, o.positions = Positions::kRelative; }},
+    {"SharedKv", [](auto& o) { o.shared_kv = true; }},
+    {"SharedKvRotary", [](auto& o) { o.shared_kv = true, o.positions = Positions::kRotary; }},
+    {"ExtraLogit", [](auto& o) { o.extra_logit = 0.3; }},
+    {"FoldedTiedScaled", [](auto& o) { o.fold_scaling = o.tied = true, o.norm = models::Norm::kScale; }},
+    {"EncoderDecoder", [](auto& o) { o.kind = Kind::kEncoderDecoder; }},
+    {"EncoderDecoderGrouped",
+     [](auto& o) { o.kind = Kind::kEncoderDecoder, o.memory_heads = 2, o.positions = Positions::kRelativeShared; }},
+    {"EncoderDecoderMultiQuery",
+     [](auto& o) {
+       o.kind = Kind::kEncoderDecoder, o.memory_heads = 1, o.positions = Positions::kRotary;
+       o.shared_embedding = false, o.decoder_layers = 1, o.extra_logit = 0;
+     }},
+    {"EncoderDecoderSharedKv", [](auto& o) { o.kind = Kind::kEncoderDecoder, o.shared_kv = true; }},
+};
+
+// One row of tokens for each row and beam; none is padding.
+Array path(std::int64_t rows, const std::string& length) {
+  Array x({{"batch", rows}, {length, kLength}}, DType::kI32);
+  for (std::int64_t i = 0; i < x.elements(); ++i) x.set(i, 2 + static_cast<double>((5 * i + i / kLength * 3) % 9));
+  return x;
+}
+
+// Row r of a batch in which each row occurs `times` times.
+Array repeated(const Array& x, std::int64_t times) {
+  const std::int64_t width = x.shape()[1].size, rows = x.shape()[0].size * times;
+  Array y({{"batch", rows}, x.shape()[1]}, x.dtype());
+  for (std::int64_t i = 0; i < y.elements(); ++i) y.set(i, x.at(i / width / times * width + i % width));
+  return y;
+}
+
+class Decoding {
+ public:
+  Decoding(const TransformerOptions& o, const Where& where, std::int64_t beams, std::int64_t prompt_length)
+      : options_(o),
+        sizes_{.batch = kBatch,
+               .beams = beams,
+               .length = kLength,
+               .prompt_length = prompt_length,
+               .inputs_length = both() ? kInputs : 0},
+        session_(Mesh::parse(where.mesh), wire::threads(), runtime::reference(), {.seed = 3}),
+        layout_(Layout::parse(where.layout)) {
+    if (!prefill_.updates.empty())
+      read_ = session_.compile(prefill_.graph, layout_, {.update = prefill_.updates, .compute_as = DType::kF64});
+  }
+
+  bool both() const { return options_.kind == Kind::kEncoderDecoder; }
+  Array inputs() const { return feature("inputs", {{"batch", kBatch}, {"inputs_length", kInputs}}); }
+
+  void read(const Array* prompt) {
+    Feeds feeds;
+    if (both()) feeds.emplace_back(prefill_.inputs, inputs());
+    if (prompt) feeds.emplace_back(prefill_.targets, *prompt);
+    if (read_) read_->run(feeds);
+  }
+
+  Array step(const std::vector<double>& tokens, const std::vector<double>& parents, std::int64_t position) {
+    Feeds feeds = {{step_.tokens, Array(step_.tokens.shape(), tokens, DType::kI32)},
+                   {step_.position, Array::scalar(static_cast<double>(position), DType::kI32)}};
+    if (step_.parents) feeds.emplace_back(step_.parents, Array(step_.parents.shape(), parents, DType::kI32));
+    return next_.run(feeds)[step_.logits];
+  }
+
+  // Of whole sequences, [batch * beams, length, vocab].
+  Array score(const Array& targets) {
+    models::SequenceGraph whole = models::scoring_graph(
+        options_, {.batch = targets.shape()[0].size, .length = kLength, .inputs_length = sizes_.inputs_length});
+    Executable run = session_.compile(whole.graph, layout_, {.fetch = {whole.logits}, .compute_as = DType::kF64});
+    Feeds feeds = {{whole.features.at("targets"), targets}};
+    if (both()) feeds.emplace_back(whole.features.at("inputs"), repeated(inputs(), sizes_.beams));
+    return run.run(feeds)[whole.logits];
+  }
+
+ private:
+  TransformerOptions options_;
+  models::DecodeSizes sizes_;
+  Session session_;
+  Layout layout_;
+  models::PrefillGraph prefill_ = models::prefill_graph(options_, sizes_);
+  models::StepGraph step_ = models::step_graph(options_, sizes_);
+  std::optional<Executable> read_;
+  Executable next_ = session_.compile(step_.graph, layout_,
+                                      {.fetch = {step_.logits}, .update = step_.updates, .compute_as = DType::kF64});
+};
+
+// The rows of `whole` [rows, length, vocab] at one position.
+std::vector<double> at_position(const Array& whole, std::int64_t position) {
+  const std::int64_t vocab = whole.shape()[2].size;
+  std::vector<double> values;
+  for (std::int64_t row = 0; row < whole.shape()[0].size; ++row)
+    for (std::int64_t v = 0; v < vocab; ++v) values.push_back(whole.at((row * kLength + position) * vocab + v));
+  return values;
+}
+
+void expect_near(const Array& got, const std::vector<double>& want, std::int64_t position) {
+  ASSERT_EQ(static_cast<std::size_t>(got.elements()), want.size());
+  double most = 0;
+  for (std::size_t i = 0; i < want.size(); ++i)
+    most = std::max(most, std::abs(got.at(static_cast<std::int64_t>(i)) - want[i]));
+  EXPECT_LE(most, 1e-9) << "position " << position;
+}
+
+std::vector<double> tokens_before(const Array& path, std::int64_t position) {
+  std::vector<double> tokens;
+  for (std::int64_t row = 0; row < path.shape()[0].size; ++row)
+    tokens.push_back(position == 0 ? 0 : path.at(row * kLength + position - 1));
+  return tokens;
+}
+
+class Incremental : public ::testing::TestWithParam<std::tuple<Variant, std::size_t>> {
+ protected:
+  TransformerOptions options() const {
+    TransformerOptions o = tiny();
+    std::get<0>(GetParam()).change(o);
+    return o;
+  }
+  Where where() const { return places()[std::get<1>(GetParam())]; }
+};
+
+TEST_P(Incremental, PositionByPosition) {
+  Decoding decoding(options(), where(), 1, 0);
+  decoding.read(nullptr);
+  const Array targets = path(kBatch, "length"), want = decoding.score(targets);
+  for (std::int64_t p = 0; p < kLength; ++p)
+    expect_near(decoding.step(tokens_before(targets, p), {}, p), at_position(want, p), p);
+}
+
+// All beams begin with what the prompt left.
+TEST_P(Incremental, AfterAPrompt) {
+  constexpr std::int64_t kBeams = 2, kPrompt = 4;
+  Decoding decoding(options(), where(), kBeams, kPrompt);
+  const Array targets = path(kBatch, "length"), all = repeated(targets, kBeams), want = decoding.score(all);
+  Array prompt({{"batch", kBatch}, {"length", kPrompt}}, DType::kI32);
+  for (std::int64_t i = 0; i < prompt.elements(); ++i) prompt.set(i, targets.at(i / kPrompt * kLength + i % kPrompt));
+  decoding.read(&prompt);
+  std::vector<double> parents;
+  for (std::int64_t row = 0; row < kBatch * kBeams; ++row) parents.push_back(static_cast<double>(row % kBeams));
+  for (std::int64_t p = kPrompt - 1; p < kLength; ++p)
+    expect_near(decoding.step(tokens_before(all, p), parents, p), at_position(want, p), p);
+}
+
+// Each beam goes on from another one's caches; what it has read in the end is what it is scored by.
+TEST_P(Incremental, WithBeamsThatTurnIntoOthers) {
+  constexpr std::int64_t kBeams = 2;
+  Decoding decoding(options(), where(), kBeams, 0);
+  decoding.read(nullptr);
+  const Array fresh = path(kBatch * kBeams, "length");
+  std::vector<std::vector<double>> read(kBatch * kBeams);  // per beam, the tokens so far
+  std::vector<std::vector<double>> got;
+  for (std::int64_t p = 0; p < kLength; ++p) {
+    std::vector<double> parents, tokens;
+    const auto before = read;
+    for (std::int64_t row = 0; row < kBatch * kBeams; ++row) {
+      const std::int64_t beam = row % kBeams, parent = p % 3 == 2 ? 1 - beam : p % 3 == 1 ? 1 : beam;
+      parents.push_back(static_cast<double>(parent));
+      read[static_cast<std::size_t>(row)] = before[static_cast<std::size_t>(row - beam + parent)];
+      if (p > 0) read[static_cast<std::size_t>(row)].push_back(fresh.at(row * kLength + p - 1));
+      tokens.push_back(p == 0 ? 0 : read[static_cast<std::size_t>(row)].back());
+    }
+    got.push_back(decoding.step(tokens, parents, p).values());
+  }
+  Array targets = fresh;
+  for (std::int64_t i = 0; i < targets.elements(); ++i)
+    if (i % kLength < kLength - 1)
+      targets.set(i, read[static_cast<std::size_t>(i / kLength)][static_cast<std::size_t>(i % kLength)]);
+  const std::vector<double> want = at_position(decoding.score(targets), kLength - 1);
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got.back()[i], want[i], 1e-9);
+}
+
+INSTANTIATE_TEST_SUITE_P(Variants, Incremental,
+                         ::testing::Combine(::testing::ValuesIn(kVariants),
+                                            ::testing::Range(std::size_t{0}, places().size())),
+                         [](const auto& info) {
+                           return std::get<0>(info.param).name + "_" + std::to_string(std::get<1>(info.param));
+                         });
+
+// Inputs of unlike lengths, each with its end; what comes after sees all of them, and they each other.
+TEST(IncrementalPrefix, SeesTheInputsWhole) {
+  for (const Positions positions : {Positions::kLearned, Positions::kRelativeShared})
+    for (const Where& where : places()) {
+      TransformerOptions o = tiny();
+      o.prefix = true, o.positions = positions;
+      constexpr std::int64_t kPrompt = 3;
+      Decoding decoding(o, where, 1, kPrompt);
+      Array targets = path(kBatch, "length"), prompt({{"batch", kBatch}, {"length", kPrompt}}, DType::kI32);
+      for (std::int64_t b = 0; b < kBatch; ++b) {
+        const std::int64_t inputs = 1 + b % 3;  // with their end
+        targets.set(b * kLength + inputs - 1, 1);
+        for (std::int64_t l = 0; l < inputs; ++l) prompt.set(b * kPrompt + l, targets.at(b * kLength + l));
+      }
+      const Array want = decoding.score(targets);
+      decoding.read(&prompt);
+      for (std::int64_t p = 1; p < kLength; ++p)
+        expect_near(decoding.step(tokens_before(targets, p), {}, p), at_position(want, p), p);
+    }
+}
+
+// One position is written, not the caches: what a step needs beside its variables is less than one of them.
+TEST(IncrementalCaches, AreWrittenInPlace) {
+  for (const Where& where : {Where{"", ""}, Where{"x:2", "batch:x"}, Where{"x:2", "heads,d_ff,vocab:x"}}) {
+    const TransformerOptions o = tiny();
+    const models::DecodeSizes sizes{.batch = 8, .length = 10};
+    const models::StepGraph step = models::step_graph(o, sizes);
+    const Mesh mesh = Mesh::parse(where.mesh);
+    const Explanation explained = explain(step.graph, mesh, Layout::parse(where.layout),
+                                          {.fetch = {step.logits}, .update = step.updates}, Machine{1e9, 1e9});
+    const std::int64_t cache = sizes.batch * sizes.length * o.heads * o.d_kv * 4 / mesh.size();
+    EXPECT_LT(explained.arena_bytes, cache) << where.layout;
+  }
+}
+
+}  // namespace
+}  // namespace weft::test

@@ -1,0 +1,113 @@
+// The number of weights, and options that make no model.
+#include <gtest/gtest.h>
+
+#include "models/tiny.h"
+#include "support/expect_error.h"
+
+namespace weft::test {
+namespace {
+
+using models::Kind, models::Norm, models::Positions, models::TransformerOptions;
+
+std::int64_t weights_of(const Graph& graph) {
+  std::int64_t sum = 0;
+  for (const Tensor& w : graph.variables()) sum += w.shape().elements();
+  return sum;
+}
+
+TEST(TransformerWeights, AreThoseOfTheGraph) {
+  for (const Kind kind : {Kind::kLanguageModel, Kind::kEncoderDecoder, Kind::kEncoder})
+    for (const Norm norm : {Norm::kRms, Norm::kLayer, Norm::kScale})
+      for (const Positions positions :
+           {Positions::kNone, Positions::kLearned, Positions::kSinusoid, Positions::kRotary, Positions::kRelative,
+            Positions::kRelativeShared, Positions::kRelativeContextual})
+        for (const std::int64_t memory_heads : {0, 1, 2, 4})
+          for (const bool flag : {false, true}) {
+            TransformerOptions o = tiny();
+            o.kind = kind, o.norm = norm, o.positions = positions, o.memory_heads = memory_heads;
+            o.tied = o.ff_bias = o.shared_kv = flag;
+            o.norm_bias = o.shared_embedding = !flag;
+            if (flag) o.activation = {"gelu", "linear"};
+            if (flag && kind == Kind::kEncoderDecoder) o.decoder_layers = 1;
+            EXPECT_EQ(models::weights(o), weights_of(models::training_graph(o, batch_for(o)).graph));
+          }
+}
+
+// Billions of weights of the seven language models and six translation models of the paper, without norms and positions.
+TEST(TransformerWeights, AreThePapers) {
+  const auto count = [](Kind kind, std::int64_t d_ff, std::int64_t heads, std::int64_t d_kv) {
+    TransformerOptions o;
+    o.kind = kind, o.vocab = 32768, o.d_model = 1024, o.layers = 6;
+    o.d_ff = d_ff, o.heads = heads, o.d_kv = d_kv, o.positions = Positions::kNone;
+    const std::int64_t norms = kind == Kind::kEncoderDecoder ? 2 * 6 + 1 + 3 * 6 + 1 : 2 * 6 + 1;
+    return models::weights(o) - norms * 1024;
+  };
+  for (std::int64_t n = 1; n <= 64; n *= 2) {
+    const std::int64_t d_ff = 4096 * n, heads = 4 * n;
+    EXPECT_EQ(count(Kind::kLanguageModel, d_ff, heads, 256),
+              6 * (4 * 1024 * heads * 256 + 2 * 1024 * d_ff) + 2 * 32768 * 1024);
+  }
+  EXPECT_NEAR(static_cast<double>(count(Kind::kLanguageModel, 262144, 256, 256)), 4.90e9, 0.01e9);
+  EXPECT_NEAR(static_cast<double>(count(Kind::kEncoderDecoder, 65536, 128, 128)), 2.89e9, 0.01e9);
+}
+
+TEST(TransformerOptions, ThatMakeNoModel) {
+  const auto check = [](const std::function<void(TransformerOptions&)>& change) {
+    TransformerOptions o = tiny();
+    change(o);
+    models::check(o);
+  };
+  EXPECT_USER_ERROR(check([](auto& o) { o.vocab = 1; }), "vocab cannot be 1", "where: vocab", "at least 2");
+  EXPECT_USER_ERROR(check([](auto& o) { o.layers = 0; }), "layers cannot be 0", "where: layers", "at least 1");
+  EXPECT_USER_ERROR(check([](auto& o) { o.memory_heads = 3; }), "3 memory heads do not divide 4 heads",
+                    "where: memory_heads", "a divisor of heads");
+  EXPECT_USER_ERROR(check([](auto& o) { o.decoder_layers = 2; }), "no encoder beside its decoder",
+                    "where: decoder_layers", "make it an encoder-decoder");
+  EXPECT_USER_ERROR(check([](auto& o) { o.d_model = 9, o.positions = Positions::kSinusoid; }),
+                    "sinusoid positions of an odd d_model, 9", "where: d_model", "an even one");
+  EXPECT_USER_ERROR(check([](auto& o) { o.d_kv = 5, o.positions = Positions::kRotary; }),
+                    "rotary positions of an odd d_kv, 5", "where: d_kv", "an even one");
+  EXPECT_USER_ERROR(check([](auto& o) { o.max_distance = 4, o.positions = Positions::kRelative; }),
+                    "a max_distance of 4 with 8 buckets", "where: max_distance", "give more than 4");
+  EXPECT_USER_ERROR(check([](auto& o) { o.activation = {}; }), "no activation is given", "where: activation",
+                    "give one");
+  EXPECT_USER_ERROR(check([](auto& o) { o.activation = {"gelo"}; }), "there is no activation 'gelo'",
+                    "where: activation", "did you mean 'gelu'?");
+  EXPECT_USER_ERROR(check([](auto& o) { o.dropout = 1; }), "dropout cannot be 1", "where: dropout", "below 1");
+  EXPECT_USER_ERROR(check([](auto& o) { o.z_loss = -1; }), "z_loss cannot be -1", "where: z_loss", "from 0 on");
+  EXPECT_USER_ERROR(check([](auto& o) { o.norm_epsilon = 0; }), "norm_epsilon cannot be 0", "where: norm_epsilon",
+                    "above 0");
+  EXPECT_USER_ERROR(check([](auto& o) { o.prefix = true, o.kind = Kind::kEncoder; }), "prefix is set", "where: prefix",
+                    "sees all of its inputs anyway");
+  EXPECT_USER_ERROR(check([](auto& o) { o.stored = DType::kI32; }), "stored is no floating-point dtype",
+                    "where: stored", "bf16");
+  EXPECT_USER_ERROR(check([](auto& o) { o.loss_per_token = true, o.loss_denominator = 3; }),
+                    "both loss_denominator and loss_per_token", "where: loss_denominator", "set one of them");
+  EXPECT_USER_ERROR(check([](auto& o) { o.loss_on_targets_only = true; }), "without prefix there is no inputs part",
+                    "where: loss_on_targets_only", "set prefix too");
+}
+
+TEST(TransformerGraphs, SizesThatDoNotFit) {
+  TransformerOptions lm = tiny(), both = tiny(), encoder = tiny();
+  both.kind = Kind::kEncoderDecoder;
+  encoder.kind = Kind::kEncoder;
+  EXPECT_USER_ERROR(models::training_graph(lm, {.batch = 0, .length = 3}), "a batch of 0 sequences of length 3",
+                    "weights_test.cc", "at least one");
+  EXPECT_USER_ERROR(models::training_graph(both, {.batch = 1, .length = 3}), "without an inputs_length",
+                    "the length of its inputs");
+  EXPECT_USER_ERROR(models::scoring_graph(lm, {.batch = 1, .length = 3, .inputs_length = 3}), "an inputs_length for",
+                    "the length alone");
+  EXPECT_USER_ERROR(models::training_graph(lm, {.batch = 1, .length = 11}), "sequences of length 11", "has 10 rows",
+                    "raise max_length");
+  EXPECT_USER_ERROR(models::step_graph(encoder, {}), "an encoder does not decode", "make it a language model");
+  EXPECT_USER_ERROR(models::step_graph(lm, {.beams = 0, .length = 8}), "with 0 beams", "at least one");
+  EXPECT_USER_ERROR(models::prefill_graph(lm, {.length = 8, .prompt_length = 9}),
+                    "a prompt of length 9 for caches of length 8", "longer caches");
+  EXPECT_USER_ERROR(models::prefill_graph(both, {.length = 8}), "without an inputs_length", "the length of its inputs");
+  EXPECT_USER_ERROR(models::prefill_graph(lm, {.length = 8, .inputs_length = 2}), "there is no encoder",
+                    "prompt_length");
+  EXPECT_USER_ERROR(models::step_graph(lm, {.length = 12}), "decoding of length 12", "decode less");
+}
+
+}  // namespace
+}  // namespace weft::test
