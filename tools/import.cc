@@ -10,6 +10,7 @@
 #include "options.h"
 #include "weft/checkpoint.h"
 #include "weft/tensor_file.h"
+#include "weft/train.h"
 #include "weft/words.h"
 
 namespace weft::tools {
@@ -22,7 +23,7 @@ using Numbers = std::vector<std::int64_t>;
 struct ImportWords {
   std::vector<std::string> files, set;
   std::string out;
-  std::optional<std::string> like, model, dtype, map;
+  std::optional<std::string> config, like, model, dtype, map;
   std::int64_t step = 0;
   bool join_qkv = false, allow_unused = false;
 };
@@ -56,14 +57,21 @@ std::vector<std::string> files_of(const std::vector<std::string>& paths) {
 // The weights that the checkpoint is to have, with their dims.
 std::map<std::string, Shape> wanted(const ImportWords& words) {
   std::map<std::string, Shape> shapes;
-  if (words.like.has_value() == words.model.has_value())
+  if (words.like.has_value() + words.model.has_value() + words.config.has_value() != 1)
     throw UserError({.what = "files know no names of dims, and it is not said whose they are",
                      .where = "command line",
-                     .fix = "give either --like, with a checkpoint of the same model, or --model, with its --set"});
+                     .fix = "give one of --config, with the config of the model, --like, with a checkpoint of it, or "
+                            "--model, with its --set"});
   if (words.like) {
     const Checkpoint like = Checkpoint::open(*words.like);
     for (const auto& [name, variable] : like.variables())
       if (variable.slot_of.empty()) shapes[name] = variable.shape;
+  } else if (words.config) {
+    const models::TransformerOptions model = train::completed(train::read_config(*words.config)).model;
+    const bool encodes = model.kind != models::Kind::kLanguageModel;
+    const models::SequenceGraph made =
+        models::training_graph(model, {.batch = 1, .length = 1, .inputs_length = encodes ? 1 : 0});
+    for (const Tensor& variable : made.graph.variables()) shapes[variable_name(variable)] = variable.shape();
   } else {
     const models::Model model =
         model_of({.name = *words.model, .mesh = {}, .layout = {}, .memory = {}, .set = words.set, .store = {}});
@@ -92,8 +100,9 @@ class Importer {
   }
 
   void write() const {
-    write_checkpoint(words_.out, {.step = words_.step}, variables_,
-                     [&](const std::string& name) { return value(name); });
+    CheckpointState state{.step = words_.step};
+    if (words_.config) state.texts["config.toml"] = train::text(train::completed(train::read_config(*words_.config)));
+    write_checkpoint(words_.out, state, variables_, [&](const std::string& name) { return value(name); });
   }
 
   std::size_t count() const { return variables_.size(); }
@@ -213,6 +222,7 @@ void add_import(CLI::App& app, Action& action) {
   const auto words = std::make_shared<ImportWords>();
   sub->add_option("files", words->files, ".safetensors files, or folders of them")->required();
   sub->add_option("--out", words->out, "The checkpoint's folder, which must not be there")->required();
+  sub->add_option("--config", words->config, "The config of the model: the checkpoint can then be trained and used");
   sub->add_option("--like", words->like, "A checkpoint whose variables and dims are taken");
   sub->add_option("--model", words->model, "A built-in model whose variables and dims are taken");
   sub->add_option("--set", words->set, "dim=size[,dim=size…]: the model's sizes; may be repeated")

@@ -48,8 +48,11 @@ struct Machinery {
         session(open_session(config)),
         executable(session.compile(step.graph.graph, layout_of(config), compiled(config, more))) {
     if (!from) return;
-    from->load(session);
-    batches.seek(from->state().texts.at("data.json"));
+    bool has_state = false;  // weights that were imported have none
+    for (const auto& [name, variable] : from->variables()) has_state = has_state || !variable.slot_of.empty();
+    from->load(session, {.optimizer_state = has_state});
+    const auto position = from->state().texts.find("data.json");
+    if (position != from->state().texts.end()) batches.seek(position->second);
     executable.set_step(from->state().step);
   }
 

@@ -193,8 +193,10 @@ TEST_F(ExportCommand, SaysWhatIsWrong) {
   expect_refused("export ckpt --out x.safetensors --max-shard 1GB",
                  "--max-shard says nothing about the one file x.safetensors",
                  "give --out a folder, or leave out --max-shard");
-  expect_refused("import all.safetensors --out x", "files know no names of dims, and it is not said whose they are",
-                 "give either --like, with a checkpoint of the same model, or --model, with its --set");
+  expect_refused(
+      "import all.safetensors --out x", "files know no names of dims, and it is not said whose they are",
+      "give one of --config, with the config of the model, --like, with a checkpoint of it, or --model, with "
+      "its --set");
   expect_refused("import all.safetensors --like ckpt --out ckpt", "there is something at 'ckpt' already",
                  "remove it, or write the checkpoint to another folder");
   fs::create_directories(at("hollow"));

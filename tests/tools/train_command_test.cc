@@ -129,6 +129,18 @@ TEST_F(TrainCommand, TranslatesLineByLine) {
   EXPECT_THAT(weft(line + "--set decode.beams=2 < /dev/null").output, HasSubstr("\n"));
 }
 
+// Out to a plain file, with q, k and v apart, and back: a checkpoint that is used and trained like any other.
+TEST_F(TrainCommand, ExportedWeightsComeBack) {
+  const std::string file = folder_ + "/plain.safetensors";
+  output("export " + folder_ + "/lm --out " + file + " --split-qkv");
+  output("import " + file + " --join-qkv --config " + folder_ + "/lm.toml --out " + folder_ + "/back/step-00000000");
+  const std::string line = " --quiet --prompt one --length 16";
+  EXPECT_EQ(output("generate " + folder_ + "/back" + line), output("generate " + folder_ + "/lm" + line));
+  const Ran trained = weft("train " + folder_ + "/lm.toml --out " + folder_ + "/back --steps 2");
+  EXPECT_EQ(trained.code, 0) << trained.output;
+  EXPECT_THAT(trained.output, AllOf(HasSubstr("going on from"), HasSubstr("done at step 2")));
+}
+
 TEST_F(TrainCommand, RefusesWhatCannotBe) {
   const auto expect = [&](const std::string& line, const std::string& what, const std::string& fix) {
     const Ran refused = weft(line);
