@@ -2,6 +2,7 @@
 #include <iomanip>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "config_options.h"
 #include "lines.h"
@@ -18,7 +19,7 @@ struct GenerateWords {
   std::string file;
   std::optional<std::int64_t> beams, top_k, length, n_best, seed;
   std::optional<double> temperature, top_p;
-  bool scores = false, quiet = false;
+  bool scores = false, quiet = false, json = false;
 
   std::vector<std::string> assignments() const {
     std::vector<std::string> all = words.assignments();
@@ -41,6 +42,22 @@ void print(const GenerateWords& o, const train::TrainedModel::Text& best, const 
   std::cout << before << best.text << "\n";
 }
 
+// A line for each prompt, with ids as bench/decode_reference reads them.
+void print_json(const train::TrainedModel& model, const std::vector<std::string>& prompts,
+                const std::vector<std::vector<train::TrainedModel::Text>>& texts) {
+  const data::Vocabulary vocabulary = data::Vocabulary::of(model.config().data.vocabulary);
+  const bool translates = model.config().model.kind == models::Kind::kEncoderDecoder;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    std::vector<std::int32_t> ids = vocabulary.encode(prompts[i]), none;
+    if (translates) ids.push_back(data::Vocabulary::kEnd);
+    nlohmann::ordered_json line = {{"prompt", translates ? none : ids}, {"inputs", translates ? ids : none}};
+    for (const train::TrainedModel::Text& best : texts[i])
+      line["hypotheses"].push_back(
+          {{"text", best.text}, {"ids", best.ids}, {"score", best.score}, {"ended", best.ended}});
+    std::cout << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  }
+}
+
 void print_speed(const train::TrainedModel& model) {
   const train::TrainedModel::Speed& s = model.speed();
   std::cerr << s.tokens << " tokens in " << std::fixed << std::setprecision(2) << s.decode_seconds << " s ("
@@ -60,7 +77,8 @@ void run_generate(const GenerateWords& o, bool translates) {
   else if (prompts.empty()) prompts = {""};
   const auto texts = model.generate(prompts);
   if (wire::process() != 0) return;
-  for (std::size_t i = 0; i < texts.size(); ++i)
+  if (o.json) print_json(model, prompts, texts);
+  for (std::size_t i = 0; i < texts.size() && !o.json; ++i)
     for (const train::TrainedModel::Text& best : texts[i]) print(o, best, translates ? "" : prompts[i]);
   std::cout << std::flush;
   if (!o.quiet) print_speed(model);
@@ -76,6 +94,7 @@ void add_decode_options(CLI::App& sub, GenerateWords& o) {
   sub.add_option("--n-best", o.n_best, "decode.n_best: texts for each prompt, with beams");
   sub.add_option("--seed", o.seed, "decode.seed: of what is drawn");
   sub.add_flag("--scores", o.scores, "Print each text's score before it");
+  sub.add_flag("--json", o.json, "Print a JSON object for each prompt, with the texts' tokens and scores");
   sub.add_flag("--quiet", o.quiet, "Do not print the speed");
 }
 

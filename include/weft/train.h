@@ -61,6 +61,7 @@ class TrainedModel {
 
   struct Text {
     std::string text;
+    std::vector<std::int32_t> ids;
     double score = 0;  // as decode::Hypothesis
     bool ended = false;
   };

@@ -101,7 +101,8 @@ std::vector<std::vector<TrainedModel::Text>> TrainedModel::generate(const std::v
   std::vector<std::vector<Text>> texts;
   for (const auto& best : found) {
     texts.emplace_back();
-    for (const decode::Hypothesis& h : best) texts.back().push_back({s.vocabulary.decode(h.ids), h.score, h.ended});
+    for (const decode::Hypothesis& h : best)
+      texts.back().push_back({s.vocabulary.decode(h.ids), h.ids, h.score, h.ended});
   }
   return texts;
 }

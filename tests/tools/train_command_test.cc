@@ -126,7 +126,10 @@ TEST_F(TrainCommand, TranslatesLineByLine) {
   EXPECT_EQ(std::count(beams.begin(), beams.end(), '\n'), 6);
   EXPECT_EQ(output(line + "--beams 3 --n-best 2 --scores --mesh model:2 --layout heads,d_ff,vocab:model").size(),
             beams.size());
-  EXPECT_THAT(weft(line + "--set decode.beams=2 < /dev/null").output, HasSubstr("\n"));
+  const std::string json = output(line + "--beams 3 --n-best 2 --json");
+  const Json first = Json::parse(json.substr(0, json.find('\n')));
+  EXPECT_EQ(first["hypotheses"].size(), 2u);
+  EXPECT_EQ(first["inputs"].back(), 1);
 }
 
 // Out to a plain file, with q, k and v apart, and back: a checkpoint that is used and trained like any other.
