@@ -51,7 +51,7 @@ class Decoder {
 
   // For each row up to n_best hypotheses, best first. Any number of rows; `prompts` of a language model are what it goes
   // on from, of an encoder-decoder what its output must begin with (none: nothing). Inputs end as in training.
-  // A prefix model reads a prompt as its inputs part, and whole: it must be shorter than prompt_length.
+  // A prefix model reads a prompt as its inputs part, and whole: it must fit in prompt_length.
   std::vector<std::vector<Hypothesis>> run(const std::vector<std::vector<std::int32_t>>& prompts,
                                            const std::vector<std::vector<std::int32_t>>& inputs = {},
                                            Site site = Site::current());

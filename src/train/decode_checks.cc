@@ -1,5 +1,6 @@
 #include "train/decode_checks.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <sstream>
@@ -70,8 +71,7 @@ void check_rows(const models::TransformerOptions& model, const Sizes& sizes, con
                      .where = site,
                      .fix = sizes.inputs > 0 ? "give a row of inputs for every prompt"
                                              : "leave the inputs out: only an encoder-decoder has them"});
-  // The position after a prefix is part of it: it reads the prefix' end.
-  const std::int64_t room = (model.prefix ? sizes.prompt : o.max_length) - 1;
+  const std::int64_t room = model.prefix ? std::min(sizes.prompt, o.max_length - 1) : o.max_length - 1;
   const std::int64_t vocab = models::padded_vocab(model);
   for (std::size_t row = 0; row < prompts.size(); ++row) check_ids(prompts[row], "prompt", row, room, vocab, site);
   for (std::size_t row = 0; row < inputs.size(); ++row) check_ids(inputs[row], "input", row, sizes.inputs, vocab, site);

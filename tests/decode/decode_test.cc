@@ -134,6 +134,21 @@ TEST(MpiDecoder, IsTheSameOnEveryLayout) {
     }
 }
 
+// Rows with prefixes of one length go together; each sees all of its prefix.
+TEST(Decoder, ReadsAPrefixWhole) {
+  TransformerOptions model = small(Kind::kLanguageModel, Positions::kRelativeShared);
+  model.prefix = true;
+  const std::vector<Ids> prompts = {{3, 4, 1}, {8, 2, 1}, {5, 6, 7, 9, 1}, {10, 1}};
+  const decode::Options options{.max_length = 12};
+  Session session = open({});
+  NextToken next(session, model, {}, options.max_length, 0);
+  Decoder decoder(session, model, {}, 4, 0, 6, options);
+  const Results got = decoder.run(prompts);
+  for (std::size_t r = 0; r < prompts.size(); ++r)
+    expect_equal(got.at(r).at(0), plain_greedy(next, prompts[r], options), str("row ", r));
+  EXPECT_USER_ERROR(decoder.run({{2, 3, 4, 5, 6, 7, 1}}), "prompt 0 has 7 tokens; there is room for 6");
+}
+
 TEST(Decoder, SamplesDifferFromSeedToSeedAndRunToRun) {
   Session session = open({});
   const TransformerOptions model = small(Kind::kLanguageModel);

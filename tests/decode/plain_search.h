@@ -49,12 +49,14 @@ class NextToken {
   }
 
  private:
+  static constexpr std::int32_t kAny = 2;  // stands for what comes after the prefix: no padding
+
   // Of an encoder-decoder all targets count, those of value 0 too: their segments say so.
   Array feature(const std::string& name, const Shape& shape, const Ids& prefix) const {
     Ids values(static_cast<std::size_t>(shape.elements()), 0);
     const Ids& ids = name.starts_with("targets") ? prefix : inputs_;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const std::int32_t id = i < ids.size() ? ids[i] : 0;
+      const std::int32_t id = i < ids.size() ? ids[i] : name.starts_with("targets") ? kAny : 0;
       if (name.ends_with("_positions")) values[i] = static_cast<std::int32_t>(i);
       else if (name.ends_with("_segments")) values[i] = name.starts_with("targets") || id != 0;
       else values[i] = id;
