@@ -86,24 +86,7 @@ void each_model_setting(models::TransformerOptions& m, const Visit& visit) {
 }
 
 template <class Visit>
-void each_setting(Config& c, const Visit& visit) {
-  visit("name", c.name, "of the run; its folder is runs/<name>");
-  each_model_setting(c.model, visit);
-
-  visit("data.train", c.data.train, "files; of parallel text: the inputs', then the targets'");
-  visit("data.dev", c.data.dev, "the same, for evaluation");
-  visit("data.format", c.data.format,
-        "text, documents, lines, tsv, pairs or tokens (docs/data.md); \"\": by the files' endings");
-  visit("data.vocabulary", c.data.vocabulary, "\"bytes\" or a SentencePiece .model");
-  visit("data.pack", c.data.pack, "several short examples share a row");
-  visit("data.shuffle", c.data.shuffle, "by run.seed, anew in every epoch");
-
-  visit("batch.sequences", c.batch.sequences, "rows of a batch; this or tokens");
-  visit("batch.tokens", c.batch.tokens, "targets of a batch, padding counted: rows * length");
-  visit("batch.length", c.batch.length, "targets of a row");
-  visit("batch.inputs_length", c.batch.inputs_length, "of an encoder_decoder: inputs of a row");
-  visit("batch.microbatches", c.batch.microbatches, "parts that are done one after another, to save memory");
-
+void each_optimizer_setting(Config& c, const Visit& visit) {
   optim::OptimizerOptions& o = c.optimizer;
   visit("optimizer.name", o.name, "sgd, momentum, adam or adafactor");
   visit("optimizer.schedule", c.schedule, "of the learning rate, a product: \"constant 0.01 * linear_warmup 100\"");
@@ -128,6 +111,28 @@ void each_setting(Config& c, const Visit& visit) {
   visit("optimizer.epsilon1", o.epsilon1, "of adafactor: added to squares");
   visit("optimizer.epsilon2", o.epsilon2, "of adafactor: the least size of a weight");
   visit("optimizer.exclude_from_parameter_scale", o.exclude_from_parameter_scale, "of adafactor: pieces of names");
+}
+
+template <class Visit>
+void each_setting(Config& c, const Visit& visit) {
+  visit("name", c.name, "of the run; its folder is runs/<name>");
+  each_model_setting(c.model, visit);
+
+  visit("data.train", c.data.train, "files; of parallel text: the inputs', then the targets'");
+  visit("data.dev", c.data.dev, "the same, for evaluation");
+  visit("data.format", c.data.format,
+        "text, documents, lines, tsv, pairs or tokens (docs/data.md); \"\": by the files' endings");
+  visit("data.vocabulary", c.data.vocabulary, "\"bytes\" or a SentencePiece .model");
+  visit("data.pack", c.data.pack, "several short examples share a row");
+  visit("data.shuffle", c.data.shuffle, "by run.seed, anew in every epoch");
+
+  visit("batch.sequences", c.batch.sequences, "rows of a batch; this or tokens");
+  visit("batch.tokens", c.batch.tokens, "targets of a batch, padding counted: rows * length");
+  visit("batch.length", c.batch.length, "targets of a row");
+  visit("batch.inputs_length", c.batch.inputs_length, "of an encoder_decoder: inputs of a row");
+  visit("batch.microbatches", c.batch.microbatches, "parts that are done one after another, to save memory");
+
+  each_optimizer_setting(c, visit);
 
   visit("mesh.mesh", c.mesh.mesh, "axes and sizes, as \"data:2 model:2\"; \"\": one processor");
   visit("mesh.layout", c.mesh.layout, "which dim is split over which axis");

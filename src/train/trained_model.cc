@@ -1,5 +1,9 @@
 // A trained model in use. Weights are loaded when the first graph that has them is compiled.
+#include <unistd.h>
+
 #include <algorithm>
+#include <iostream>
+#include <numeric>
 
 #include "train/parts.h"
 #include "train/scorer.h"
@@ -20,6 +24,24 @@ Config config_of(const Checkpoint& checkpoint, const std::vector<std::string>& a
   for (const std::string& assignment : assignments) set(config, assignment);
   return completed(config);
 }
+
+// One line on a terminal, written over, for a person who waits.
+class Waiting {
+ public:
+  explicit Waiting(std::int64_t all) : all_(all), shown_(isatty(STDERR_FILENO) && wire::process() == 0) {}
+  ~Waiting() {
+    if (shown_ && drawn_) std::cerr << "\r\33[K" << std::flush;
+  }
+  void done(std::int64_t count) {
+    if (!shown_ || count == all_) return;
+    drawn_ = true;
+    std::cerr << "\r\33[K" << count << " of " << all_ << " texts" << std::flush;
+  }
+
+ private:
+  std::int64_t all_;
+  bool shown_, drawn_ = false;
+};
 
 // A multiple of `unit` that is at least `least`.
 std::int64_t rounded_up(std::int64_t least, std::int64_t unit) { return (least + unit - 1) / unit * unit; }
@@ -95,15 +117,22 @@ std::vector<std::vector<TrainedModel::Text>> TrainedModel::generate(const std::v
                           translates ? rounded_up(static_cast<std::int64_t>(longest), 16) : 0,
                           translates ? 0 : static_cast<std::int64_t>(shortest), s.config.decode);
   s.load();
-  const auto found =
-      translates ? decoder.run(std::vector<std::vector<std::int32_t>>(ids.size()), ids) : decoder.run(ids);
-  s.speed = {decoder.speed().tokens, decoder.speed().prefill_seconds, decoder.speed().decode_seconds};
-  std::vector<std::vector<Text>> texts;
-  for (const auto& best : found) {
-    texts.emplace_back();
-    for (const decode::Hypothesis& h : best)
-      texts.back().push_back({s.vocabulary.decode(h.ids), h.ids, h.score, h.ended});
+  std::vector<std::size_t> order(ids.size());  // rows of about the same length go together
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return ids[a].size() < ids[b].size(); });
+  std::vector<std::vector<Text>> texts(ids.size());
+  Waiting waiting(count);
+  for (std::size_t first = 0; first < order.size(); first += static_cast<std::size_t>(batch)) {
+    const std::size_t end = std::min(order.size(), first + static_cast<std::size_t>(batch));
+    std::vector<std::vector<std::int32_t>> rows, none(translates ? end - first : 0);
+    for (std::size_t i = first; i < end; ++i) rows.push_back(ids[order[i]]);
+    const auto found = translates ? decoder.run(none, rows) : decoder.run(rows);
+    for (std::size_t i = first; i < end; ++i)
+      for (const decode::Hypothesis& h : found[i - first])
+        texts[order[i]].push_back({s.vocabulary.decode(h.ids), h.ids, h.score, h.ended});
+    waiting.done(static_cast<std::int64_t>(end));
   }
+  s.speed = {decoder.speed().tokens, decoder.speed().prefill_seconds, decoder.speed().decode_seconds};
   return texts;
 }
 
