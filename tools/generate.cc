@@ -6,6 +6,7 @@
 
 #include "config_options.h"
 #include "lines.h"
+#include "weft/data.h"
 #include "weft/train.h"
 
 namespace weft::tools {

@@ -28,6 +28,7 @@ struct CheckpointOptions {
   std::string folder;             // made if it is not there; all processes must see it
   int keep = 3;                   // so many of the newest are kept; 0: all
   bool async = true;              // write on a thread while the program goes on
+  bool finite = false;            // a variable with a NaN or an infinity is a RunError, and nothing is saved
   double deadline_seconds = 600;  // how long processor 0 waits for the files of other processes
   // For tests: called, on the thread that writes, at "save-begun", "mid-shard" (again and again), "before-rename" and
   // "before-latest".

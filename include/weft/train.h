@@ -11,7 +11,6 @@
 
 #include "weft/checkpoint.h"
 #include "weft/config.h"
-#include "weft/data.h"
 #include "weft/evaluate.h"
 #include "weft/explain.h"
 

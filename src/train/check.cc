@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "train/parts.h"
+#include "weft/data.h"
 #include "weft/error.h"
 #include "weft/words.h"
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -31,6 +33,29 @@ std::string in(const std::string& folder, const std::string& name) {
 // What the thread of another process leaves when its processor's file is durable, or cannot be.
 std::string note_name(int processor) { return sentence("shard-", processor, ".json"); }
 std::string failure_name(int processor) { return sentence("shard-", processor, ".failed"); }
+
+template <class T>
+bool all_finite(std::span<const std::byte> bytes) {
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(T)) {
+    T x;
+    std::memcpy(&x, bytes.data() + at, sizeof(T));
+    if constexpr (std::is_floating_point_v<T>) {
+      if (!std::isfinite(x)) return false;
+    } else if (!std::isfinite(static_cast<float>(x))) {
+      return false;
+    }
+  }
+  return true;
+}
+bool is_finite(DType dtype, std::span<const std::byte> bytes) {
+  switch (dtype) {
+    case DType::kF32: return all_finite<float>(bytes);
+    case DType::kF64: return all_finite<double>(bytes);
+    case DType::kBF16: return all_finite<BF16>(bytes);
+    case DType::kF16: return all_finite<F16>(bytes);
+    default: return true;
+  }
+}
 
 template <class Work>
 std::exception_ptr caught(const Work& work) {
@@ -202,6 +227,11 @@ void Checkpoints::Writer::write_file(const ShardFile& file) {
     for (std::size_t left = shard.bytes(); left > 0;) {
       const std::span<const std::byte> chunk = rest.first(std::min(left, kChunk));
       at("mid-shard");
+      if (options.finite && !is_finite(shard.dtype, chunk))
+        throw RunError({.what = sentence("variable '", shard.variable, "' has values that are no numbers at step ",
+                                         state.step, ": no checkpoint is made of it"),
+                        .where = path,
+                        .fix = "go on from the checkpoint before, with a lower learning rate"});
       crc = checkpoint::crc32c(crc, chunk);
       out.write(chunk);
       rest = rest.subspan(chunk.size());

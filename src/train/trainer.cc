@@ -89,7 +89,7 @@ class Trainer {
   void evaluate(std::int64_t step);
   void save(Checkpoints& checkpoints, std::int64_t step);
   void write_trace();
-  [[noreturn]] void not_finite(std::int64_t step, double loss);
+  [[noreturn]] void not_finite(Checkpoints& checkpoints, std::int64_t step, double loss);
 
   Config config_;
   TrainOptions options_;
@@ -149,6 +149,7 @@ void Trainer::steps() {
   const StopSignals signals;
   Checkpoints checkpoints(machinery_->session, {.folder = config_.out(),
                                                 .keep = static_cast<int>(config_.run.keep),
+                                                .finite = true,
                                                 .at = [this](const std::string& phase) { fault_.at(phase); }});
   double seconds = 0;
   for (std::int64_t step = first() + 1; step <= config_.run.steps && !done_.stopped; ++step) {
@@ -157,10 +158,7 @@ void Trainer::steps() {
     const Values values = machinery_->run(step);
     seconds = now() - begin;
     const double loss = machinery_->loss(values);
-    if (!std::isfinite(loss)) {
-      checkpoints.wait();
-      not_finite(step, loss);
-    }
+    if (!std::isfinite(loss)) not_finite(checkpoints, step, loss);
     done_.losses.push_back(loss);
     done_.step = step;
     const bool last = step == config_.run.steps;
@@ -235,7 +233,11 @@ void Trainer::write_trace() {
 }
 
 // The steps since the last checkpoint are made again, exactly, with every instruction's results looked at.
-void Trainer::not_finite(std::int64_t step, double loss) {
+void Trainer::not_finite(Checkpoints& checkpoints, std::int64_t step, double loss) {
+  try {
+    checkpoints.wait();
+  } catch (const RunError&) {  // of weights that are no numbers already
+  }
   const std::string what = std::string("the loss is ") +
                            (std::isnan(loss) ? "nan"
                             : loss > 0       ? "inf"

@@ -50,6 +50,24 @@ TEST(CheckpointSave, WritesShardsTextsAndLatest) {
   expect_equal(read, t.values());
 }
 
+TEST(CheckpointSave, RefusesWhatIsNoNumber) {
+  const std::string folder = new_folder("finite");
+  Training t(kGrid);
+  t.train(1);
+  Checkpoints checkpoints(t.session, {.folder = folder, .finite = true});
+  checkpoints.save(t.state());
+  checkpoints.wait();
+  Array broken = t.session.value("first/w");
+  broken.set(5, std::numeric_limits<double>::quiet_NaN());
+  t.session.set_value("first/w", broken);
+  t.train(1);
+  checkpoints.save(t.state());
+  EXPECT_RUN_ERROR(checkpoints.wait(), "' has values that are no numbers at step 2: no checkpoint is made of it",
+                   "a lower learning rate");
+  EXPECT_EQ(Checkpoint::open(folder).state().step, 1);
+  EXPECT_THAT(names_in(folder), ElementsAre(".lock", "latest", "step-00000001"));
+}
+
 TEST(CheckpointSave, TakesTheValuesOfTheMoment) {
   const std::string folder = new_folder("moment");
   Training t(kGrid);
