@@ -23,6 +23,7 @@ struct Init {
   // its own, whose name has its own of these `parts` in place of the dim's.
   std::string stacked = {};
   std::vector<std::string> parts = {};
+  std::vector<double> scales = {};  // what the numbers of each part are multiplied by; empty: 1
 };
 
 namespace init {
@@ -41,7 +42,8 @@ Init values(Array array);
 Init variance_scaling(double scale, Fan fan, const Shape& in, const Shape& out, bool uniform = false);
 // Fills slice i of the dim as the variable would be that is called parts[i] where this one is called like the dim:
 // "qkv/kernel" [d_model, qkv=3, …] stacked along "qkv" as "q/kernel", "k/kernel" and "v/kernel" [d_model, …].
-Init stacked(Init each, const std::string& dim, std::vector<std::string> parts);
+// `scales`, if given, are what the numbers of each part are multiplied by.
+Init stacked(Init each, const std::string& dim, std::vector<std::string> parts, std::vector<double> scales = {});
 // A normal of deviation 1 / sqrt(the product of these dims).
 Init fan_in(const Shape& dims);
 inline Init fan_in(const Dim& dim) { return fan_in(Shape{dim}); }

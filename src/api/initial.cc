@@ -27,10 +27,13 @@ Array stacked_value(const std::string& name, const Init& init, const Shape& shap
   Array array(rows, dtype);
   Init each = init;
   each.parts.clear();
+  const Shape own = shape.minus({shape.dim(init.stacked)});
   std::int64_t next = 0;
-  for (const std::string& part : init.parts) {
-    const Shape own = shape.minus({shape.dim(init.stacked)});
-    const Array values = initial_value(name_of_part(name, init.stacked, part), each, own, dtype, seed);
+  for (std::size_t part = 0; part < init.parts.size(); ++part) {
+    const double scale = part < init.scales.size() ? init.scales[part] : 1;
+    each.a = init.a * scale;
+    each.b = init.b * scale;
+    const Array values = initial_value(name_of_part(name, init.stacked, init.parts[part]), each, own, dtype, seed);
     for (std::int64_t i = 0; i < values.elements(); ++i) array.set(next++, values.at(i));
   }
   return array.transposed(shape);

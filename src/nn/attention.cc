@@ -63,7 +63,8 @@ Projections project(const Tensor& x, const Dim& model, const Heads& heads, const
   // One product for all three: q, k and v are its slices.
   const Dim qkv{"qkv", 3};
   const Shape made = heads.query.plus({heads.d_kv});
-  const Init init = init::stacked(kernel_init(model, made, options), qkv.name, {"q", "k", "v"});
+  const Init init =
+      init::stacked(kernel_init(model, made, options), qkv.name, {"q", "k", "v"}, {query_scale(heads, options), 1, 1});
   const Tensors parts = unstack(product(x, model, Shape{qkv}.plus(made), init, options, qkv.name, site), qkv, site);
   return {parts[0], parts[1], parts[2]};
 }

@@ -137,6 +137,17 @@ TEST(Transformer, IsTheLanguageModel) {
   EXPECT_EQ(session.variables(), other.variables());
 }
 
+// The scores of a folded model and of one that scales them start alike.
+TEST(Transformer, FoldedScalingIsInTheFirstQueries) {
+  for (const std::int64_t memory_heads : {0, 1}) {
+    TransformerOptions o = tiny();
+    o.memory_heads = memory_heads;
+    const double want = losses_of(o)[0];
+    o.fold_scaling = true;
+    EXPECT_NEAR(losses_of(o)[0], want, 1e-6);
+  }
+}
+
 TEST(Transformer, NegativeTargetsAreReadButHaveNoLoss) {
   TransformerOptions o = tiny();
   const models::SequenceGraph made = models::scoring_graph(o, batch_for(o));
