@@ -18,8 +18,10 @@ class NextToken {
  public:
   NextToken(Session& session, const models::TransformerOptions& model, const Layout& layout, std::int64_t length,
             std::int64_t inputs_length)
-      : graph_(models::scoring_graph(
-            model, {.batch = 1, .length = length, .inputs_length = inputs_length, .packed = inputs_length > 0})),
+      : graph_(models::scoring_graph(model, {.batch = 1,
+                                             .length = length,
+                                             .inputs_length = inputs_length,
+                                             .packed = inputs_length > 0 || model.prefix})),
         run_(session.compile(graph_.graph, layout, {.fetch = {graph_.logits}})) {}
 
   void set_inputs(const Ids& inputs) {
@@ -51,7 +53,7 @@ class NextToken {
  private:
   static constexpr std::int32_t kAny = 2;  // stands for what comes after the prefix: no padding
 
-  // Of an encoder-decoder all targets count, those of value 0 too: their segments say so.
+  // With an encoder or a prefix all targets count, those of value 0 too: their segments say so.
   Array feature(const std::string& name, const Shape& shape, const Ids& prefix) const {
     Ids values(static_cast<std::size_t>(shape.elements()), 0);
     const Ids& ids = name.starts_with("targets") ? prefix : inputs_;
