@@ -93,8 +93,10 @@ class AttendKernel {
   }
 
   void run() {
-    workers_.run([this](int worker) {
-      const Share share = share_of(back_ ? shared_ : shared_ * groups_, worker, workers_.size());
+    const std::int64_t items = back_ ? shared_ : shared_ * groups_;
+    if (is_small()) return back_ ? run_back({0, items}, 0) : run_forward({0, items}, 0);  // nobody else is woken
+    workers_.run([this, items](int worker) {
+      const Share share = share_of(items, worker, workers_.size());
       if (back_) run_back(share, worker);
       else run_forward(share, worker);
     });
@@ -164,6 +166,12 @@ class AttendKernel {
     item.dk = dk_.at(s, g);
     item.dv = dv_.at(s, g);
     return item;
+  }
+
+  // Products that take less time than it takes to wake a worker.
+  bool is_small() const {
+    constexpr std::int64_t kAlone = 1 << 18;
+    return shared_ * groups_ * sizes_.length * sizes_.memory * (sizes_.key + sizes_.value) < kAlone;
   }
 
   void run_forward(const Share& share, int worker) const {

@@ -36,7 +36,8 @@ class ContractKernel {
   bool is_plain() const { return form_.x_plain && form_.y_plain && (form_.n.size == 1 || form_.n.out == 1); }
 
   void run() {
-    workers_.run([this](int worker) { run_part(worker); });
+    if (sharing_ == 1) run_part(0);  // nobody else is woken
+    else workers_.run([this](int worker) { run_part(worker); });
   }
 
  private:
@@ -58,6 +59,7 @@ class ContractKernel {
     const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
                         static_cast<double>(form_.outers * form_.sums);
     const int sharing = static_cast<int>(std::clamp(work / kFewest, 1.0, static_cast<double>(workers_.size())));
+    sharing_ = sharing;
     const bool by_outer = form_.outers >= 2 * sharing || form_.outers % sharing == 0;
     const bool by_rows = (form_.k.x == 1 && m >= sharing * kGrain) || m >= n;
     for (int worker = 0; worker < workers_.size(); ++worker) {
@@ -109,6 +111,7 @@ class ContractKernel {
   TensorView x_, y_, out_;
   Workers& workers_;
   std::vector<Part> parts_;
+  int sharing_ = 0;  // workers that have a part
 };
 
 // Dims in the order [batch, m, k], [batch, k, n] and [batch, m, n]: what always has a matrix form.
