@@ -95,7 +95,7 @@ std::string reference() {
          "`weft train FILE --set section.name=value` holds over all; `--print-config` prints what came of it. An "
          "unknown\n"
          "setting is refused with the nearest known one. Paths are relative to the folder in which the command runs.\n"
-         "This page is generated from src/train/settings.h.\n";
+         "This page is generated from src/train/settings.h.\n\n";
   std::string open;
   Config defaults;
   defaults.model.vocab = 0;
