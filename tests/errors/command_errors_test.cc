@@ -40,7 +40,8 @@ Refusal refused(const std::string& text) { return {2, str(text, "\n")}; }
 TEST(CommandErrors, UnknownWords) {
   EXPECT_EQ(weft("explian"),
             refused(lines("'weft' has no command 'explian'", "command line",
-                          "did you mean 'explain'? there are: explain, run, bench, trace-summary, export, import, doctor; see weft --help")));
+                          "did you mean 'explain'? there are: train, eval, generate, translate, explain, run, bench, "
+                          "trace-summary, vocab, export, import, doctor; see weft --help")));
   EXPECT_EQ(weft("bench"), refused(lines("'weft bench' needs a command", "command line",
                                          "give one of: lm, compile, collectives; see weft bench --help")));
   const Refusal option = weft("explain two_layer --mehs p:2");
@@ -71,11 +72,12 @@ TEST(CommandErrors, StorageLayouts) {
   EXPECT_EQ(weft("explain mlp --store '*:data' --store-level 4"),
             refused(lines("there is no storage level 4", "storage layout \"*:data\"",
                           "give 1 (optimizer state), 2 (and gradients) or 3 (and parameters)")));
-  EXPECT_EQ(weft("explain mlp --store '*:dtaa'"),
-            refused(lines("the storage layout names axis 'dtaa', which the mesh does not have",
-                          "storage layout \"*:dtaa\", mesh data:2 model:2",
-                          "did you mean 'data'? the axes are: data, model; end the rule with '?' if it may name what is "
-                          "absent")));
+  EXPECT_EQ(
+      weft("explain mlp --store '*:dtaa'"),
+      refused(lines("the storage layout names axis 'dtaa', which the mesh does not have",
+                    "storage layout \"*:dtaa\", mesh data:2 model:2",
+                    "did you mean 'data'? the axes are: data, model; end the rule with '?' if it may name what is "
+                    "absent")));
 }
 
 TEST(CommandErrors, UnknownPass) {
