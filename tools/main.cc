@@ -22,11 +22,11 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", weft::tools::version_text());
   app.require_subcommand(1);
   weft::tools::Action action;
-  weft::tools::add_explain(app, action);
   weft::tools::add_train(app, action);
   weft::tools::add_eval(app, action);
   weft::tools::add_generate(app, action);
   weft::tools::add_translate(app, action);
+  weft::tools::add_explain(app, action);
   weft::tools::add_run(app, action);
   weft::tools::add_bench(app, action);
   weft::tools::add_trace_summary(app, action);

@@ -57,8 +57,8 @@ TEST(CommandErrors, MissingWords) {
 }
 
 TEST(CommandErrors, SizesAndCounts) {
-  EXPECT_EQ(weft("bench collectives --bytes 4KiB,1MB"),
-            refused(lines("'1MB' is no number of bytes", "--bytes 4KiB,1MB",
+  EXPECT_EQ(weft("bench collectives --bytes 4KiB,1XB"),
+            refused(lines("'1XB' is no number of bytes", "--bytes 4KiB,1XB",
                           "write sizes like 4096, 64KiB, 16MiB or 1GiB, with commas between")));
   EXPECT_EQ(weft("bench collectives --processors 2,x"),
             refused(lines("'x' is not a whole number", "--processors 2,x",

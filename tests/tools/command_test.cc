@@ -150,7 +150,7 @@ TEST(Command, MeasuresCollectives) {
   EXPECT_EQ(json[0]["bytes"], 4096);
   EXPECT_EQ(json[3]["collective"], "all_gather");
   EXPECT_THAT(weft("bench collectives --kinds permute --bytes 8 --repeats 1").out, HasSubstr("permute"));
-  expect_refused("bench collectives --bytes 1MB", "'1MB' is no number of bytes", "16MiB");
+  expect_refused("bench collectives --bytes 1XB", "'1XB' is no number of bytes", "16MiB");
   expect_refused("bench collectives --processors 2,x", "'x' is not a whole number", "like 2,8");
   expect_refused("bench collectives --kinds all", "there is no collective 'all'", "the kinds are: ");
 }

@@ -169,8 +169,8 @@ TEST_F(TrainCommand, RefusesWhatCannotBe) {
 }
 
 TEST_F(TrainCommand, ACheckpointWithoutItsConfigIsRefused) {
-  std::filesystem::copy(folder_ + "/lm/step-00000008", folder_ + "/bare", std::filesystem::copy_options::recursive);
-  std::filesystem::remove(folder_ + "/bare/config.toml");
+  output("export " + folder_ + "/lm --out " + folder_ + "/bare.safetensors");
+  output("import " + folder_ + "/bare.safetensors --like " + folder_ + "/lm --out " + folder_ + "/bare");
   const Ran refused = weft("eval " + folder_ + "/bare");
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.output, AllOf(HasSubstr("the checkpoint '"), HasSubstr("' has no config.toml"),
