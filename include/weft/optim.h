@@ -147,8 +147,7 @@ struct AdafactorOptions {
   std::int64_t step_offset = 0;                                // rho counts steps from here: t = step - offset
   double epsilon1 = 1e-30, epsilon2 = 1e-3;                    // added to g^2; the least RMS(w)
   std::vector<std::string> exclude_from_parameter_scale = {};  // pieces of names, written with '_' for '.'
-  std::vector<std::string> stacked_dims = {
-      "qkv"};  // weights that lie together in one: never factored nor averaged over
+  std::vector<std::string> stacked_dims = {"qkv"};  // of weights that lie together: never factored nor averaged over
   double weight_decay = 0, clip_norm = 0;
   Rules rules = {};
 };

@@ -128,8 +128,7 @@ struct HeldShard {
   DType dtype = DType::kF32;
   std::vector<std::int64_t> begin, sizes;
   int processor = 0;
-  bool speaks =
-      false;  // of all processors that hold this very piece it is the first: at coordinate 0 of the other axes
+  bool speaks = false;  // of all that hold this very piece it is the first: at coordinate 0 of the other axes
 
   std::int64_t elements() const;
   std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of(dtype); }

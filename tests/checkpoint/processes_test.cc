@@ -183,9 +183,10 @@ class MpiCheckpoint : public ::testing::Test {
  protected:
   void SetUp() override {
     if (testing::ranks() == 0) GTEST_SKIP() << "WEFT_TEST_WIRE=mpi is not set";
-    // One folder for all ranks.
+    // One folder for all ranks of the job.
+    const char* job = std::getenv("PMIX_NAMESPACE");
     folder = (std::filesystem::path(::testing::TempDir()) /
-              ("weft_mpi_checkpoint_" + std::to_string(testing::ranks()) + "_" + std::to_string(getppid())))
+              ("weft_mpi_checkpoint_" + std::to_string(testing::ranks()) + "_" + (job ? job : "alone")))
                  .string();
   }
 
