@@ -70,7 +70,7 @@ struct Machinery {
 class Trainer {
  public:
   Trainer(const Config& config, const TrainOptions& options)
-      : config_(completed(config)),
+      : config_(config),
         options_(options),
         fault_(options.fail_at),
         from_(Checkpoint::latest(config_.out())),
@@ -88,6 +88,7 @@ class Trainer {
   void log(std::int64_t step, const Values& values, double seconds);
   void evaluate(std::int64_t step);
   void save(Checkpoints& checkpoints, std::int64_t step);
+  void check_trace() const;
   void write_trace();
   [[noreturn]] void not_finite(Checkpoints& checkpoints, std::int64_t step, double loss);
 
@@ -99,7 +100,9 @@ class Trainer {
   std::unique_ptr<Machinery> machinery_;
   std::unique_ptr<Scorer> scorer_;
   std::unique_ptr<MetricsFiles> metrics_;
-  double flops_ = 0, peak_ = 0;  // of a step, of all processors; of the machine in a second
+  std::ofstream trace_;  // open before the run, so that no long run is for nothing
+  Machine machine_;      // all cores together
+  double flops_ = 0;     // of a step, of all processors
   double logged_at_ = 0;
   std::int64_t logged_step_ = 0;
   Trained done_;
@@ -107,6 +110,8 @@ class Trainer {
 
 void Trainer::prepare() {
   CompileOptions more;
+  if (!options_.trace.empty() && first_process()) trace_.open(options_.trace, std::ios::binary);
+  check_trace();
   if (!options_.trace.empty())
     more.trace = {.first = std::max(first(), config_.run.steps - kTracedSteps), .steps = kTracedSteps};
   machinery_ = std::make_unique<Machinery>(config_, from_, more);
@@ -119,12 +124,10 @@ void Trainer::prepare() {
 // What the progress is held against: the flops of the model as written, and what the cores can do.
 void Trainer::measure_roof() {
   const TrainingStep& step = machinery_->step;
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const Machine machine = measure_machine(cores);
+  machine_ = measure_machine(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
   flops_ = explain(step.graph.graph, Mesh::parse(config_.mesh.mesh), layout_of(config_), step.compiled(config_),
-                   machine, store_of(config_), {config_.mesh.runtime})
+                   machine_, store_of(config_), {config_.mesh.runtime})
                .model_flops;
-  if (config_.mesh.wire == "threads") peak_ = machine.flops_per_second;
 }
 
 Trained Trainer::run() {
@@ -134,7 +137,7 @@ Trained Trainer::run() {
     return done_;
   }
   prepare();
-  if (options_.progress) measure_roof();
+  if (options_.progress || !options_.trace.empty()) measure_roof();
   const double begin = now();
   logged_at_ = begin;
   logged_step_ = first();
@@ -177,11 +180,12 @@ void Trainer::log(std::int64_t step, const Values& values, double seconds) {
   const double since = std::max(1e-9, now() - logged_at_);
   const auto tokens = static_cast<double>(config_.sequences() * config_.batch.length);
   const double per_second = logged ? static_cast<double>(step - logged_step_) / since : 1 / std::max(1e-9, seconds);
+  const double peak = config_.mesh.wire == "threads" ? machine_.flops_per_second : 0;  // of this host alone
   const ProgressNumbers numbers{.step = step,
                                 .loss = machinery_->loss(values),
                                 .tokens_per_second = per_second * tokens,
                                 .flops_per_second = per_second * flops_,
-                                .fraction_of_peak = peak_ > 0 ? per_second * flops_ / peak_ : 0};
+                                .fraction_of_peak = peak > 0 ? per_second * flops_ / peak : 0};
   progress_.step(numbers, logged);
   if (!logged) return;
   logged_at_ = now();
@@ -219,17 +223,22 @@ void Trainer::save(Checkpoints& checkpoints, std::int64_t step) {
       {.step = step, .texts = {{"config.toml", text(config_)}, {"data.json", machinery_->batches.position()}}});
 }
 
+void Trainer::check_trace() const {
+  if (trace_) return;
+  throw RunError({.what = "cannot write the trace to '" + options_.trace + "'",
+                  .where = "--trace " + options_.trace,
+                  .fix = "see that the folder exists and that you may write there"});
+}
+
 void Trainer::write_trace() {
   if (options_.trace.empty()) return;
-  const std::string text = machinery_->executable.trace(measure_machine(), "measured");
+  const double processors = machinery_->session.mesh().size();
+  const Machine one{machine_.flops_per_second / processors, machine_.bytes_per_second / processors};
+  const std::string text = machinery_->executable.trace(one, "measured");  // of all processes
   if (!first_process()) return;
-  std::ofstream file(options_.trace, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file)
-    throw RunError({.what = "cannot write the trace to '" + options_.trace + "'",
-                    .where = "--trace " + options_.trace,
-                    .fix = "see that the folder exists and that you may write there"});
+  trace_ << text;
+  trace_.close();
+  check_trace();
 }
 
 // The steps since the last checkpoint are made again, exactly, with every instruction's results looked at.
@@ -268,8 +277,9 @@ void Trainer::not_finite(Checkpoints& checkpoints, std::int64_t step, double los
 }  // namespace
 
 Trained train(const Config& config, const TrainOptions& options) {
-  check(config);
-  return Trainer(config, options).run();
+  const Config whole = completed(config);
+  check(whole);
+  return Trainer(whole, options).run();
 }
 
 }  // namespace weft::train

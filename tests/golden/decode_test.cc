@@ -21,9 +21,6 @@ const GoldenFolder& folder() {
   return kFolder;
 }
 
-struct Where {
-  std::string name, mesh, layout;
-};
 const std::vector<Where> kPlaces = {
     {"OneProcessor", "", ""},
     {"Data2", "data:2", "batch:data"},

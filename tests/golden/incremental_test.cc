@@ -15,10 +15,6 @@ const GoldenFolder& folder() {
   return kFolder;
 }
 
-struct Where {
-  std::string name, mesh, layout;
-};
-void PrintTo(const Where& where, std::ostream* out) { *out << where.mesh << " | " << where.layout; }
 const std::vector<Where> kPlaces = {
     {"OneProcessor", "", ""},
     {"Data2", "data:2", "batch:data"},

@@ -14,6 +14,12 @@
 
 namespace weft::test {
 
+// A mesh and a layout, with a name for the test.
+struct Where {
+  std::string name, mesh, layout;
+};
+inline void PrintTo(const Where& where, std::ostream* out) { *out << where.mesh << " | " << where.layout; }
+
 // A folder of golden data: case.json and <folder>.safetensors.
 struct GoldenFolder {
   explicit GoldenFolder(const std::string& name)

@@ -178,6 +178,14 @@ TEST(Trainer, AFolderThatCannotBeMadeIsAnError) {
                    "run.out");
 }
 
+TEST(Trainer, ATraceIsOfTheLastStepsAndItsFileIsTriedFirst) {
+  const SmallRun run("trace", "run.steps=3");
+  EXPECT_RUN_ERROR(train(run.config, {.progress = false, .trace = "/nowhere/x.json"}), "cannot write the trace to");
+  EXPECT_FALSE(fs::exists(run.config.out())) << "no step was made for nothing";
+  train(run.config, {.progress = false, .trace = run.folder + "/trace.json"});
+  EXPECT_GT(fs::file_size(run.folder + "/trace.json"), 1000u);
+}
+
 TEST(Trainer, MomentsToFailAtAreChecked) {
   const SmallRun run("fail");
   EXPECT_USER_ERROR(train(run.config, {.progress = false, .fail_at = "lunch:1"}), "'lunch:1' is no moment to fail at",
