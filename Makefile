@@ -43,7 +43,8 @@ check-all: asan tsan coverage soak  ## the slow checks: sanitizers, coverage, so
 asan tsan:
 	@scripts/setup --all
 	$(call build,$@)
-	@ASAN_OPTIONS=alloc_dealloc_mismatch=0 $(call ctest,$@) -LE soak  # tests/allocations has an operator new of its own
+	@# tests/allocations has an operator new of its own
+	@ASAN_OPTIONS=alloc_dealloc_mismatch=0 TSAN_OPTIONS=suppressions=$(CURDIR)/tests/tsan.supp $(call ctest,$@) -LE soak
 
 coverage:
 	@scripts/setup --all

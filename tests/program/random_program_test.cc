@@ -83,7 +83,7 @@ class RandomProgram {
   void step() {
     b_.begin("v", {pick({Phase::kForward, Phase::kBackward, Phase::kUpdate}), {"t:" + std::to_string(below(9))}});
     const ValueId x = any();
-    switch (below(12)) {
+    switch (below(13)) {
       case 0:
       case 1:
       case 2: return binary(x, any(), pick<std::string>({"add", "add", "subtract", "multiply", "maximum"}));
@@ -95,6 +95,7 @@ class RandomProgram {
       case 8: return sliced(x);
       case 9: return sharded(x);
       case 10: return gathered(x);
+      case 11: return siblings(x, any());
       default: return masked(x);
     }
   }
@@ -197,6 +198,22 @@ class RandomProgram {
     ValueType out = laid_out(kept);
     out.sharding.partial = pending;
     append(Contract{}, {x, y}, out);
+  }
+  // Contractions with the two halves of y.
+  void siblings(ValueId x, ValueId y) {
+    if (!is_regular(x) || !is_regular(y) || type(x).shape.has("c") || !type(y).shape.has("c")) return;
+    const Shape summed = type(x).shape.minus(type(x).shape.minus(type(y).shape));
+    ValueType out = laid_out(type(x).shape.plus(type(y).shape).minus(summed));
+    out.shape = out.shape.resized("c", 2);
+    for (const Dim& dim : summed)
+      out.sharding.partial.insert(out.sharding.partial.end(), axes_[dim.name].begin(), axes_[dim.name].end());
+    const std::size_t before = pool_.size();
+    for (int half : {0, 2}) append(Contract{}, {x, b_.slice(y, "c", half, 2)}, out);
+    if (pool_.size() < before + 2) return;
+    const std::vector<ValueId> halves{pool_[before], pool_.back()};
+    for (ValueId half : halves) unused_.erase(half);
+    out.sharding.partial = {};
+    append(Map{one_function("add", {DType::kF32, DType::kF32}, DType::kF32)}, halves, out);
   }
   void transposed(ValueId x) {
     std::vector<Dim> dims = type(x).shape.dims();

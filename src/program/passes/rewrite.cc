@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "program/attend.h"
+
 namespace weft {
 
 Uses::Uses(const Program& program) : users(program.values.size()), kept(program.values.size()) {
@@ -54,6 +56,51 @@ void replace_uses(Program& program, std::vector<ValueId> by) {
   for (ProgramOutput& output : program.outputs) replace(output.value);
   for (ProgramVariable& variable : program.variables)
     if (variable.update) replace(*variable.update);
+}
+
+std::optional<View> restrided(const View& view, const Shape& seen, const Shape& value,
+                              const std::vector<std::int64_t>& strides) {
+  const std::vector<std::int64_t> dense = dense_strides(value);
+  std::vector<std::int64_t> room(value.rank(), 0);  // indices from the view's first on; 0 where a dim is taken
+  View now{0, view.strides};
+  std::int64_t rest = view.offset;
+  for (std::size_t d = 0; d < value.rank(); ++d) {
+    now.offset += rest / dense[d] * strides[d];
+    room[d] = value[d].size - rest / dense[d];
+    rest %= dense[d];
+  }
+  if (view.offset < 0 || std::ranges::any_of(room, [](std::int64_t left) { return left < 1; })) return std::nullopt;
+  for (std::size_t i = 0; i < seen.rank(); ++i) {
+    if (seen[i].size == 1) continue;
+    std::size_t d = 0;
+    while (d < value.rank() && (dense[d] != view.strides[i] || room[d] < seen[i].size)) ++d;
+    if (d == value.rank()) return std::nullopt;
+    now.strides[i] = strides[d];
+    room[d] = 0;
+  }
+  return now;
+}
+
+namespace {
+
+bool reads_as_it_lies(const Instr& user) {
+  return user.is<Contract>() || user.is<Map>() || user.is<ReduceDims>() || user.is<Copy>() || attend_rules(user);
+}
+
+}  // namespace
+
+bool lies_freely(const Program& program, const Uses& uses, ValueId id) {
+  const Shape& shape = program.values[at(id)].shape;
+  const auto reads = [&](int position) { return reads_as_it_lies(program.body[at(position)]); };
+  const auto picks = [&](int position) {
+    const Instr& user = program.body[at(position)];
+    const auto* view = user.as<View>();
+    if (!view || uses.kept[at(user.outputs[0])]) return false;
+    return restrided(*view, program.values[at(user.outputs[0])].shape, shape, dense_strides(shape)).has_value() &&
+           std::ranges::all_of(uses.users[at(user.outputs[0])], reads);
+  };
+  return !uses.kept[at(id)] &&
+         std::ranges::all_of(uses.users[at(id)], [&](int position) { return reads(position) || picks(position); });
 }
 
 void make_pending(Sharding& sharding, const Axes& axes, Reduce how) {

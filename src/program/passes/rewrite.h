@@ -1,6 +1,7 @@
 // What the passes share: who uses a value, and small edits.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,15 @@ ValueId add_value(Program& program, const std::string& name, ValueType type);
 // Every use of id becomes a use of by[id], again and again until by[id] is id.
 void replace_uses(Program& program, std::vector<ValueId> by);
 ValueId resolved(const std::vector<ValueId>& by, ValueId id);
+
+// How a view of that shape looks when the dense value it sees comes to lie with other strides, one per dim of `value`.
+// Nothing if it does more than take a range of each dim, perhaps under another name.
+std::optional<View> restrided(const View& view, const Shape& seen, const Shape& value,
+                              const std::vector<std::int64_t>& strides);
+
+// Nothing but contractions, sweeps, copies and attention reads the value, perhaps through views that restrided() knows: its
+// place in memory is nobody else's business.
+bool lies_freely(const Program& program, const Uses& uses, ValueId id);
 
 // Over these axes too the value now waits for `how`.
 void make_pending(Sharding& sharding, const Axes& axes, Reduce how);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "program/matrix_form.h"
 #include "runtime/cpu/kernels.h"
-#include "runtime/cpu/matrix_form.h"
 #include "runtime/cpu/product.h"
 #include "runtime/cpu/strided_copy.h"
 #include "runtime/reference/kernels.h"
@@ -17,6 +17,10 @@ namespace {
 constexpr std::int64_t kFewest = 1 << 17;  // multiplications that are worth another worker
 constexpr std::int64_t kGrain = 16;        // rows or columns of a share
 
+MatrixForm form_of(const TensorView& x, const TensorView& y, const TensorView& out) {
+  return matrix_form({x.shape, x.strides}, {y.shape, y.strides}, {out.shape, out.strides});
+}
+
 // A worker's part of every product, and the products it makes.
 struct Part {
   Share outer;
@@ -27,7 +31,7 @@ struct Part {
 class ContractKernel {
  public:
   ContractKernel(const TensorView& x, const TensorView& y, const TensorView& out, Workers& workers)
-      : form_(matrix_form(x, y, out)), x_(x), y_(y), out_(out), workers_(workers) {
+      : form_(form_of(x, y, out)), x_(x), y_(y), out_(out), workers_(workers) {
     // The columns lie side by side: else the product is seen the other way round.
     if (form_.n.out != 1 && form_.m.out == 1) flip();
     divide();
@@ -45,10 +49,10 @@ class ContractKernel {
     std::swap(form_.m, form_.n);
     std::swap(x_, y_);
     std::swap(form_.x_plain, form_.y_plain);
-    const auto swap_strides = [](Run& run) { std::swap(run.x, run.y); };
-    for (Run* run : {&form_.m, &form_.n, &form_.k}) swap_strides(*run);
-    for (Run& run : form_.outer) swap_strides(run);
-    for (Run& run : form_.summed) swap_strides(run);
+    const auto swap_strides = [](DimRun& run) { std::swap(run.x, run.y); };
+    for (DimRun* run : {&form_.m, &form_.n, &form_.k}) swap_strides(*run);
+    for (DimRun& run : form_.outer) swap_strides(run);
+    for (DimRun& run : form_.summed) swap_strides(run);
   }
 
   // Rows are divided if x lies by rows, so that a worker keeps its rows from instruction to instruction; else the longer
@@ -140,7 +144,7 @@ Kernel packed(const KernelArgs& args) {
     TensorView views[3] = {given[0], given[1], given[2]};
     for (unsigned i = 0; i < 3; ++i)
       if (copied & (1u << i)) views[i] = dense_view(nullptr, given[i].dtype, *order[i]);
-    const MatrixForm form = matrix_form(views[0], views[1], views[2]);
+    const MatrixForm form = form_of(views[0], views[1], views[2]);
     if (copied != 7 && !(form.x_plain && form.y_plain && form.out_plain)) continue;
     std::vector<StridedCopy> before, after;
     for (unsigned i = 0; i < 3; ++i) {

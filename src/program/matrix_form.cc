@@ -1,21 +1,21 @@
-#include "runtime/cpu/matrix_form.h"
+#include "program/matrix_form.h"
 
 #include <algorithm>
 
-namespace weft::cpu {
+namespace weft {
 
 namespace {
 
-std::int64_t stride(const TensorView& view, const Dim& dim) {
+std::int64_t stride(const Strided& view, const Dim& dim) {
   const auto at = view.shape.find(dim.name);
   return at ? view.strides[*at] : 0;
 }
 
 // The dim joins the run before it where all operands step from one to the other evenly.
-void append(std::vector<Run>& runs, const Run& dim) {
+void append(std::vector<DimRun>& runs, const DimRun& dim) {
   if (dim.size == 1) return;
   if (!runs.empty()) {
-    Run& last = runs.back();
+    DimRun& last = runs.back();
     if (last.x == dim.x * dim.size && last.y == dim.y * dim.size && last.out == dim.out * dim.size) {
       last = {last.size * dim.size, dim.x, dim.y, dim.out};
       return;
@@ -26,12 +26,12 @@ void append(std::vector<Run>& runs, const Run& dim) {
 
 // Takes the best run out of the list: one that `prefers`, else the largest.
 template <class Prefers>
-Run take(std::vector<Run>& runs, const Prefers& prefers) {
+DimRun take(std::vector<DimRun>& runs, const Prefers& prefers) {
   if (runs.empty()) return {};
-  const auto best = std::max_element(runs.begin(), runs.end(), [&](const Run& a, const Run& b) {
+  const auto best = std::max_element(runs.begin(), runs.end(), [&](const DimRun& a, const DimRun& b) {
     return prefers(a) != prefers(b) ? prefers(b) : a.size < b.size;
   });
-  const Run run = *best;
+  const DimRun run = *best;
   runs.erase(best);
   return run;
 }
@@ -42,8 +42,8 @@ bool is_plain(std::int64_t rows, std::int64_t row, std::int64_t columns, std::in
 
 }  // namespace
 
-MatrixForm matrix_form(const TensorView& x, const TensorView& y, const TensorView& out) {
-  std::vector<Run> batch, m, n, k;
+MatrixForm matrix_form(const Strided& x, const Strided& y, const Strided& out) {
+  std::vector<DimRun> batch, m, n, k;
   for (const Dim& dim : out.shape) {
     const bool in_x = x.shape.has(dim.name), in_y = y.shape.has(dim.name);
     append(in_x && in_y ? batch : in_x ? m : n, {dim.size, stride(x, dim), stride(y, dim), stride(out, dim)});
@@ -52,22 +52,22 @@ MatrixForm matrix_form(const TensorView& x, const TensorView& y, const TensorVie
     if (!out.shape.has(dim.name)) append(k, {dim.size, stride(x, dim), stride(y, dim), 0});
 
   MatrixForm form;
-  form.m = take(m, [](const Run& run) { return run.out == 1; });
-  form.n = take(n, [](const Run& run) { return run.out == 1; });
-  form.k = take(k, [](const Run& run) { return run.x == 1 || run.y == 1; });
+  form.m = take(m, [](const DimRun& run) { return run.out == 1; });
+  form.n = take(n, [](const DimRun& run) { return run.out == 1; });
+  form.k = take(k, [](const DimRun& run) { return run.x == 1 || run.y == 1; });
   form.outer = std::move(batch);
   form.outer.insert(form.outer.end(), m.begin(), m.end());
   form.outer.insert(form.outer.end(), n.begin(), n.end());
   form.summed = std::move(k);
-  for (const Run& run : form.outer) form.outers *= run.size;
-  for (const Run& run : form.summed) form.sums *= run.size;
+  for (const DimRun& run : form.outer) form.outers *= run.size;
+  for (const DimRun& run : form.summed) form.sums *= run.size;
   form.x_plain = is_plain(form.m.size, form.m.x, form.k.size, form.k.x);
   form.y_plain = is_plain(form.k.size, form.k.y, form.n.size, form.n.y);
   form.out_plain = is_plain(form.m.size, form.m.out, form.n.size, form.n.out);
   return form;
 }
 
-Offsets offsets_at(const std::vector<Run>& runs, std::int64_t i) {
+Offsets offsets_at(const std::vector<DimRun>& runs, std::int64_t i) {
   Offsets at;
   for (std::size_t r = runs.size(); r-- > 0;) {
     const std::int64_t index = i % runs[r].size;
@@ -79,4 +79,4 @@ Offsets offsets_at(const std::vector<Run>& runs, std::int64_t i) {
   return at;
 }
 
-}  // namespace weft::cpu
+}  // namespace weft
