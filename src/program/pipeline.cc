@@ -17,10 +17,10 @@ const std::vector<Pass> kPipeline = {
     {"reduce_then_scatter", reduce_then_scatter},  // all_reduce + shard
     {"fold", fold},                                // what is left along axes of size 1
     {"join_attend", join_attend},
+    {"choose_dim_orders", choose_dim_orders},
     {"join_siblings", join_siblings},
     {"join_collectives", join_collectives},
     {"drop_dead_code", drop_dead_code},
-    {"choose_dim_orders", choose_dim_orders},
     {"widen_products", widen_products},
     {"contract_to_sum", contract_to_sum},
     {"fuse", fuse},

@@ -36,15 +36,15 @@ Program reduce_then_scatter(Program program, const PassOptions& options);
 // Needs: folded views. Keeps: the order; leaves values behind that nothing defines.
 Program join_attend(Program program, const PassOptions& options);
 
-// Contractions of one operand with slices of one value that lie evenly apart become one, whose parts their results are:
-// q, k and v from a variable that holds all three, say.
-// Needs: folded views. Keeps: the order; the one stands where the first of them did. Leaves unused views behind.
-Program join_siblings(Program program, const PassOptions& options);
-
 // Orders the dims of what is computed and used inside the program alone so that contractions are the fewest products of
 // matrices; what sweeps and attention make of such a value follows it. Outputs, updates and what travels stay.
 // Needs: no fused. Keeps: the order of instructions; ties stay put.
 Program choose_dim_orders(Program program, const PassOptions& options);
+
+// Contractions of one operand with slices of one value that lie evenly apart become one, whose parts their results are:
+// q, k and v from a variable that holds all three, say.
+// Needs: folded views. Keeps: the order; the one stands where the first of them did. Leaves unused views behind.
+Program join_siblings(Program program, const PassOptions& options);
 
 // Joins all_reduces, and small reduce_scatters or all_gathers along one dim, of one group, kind, dtype and phase into
 // one, up to options.join_limit bytes, to pay the latency once.
