@@ -16,7 +16,22 @@ class Planner {
     if (!body_.variables.empty() || body_.body.empty()) return {};
     for (const Instr& instr : body_.body)
       if (!instr.is<Map>() && !instr.is<ReduceDims>()) return {};
-    if (!find_full() || !find_border()) return {};
+    if (!find_full()) return {};
+    for (const Shape* order : orders()) {
+      full_ = order;
+      if (std::optional<RowPlan> plan = in_order()) return plan;
+    }
+    return {};
+  }
+
+ private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+  const Shape& shape(ValueId id) const { return body_.values[at(id)].shape; }
+  bool is_full(const Shape& shape) const { return shape.rank() == full_->rank() && same_dims(shape, *full_); }
+
+  std::optional<RowPlan> in_order() {
+    if (!find_border()) return {};
     RowPlan plan;
     const auto border = full_->begin() + static_cast<std::ptrdiff_t>(border_);
     plan.rows.assign(full_->begin(), border);
@@ -29,13 +44,7 @@ class Planner {
     return plan;
   }
 
- private:
-  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-
-  const Shape& shape(ValueId id) const { return body_.values[at(id)].shape; }
-  bool is_full(const Shape& shape) const { return shape.rank() == full_->rank() && same_dims(shape, *full_); }
-
-  // Rule 2.
+  // Rule 2, but for the order.
   bool find_full() {
     std::int64_t most = -1;
     const auto offer = [&](ValueId id) {
@@ -54,21 +63,16 @@ class Planner {
       if (!fits(input.value)) return false;
     for (const Instr& instr : body_.body)
       if (!fits(instr.outputs[0])) return false;
-    choose_order();
     return true;
   }
 
-  void choose_order() {
+  // The orders of the full shape that rule 2 allows, the preferred one first.
+  std::vector<const Shape*> orders() const {
     for (const Instr& instr : body_.body)
-      if (instr.is<ReduceDims>() && is_full(shape(instr.inputs[0]))) {
-        full_ = &shape(instr.inputs[0]);
-        return;
-      }
+      if (instr.is<ReduceDims>() && is_full(shape(instr.inputs[0]))) return {&shape(instr.inputs[0])};
     for (const ProgramOutput& output : body_.outputs)
-      if (is_full(shape(output.value))) {
-        full_ = &shape(output.value);
-        return;
-      }
+      if (is_full(shape(output.value))) return {&shape(output.value), full_};
+    return {full_};
   }
 
   // All dims of `shape`, as a set, are those of the full shape from `begin` on.

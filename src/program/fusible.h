@@ -23,7 +23,8 @@ struct RowPlan {
 // The plan of a body, or nothing if it cannot run in one sweep. It can if
 //  1. it has only maps and reductions, and no variables;
 //  2. one of its values, the full shape, has every dim of every other. Its order is that of the operand of the first
-//     reduction of a full value, else of the first full output, else of the first full value;
+//     reduction of a full value; if there is none, of the first full output, or of the first full value if only so the
+//     next rule holds. What outputs a body has thus never decides whether it can run;
 //  3. there is one border in the full shape: rows before it, columns behind it (in any order within each), and every
 //     result in the body has the dims of the full shape, of the rows, of the columns, or none. Operands of the body may
 //     have any dims of the full shape;

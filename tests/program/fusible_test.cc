@@ -144,5 +144,19 @@ TEST(Fusible, TheOrderIsThatOfTheReducedValue) {
   EXPECT_EQ(text(plan->cols), "[d=4]");
 }
 
+// A part that lies along the end of the first full value, but along neither end of the output.
+TEST(Fusible, TheOrderIsThatOfAnOutputOnlyIfItDoes) {
+  const Dim b{"b", 2}, f{"f", 3}, d{"d", 4};
+  Sweep body;
+  const ValueId part = body.map({body.input({f, d})}, {f, d});
+  const ValueId full = body.map({part, body.input({b})}, {b, f, d});
+  const ValueId out = body.map({full}, {d, b, f});
+  EXPECT_TRUE(body.plan());
+  const auto plan = body.plan({out});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(text(plan->rows), "[b=2]");
+  EXPECT_EQ(text(plan->cols), "[f=3 d=4]");
+}
+
 }  // namespace
 }  // namespace weft
