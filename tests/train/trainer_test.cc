@@ -159,12 +159,13 @@ TEST(Trainer, ALossThatIsNoNumberNamesItsMaker) {
 
 TEST(Trainer, ASignalStopsAfterACheckpoint) {
   const SmallRun run("signal");
-  std::thread sender([] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    kill(getpid(), SIGTERM);
+  const std::string lines = run.config.out() + "/metrics.jsonl";
+  const std::jthread sender([&](const std::stop_token& stop) {
+    const auto has_begun = [&] { return fs::exists(lines) && !fs::is_empty(lines); };
+    while (!stop.stop_requested() && !has_begun()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (!stop.stop_requested()) kill(getpid(), SIGTERM);
   });
   const Trained done = train(run.with("run.steps=1000000"), kQuiet);
-  sender.join();
   EXPECT_TRUE(done.stopped);
   ASSERT_TRUE(Checkpoint::latest(run.config.out()));
   EXPECT_EQ(Checkpoint::latest(run.config.out())->state().step, done.step);

@@ -55,7 +55,7 @@ HWY_INLINE hn::Vec<D> power_of_two(D d, VI n) {
   return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(n, hn::Set(di, 127))));
 }
 
-// 1 ulp; subnormal results lose their own low bits.
+// 1.02 ulp; subnormal results lose their own low bits.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V exp(D d, V x) {
   const hn::RebindToSigned<D> di;
