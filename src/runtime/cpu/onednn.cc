@@ -1,9 +1,10 @@
 #include "runtime/cpu/onednn.h"
 
-#include <omp.h>
-
 #include "base/str.h"
 #include "weft/error.h"
+
+// Of libgomp, which oneDNN runs on. omp.h does not come with every compiler.
+extern "C" void omp_set_num_threads(int threads);
 
 namespace weft::cpu::onednn {
 
