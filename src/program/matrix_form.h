@@ -19,6 +19,9 @@ struct MatrixForm {
   std::vector<DimRun> summed;  // products that are added up
   std::int64_t outers = 1, sums = 1;
   bool x_plain = true, y_plain = true, out_plain = true;  // whether a matrix has a stride of 1
+
+  bool is_plain() const { return x_plain && y_plain && out_plain; }
+  std::int64_t products() const { return outers * sums; }
 };
 
 // How a value lies: the stride of every dim, in elements.

@@ -15,18 +15,20 @@ using test::program_of;
 Program ordered(const std::string& lines) { return choose_dim_orders(program_of(lines), {}); }
 Program joined(const std::string& lines) { return join_siblings(program_of(lines), {}); }
 
-TEST(ChooseDimOrders, MakesOneProductOfManyAndTheSweepFollows) {
-  const std::string inputs = R"(
+// What a layer of heads reads.
+const std::string kHeads = R"(
 input x %0 f32 [b=2 l=4 d=3] {}
 variable w %1 f32 [d=3 h=2 k=5] fixed
 variable o %2 f32 [h=2 k=5 d=3] fixed
 )";
-  EXPECT_TRUE(is_program(ordered(inputs + R"(
+
+TEST(ChooseDimOrders, MakesOneProductOfManyAndTheSweepFollows) {
+  EXPECT_TRUE(is_program(ordered(kHeads + R"(
 %3 f32 [b=2 h=2 l=4 k=5] = contract %0, %1
 %4 f32 [b=2 h=2 l=4 k=5] = map %3 expr=relu($0)
 %5 f32 [b=2 l=4 d=3] = contract %4, %2
 output y %5)"),
-                         inputs + R"(
+                         kHeads + R"(
 %3 f32 [b=2 l=4 h=2 k=5] = contract %0, %1
 %4 f32 [b=2 l=4 h=2 k=5] = map %3 expr=relu($0)
 %5 f32 [b=2 l=4 d=3] = contract %4, %2
@@ -51,19 +53,14 @@ output y %4)"));
 
 TEST(ChooseDimOrders, TakesViewsAndAttentionAlong) {
   const std::string rules = "length=l memory=m key=k value=k scale=1 causal=false biased=false segments=false";
-  const std::string inputs = R"(
-input x %0 f32 [b=2 l=4 d=3] {}
-variable w %1 f32 [d=3 h=2 k=5] fixed
-variable o %2 f32 [h=2 k=5 d=3] fixed
-)";
-  EXPECT_TRUE(is_program(ordered(inputs + R"(
+  EXPECT_TRUE(is_program(ordered(kHeads + R"(
 %3 f32 [b=2 h=2 l=4 k=5] = contract %0, %1
 %4 f32 [b=2 h=2 m=4 k=5] = view %3 offset=0 strides=[40 20 5 1]
 %5 f32 [b=2 h=2 l=4 k=5], %6 f32 [b=2 h=2 l=4] = attend %3, %4, %4 )" +
                                  rules + R"(
 %7 f32 [b=2 l=4 d=3] = contract %5, %2
 output y %7)"),
-                         inputs + R"(
+                         kHeads + R"(
 %3 f32 [b=2 l=4 h=2 k=5] = contract %0, %1
 %4 f32 [b=2 h=2 m=4 k=5] = view %3 offset=0 strides=[40 5 10 1]
 %5 f32 [b=2 l=4 h=2 k=5], %6 f32 [b=2 l=4 h=2] = attend %3, %4, %4 )" +

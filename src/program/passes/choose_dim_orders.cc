@@ -100,14 +100,15 @@ class Chooser {
     const auto add = [&](const Instr& contract) {
       const MatrixForm form =
           matrix_form(lying(contract.inputs[0]), lying(contract.inputs[1]), lying(contract.outputs[0]));
-      sum.packed += !(form.x_plain && form.y_plain && form.out_plain);
-      sum.products += form.outers * form.sums;
+      sum.packed += !form.is_plain();
+      sum.products += form.products();
     };
     if (maker.is<Contract>()) add(maker);
-    else
-      for (ValueId input : maker.inputs)
-        sum.across += moved_[at(input)] && same_dims(followed(maker, id, input), shape(id)) &&
-                      followed(maker, id, input) != shape(id);
+    for (ValueId input : maker.inputs) {
+      if (maker.is<Contract>() || !moved_[at(input)]) continue;
+      const Shape order = followed(maker, id, input);
+      sum.across += order != shape(id) && same_dims(order, shape(id));
+    }
     each_contraction(id, [&](const Instr& reader, std::size_t) { add(reader); });
     return sum;
   }

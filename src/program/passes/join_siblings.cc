@@ -123,7 +123,7 @@ class Joiner {
       return s.sliced == 0 ? matrix_form(sliced, other, {out, dense}) : matrix_form(other, sliced, {out, dense});
     };
     const MatrixForm one = form({slice(s).shape, view(s).strides}, made(s).shape), joined = form(all, result);
-    return joined.x_plain && joined.y_plain && joined.out_plain && joined.outers * joined.sums <= one.outers * one.sums;
+    return joined.is_plain() && joined.products() <= one.products();
   }
 
   // The contraction becomes a view of its part of the product, and so do views of it.

@@ -145,7 +145,7 @@ Kernel packed(const KernelArgs& args) {
     for (unsigned i = 0; i < 3; ++i)
       if (copied & (1u << i)) views[i] = dense_view(nullptr, given[i].dtype, *order[i]);
     const MatrixForm form = form_of(views[0], views[1], views[2]);
-    if (copied != 7 && !(form.x_plain && form.y_plain && form.out_plain)) continue;
+    if (copied != 7 && !form.is_plain()) continue;
     std::vector<StridedCopy> before, after;
     for (unsigned i = 0; i < 3; ++i) {
       if (!(copied & (1u << i))) continue;
