@@ -74,45 +74,26 @@ struct SourceOptions {
 
 class Batches {
  public:
-  explicit Batches(const SourceOptions& options);  // reads the text; of token files only what a batch needs, then
+  // Reads the text; of token files only what a batch needs, then. `ahead`: so many batches are made before they are asked
+  // for, on a thread of its own. All that is said of the stream is of the next batch handed out.
+  explicit Batches(const SourceOptions& options, std::int64_t ahead = 0);
   ~Batches();
-  Batches(Batches&&) noexcept;
-  Batches& operator=(Batches&&) noexcept;
 
   // None at the end of the first epoch if it does not repeat; the last batch is then filled up with rows of padding.
+  // Throws what making the batch threw.
   std::optional<Batch> next();
   std::string position() const;  // of the next batch: a line of JSON
   // UserError if it was the position of other files or options.
   void seek(const std::string& position);
+  // From the next batch on the ids of rows [begin, end) alone are read; the other rows are padding. A position is that of
+  // the whole batches. UserError for rows that there are not.
+  void only_rows(std::int64_t begin, std::int64_t end);
 
   bool packed() const;            // are there segments and positions?
   bool has_inputs() const;        // pairs?
   std::int64_t examples() const;  // of an epoch: rows of a stream, or lines, documents, pairs
   std::int64_t tokens() const;    // targets in the batches so far, padding not counted
   std::int64_t epoch() const;     // of the next batch, if it has more examples
-  const Vocabulary& vocabulary() const;
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
-
-// The same batches, made ahead on a thread of its own. All it says is of the next batch handed out.
-class Prefetched {
- public:
-  explicit Prefetched(const SourceOptions& options, std::int64_t ahead = 4);
-  ~Prefetched();
-
-  std::optional<Batch> next();  // throws what making the batch threw
-  std::string position() const;
-  void seek(const std::string& position);
-
-  bool packed() const;
-  bool has_inputs() const;
-  std::int64_t examples() const;
-  std::int64_t tokens() const;
-  std::int64_t epoch() const;
-  const Vocabulary& vocabulary() const;
 
  private:
   struct State;

@@ -12,11 +12,6 @@
 
 namespace weft::evaluate {
 
-// How a line becomes tokens: "13a" (WMT's, for languages with spaces), "char" (every character) or "none" (as it is).
-struct BleuOptions {
-  std::string tokenizer = "13a";
-};
-
 struct Bleu {
   double score = 0;  // from 0 to 100
   std::array<std::int64_t, 4> correct{}, total{};
@@ -29,9 +24,10 @@ struct Bleu {
 };
 
 // Of a whole corpus, with exponential smoothing, equal to sacreBLEU's. `references` holds one or more translations of
-// the corpus, each with a line for every hypothesis. UserError if the numbers of lines differ or there are none.
+// the corpus, each with a line for every hypothesis. UserError if the numbers of lines differ or there are none. A line
+// becomes tokens by "13a" (WMT's, for languages with spaces), "char" (every character) or "none" (as it is).
 Bleu bleu(const std::vector<std::string>& hypotheses, const std::vector<std::vector<std::string>>& references,
-          const BleuOptions& options = {}, Site site = Site::current());
+          const std::string& tokenizer = "13a", Site site = Site::current());
 
 // The tokens that BLEU counts in a line. UserError if there is no such tokenizer.
 std::vector<std::string> tokens(std::string_view line, const std::string& tokenizer = "13a",

@@ -27,8 +27,8 @@ struct Choice {
 Choice threads();  // processors are threads of this process
 // Every processor is a process that mpirun or srun started: as many as the mesh has processors, on one host or many. All
 // of them run the same program: they make the same sessions, compile the same graphs under the same layouts and call
-// run, value and set_value in the same order with the same whole arrays. Whatever one call returns or throws it returns
-// or throws in every process; print() speaks in the process of processor 0 only.
+// run, value and set_value in the same order with the same whole arrays, of which run looks at what Executable::needed
+// names. Whatever one call returns or throws it returns or throws in every process; print() speaks in that of processor 0.
 Choice mpi();
 
 // The number of this process among those that mpirun or srun started together; 0 if it was started alone.
@@ -85,20 +85,42 @@ class Values {
   const std::map<std::string, double>& metrics() const { return metrics_; }
 
  private:
-  friend class Executable;
+  friend class Running;
   std::vector<std::pair<Tensor, Array>> arrays_;
   std::map<std::string, double> metrics_;
 };
 
 struct SessionState;
 struct ExecutableState;
+struct RunState;
 struct Machine;
+
+// A step that has been started. If it goes unasked it waits for the step's end and forgets what that gave or threw.
+class Running {
+ public:
+  Running(Running&& other) noexcept = default;
+  Running& operator=(Running&& other) noexcept { return std::swap(state_, other.state_), *this; }
+  ~Running();
+
+  Values get();  // waits; returns or throws what run() would. UserError if it was asked before
+
+ private:
+  friend class Executable;
+  explicit Running(std::shared_ptr<RunState> state) : state_(std::move(state)) {}
+  std::shared_ptr<RunState> state_;
+};
 
 class Executable {
  public:
   // One step. Variables change only if all goes well on every processor. UserError for missing, unknown or misshapen
   // inputs; RunError, with the processor's coordinates, if a processor fails: the session is then unusable.
   Values run(const Feeds& feeds = {});
+  // The same, without waiting for the step; but waits for, and throws what was thrown by, one that was started before in
+  // this session, as everything does that needs the processors. Who reads the results of a step after it has started the
+  // next leaves the processors no time to idle.
+  Running start(const Feeds& feeds = {});
+  // What the processors of this process look at of an input along one of its dims: [first, second).
+  std::pair<std::int64_t, std::int64_t> needed(const Tensor& input, const std::string& dim) const;
 
   double compile_seconds() const;  // what it took from the graph to bound kernels; memory apart
   std::string report() const;      // bytes, flops and collectives per processor

@@ -47,15 +47,20 @@ void Crew::stop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-Crew::Outcome Crew::attempt(Job job, std::chrono::nanoseconds patience) {
+void Crew::begin(Job job) {
   Shared& s = *shared_;
-  std::unique_lock lock(s.mutex);
+  const std::lock_guard lock(s.mutex);
   s.job = std::make_shared<const Job>(std::move(job));
   s.busy.assign(processors_.size(), true);
   s.many_busy = processors_.size();
   s.failures.clear();
   ++s.round;
   s.wake.notify_all();
+}
+
+Crew::Outcome Crew::end(std::chrono::nanoseconds patience) {
+  Shared& s = *shared_;
+  std::unique_lock lock(s.mutex);
   const auto all_back = [&] { return s.many_busy == 0; };
   s.done.wait(lock, [&] { return all_back() || !s.failures.empty(); });
   if (patience == std::chrono::nanoseconds::max()) s.done.wait(lock, all_back);
@@ -75,7 +80,8 @@ Crew::Outcome Crew::attempt(Job job, std::chrono::nanoseconds patience) {
 }
 
 void Crew::run(Job job) {
-  const Outcome outcome = attempt(std::move(job), std::chrono::nanoseconds::max());
+  begin(std::move(job));
+  const Outcome outcome = end(std::chrono::nanoseconds::max());
   if (!outcome.failures.empty()) std::rethrow_exception(outcome.failures[0].error);
 }
 

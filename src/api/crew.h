@@ -30,9 +30,11 @@ class Crew {
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
-  // Runs job(processor) on every thread and waits for all; once one has failed, for `patience` at most. Those who are
-  // missing then are left behind: they keep the job alive, and the crew must not be used again. Not reentrant.
-  Outcome attempt(Job job, std::chrono::nanoseconds patience);
+  // Lets every thread run job(processor), and returns. Only after that has been waited for may there be another.
+  void begin(Job job);
+  // Waits for all; once one has failed, for `patience` at most. Those who are missing then are left behind: they keep the
+  // job alive, and the crew must not be used again.
+  Outcome end(std::chrono::nanoseconds patience);
 
   // Runs the job, waits for all, throws the first exception in time, if any.
   void run(Job job);

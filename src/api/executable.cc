@@ -29,15 +29,19 @@ Array fitted(const Program& program, const ProgramInput& input, const Array& giv
   return given.transposed(whole).cast(value.dtype);
 }
 
+const std::string& input_name(const ExecutableState& state, const Tensor& tensor, const char* where) {
+  if (!tensor || tensor.graph() != state.graph || state.graph->node(tensor.id()).op->name != "input")
+    throw UserError(
+        {.what = str(tensor ? str("'", tensor.name(), "'") : "an empty tensor", " is no input of this graph"),
+         .where = where,
+         .fix = "give what Graph::input() made"});
+  return state.graph->node(tensor.id()).attrs.get<std::string>("name");
+}
+
 std::vector<Array> fitted_feeds(const ExecutableState& state, const Feeds& feeds) {
   std::map<std::string, const Array*> given;
   for (const auto& [tensor, array] : feeds) {
-    if (!tensor || tensor.graph() != state.graph || state.graph->node(tensor.id()).op->name != "input")
-      throw UserError({.what = str(tensor ? str("'", tensor.name(), "'") : "an empty tensor",
-                                   " was fed, but it is no input of this graph"),
-                       .where = "Executable::run",
-                       .fix = "feed what Graph::input() made"});
-    const std::string& name = state.graph->node(tensor.id()).attrs.get<std::string>("name");
+    const std::string& name = input_name(state, tensor, "Executable::run");
     if (!given.emplace(name, &array).second)
       throw UserError({.what = str("input '", name, "' was fed twice"),
                        .where = "Executable::run",
@@ -67,14 +71,16 @@ const Array& Values::operator[](const Tensor& x) const {
 
 double Values::scalar(const Tensor& x) const { return (*this)[x].item(); }
 
-namespace {
-
 // What the processors use in one run, which a processor that hangs may outlive.
-struct Run {
+struct RunState {
   std::shared_ptr<ExecutableState> state;
   std::vector<Array> feeds;
   RunContext context = {};
+  std::vector<Array> fetched = {};
   std::map<std::string, double> metrics = {};
+  std::int64_t begin = 0;  // of the call, for the trace
+  bool is_over = false;
+  std::exception_ptr failure = {};
 
   void take(const HostEvent& event) {
     const SessionState& session = *state->session;
@@ -84,7 +90,8 @@ struct Run {
     else std::cout << printed(event.text, event.value) << "\n";
   }
 
-  void on(int processor) const {
+  // Results are handed out before the next step can overwrite them.
+  void on(int processor) {
     const Program& program = state->program;
     BoundProgram& bound = *state->bound[static_cast<std::size_t>(processor)];
     for (std::size_t i = 0; i < feeds.size(); ++i) {
@@ -92,36 +99,88 @@ struct Run {
       copy_to_shard(feeds[i], value_of(program, id), program.mesh, processor, bound.data(id));
     }
     bound.run(context);
+    for (std::size_t i = 0; i < fetched.size(); ++i) {
+      const ValueId id = program.outputs[i].value;
+      const Value& value = value_of(program, id);
+      state->session->gather_on(processor, value, bound.output(id), str("of '", value.name, "', a fetched tensor"),
+                                fetched[i]);
+    }
+  }
+
+  void end() {
+    is_over = true;
+    state->session->running.reset();
+    try {
+      state->session->end_step([&](int p) { return state->bound[static_cast<std::size_t>(p)]->doing(); });
+      note_call(*state, context.step, begin);
+    } catch (...) {
+      failure = std::current_exception();
+      state->step = context.step;  // it does not count
+    }
   }
 };
 
-}  // namespace
+void finish(RunState& step) {
+  if (!step.is_over) step.end();
+  if (step.failure) std::rethrow_exception(step.failure);
+}
 
-Values Executable::run(const Feeds& feeds) {
-  SessionState& session = *state_->session;
-  session.check_usable();
-  const std::int64_t begin = state_->logs.empty() ? 0 : TraceLog::now();
-  const auto run = std::make_shared<Run>(Run{.state = state_, .feeds = fitted_feeds(*state_, feeds)});
-  run->context = {.seed = session.options.seed,
-                  .step = state_->step,
-                  .deadline = session.deadline(),
-                  .host = [run = run.get()](const HostEvent& event) { run->take(event); },
-                  .host_processor = session.here[0]};
-  session.step_everywhere([run](int processor) { run->on(processor); },
-                          [run](int p) { return run->state->bound[static_cast<std::size_t>(p)]->doing(); });
-  ++state_->step;
+Running::~Running() {
+  if (state_ && !state_->is_over) state_->end();
+}
+
+Values Running::get() {
+  if (!state_)
+    throw UserError({.what = "the results of a step were asked for a second time",
+                     .where = "Running::get",
+                     .fix = "keep what the first call returns"});
+  const std::shared_ptr<RunState> step = std::move(state_);
+  finish(*step);
   Values values;
-  values.metrics_ = std::move(run->metrics);
-  for (std::size_t i = 0; i < state_->fetch.size(); ++i) {
-    const ValueId id = state_->program.outputs[i].value;
-    const Value& value = value_of(state_->program, id);
-    values.arrays_.emplace_back(state_->fetch[i],
-                                session.gathered(value, str("of '", value.name, "', a fetched tensor"), [&](int p) {
-                                  return state_->bound[static_cast<std::size_t>(p)]->output(id);
-                                }));
-  }
-  note_call(*state_, begin);
+  values.metrics_ = std::move(step->metrics);
+  for (std::size_t i = 0; i < step->fetched.size(); ++i)
+    values.arrays_.emplace_back(step->state->fetch[i], std::move(step->fetched[i]));
   return values;
+}
+
+Running Executable::start(const Feeds& feeds) {
+  SessionState& session = *state_->session;
+  const std::int64_t begin = TraceLog::now();
+  const auto step = std::make_shared<RunState>(RunState{.state = state_, .feeds = fitted_feeds(*state_, feeds)});
+  for (std::size_t i = 0; i < state_->fetch.size(); ++i)
+    step->fetched.push_back(session.room_for(value_of(state_->program, state_->program.outputs[i].value)));
+  const bool waits = !session.running.expired();
+  session.make_ready();
+  step->begin = waits ? TraceLog::now() : begin;
+  step->context = {.seed = session.options.seed,
+                   .step = state_->step++,
+                   .deadline = session.deadline(),
+                   .host = [run = step.get()](const HostEvent& event) { run->take(event); },
+                   .host_processor = session.here[0]};
+  session.running = step;
+  session.crew->begin([step](int processor) { step->on(processor); });
+  return Running(step);
+}
+
+Values Executable::run(const Feeds& feeds) { return start(feeds).get(); }
+
+std::pair<std::int64_t, std::int64_t> Executable::needed(const Tensor& input, const std::string& dim) const {
+  const std::string& name = input_name(*state_, input, "Executable::needed");
+  const std::optional<std::size_t> at = input.shape().find(dim);
+  if (!at)
+    throw UserError({.what = str("input '", name, "' ", input.shape(), " has no dim '", dim, "'"),
+                     .where = "Executable::needed",
+                     .fix = "name one of its dims"});
+  std::pair<std::int64_t, std::int64_t> range{input.shape()[*at].size, 0};
+  for (const ProgramInput& one : state_->program.inputs) {
+    if (one.name != name) continue;
+    const Value& value = value_of(state_->program, one.value);
+    for (const int p : state_->session->here) {
+      const std::int64_t begin = shard_begin(value.shape, value.sharding, state_->program.mesh, p)[*at];
+      range = {std::min(range.first, begin), std::max(range.second, begin + value.shape[*at].size)};
+    }
+  }
+  return {std::min(range.first, range.second), range.second};
 }
 
 std::int64_t Executable::step() const { return state_->step; }

@@ -106,12 +106,13 @@ std::string with_coordinates(const std::string& text, const Mesh& mesh) {
 }
 
 void SessionState::everywhere(const Crew::Job& job) {
-  const Crew::Outcome outcome = crew->attempt(job, std::chrono::nanoseconds::max());
+  crew->begin(job);
+  const Crew::Outcome outcome = crew->end(std::chrono::nanoseconds::max());
   if (!outcome.failures.empty()) fail(outcome, {});
 }
 
-void SessionState::step_everywhere(const Crew::Job& job, const std::function<std::string(int)>& doing) {
-  const Crew::Outcome outcome = crew->attempt(job, std::min<std::chrono::nanoseconds>(deadline().limit, kGrace));
+void SessionState::end_step(const std::function<std::string(int)>& doing) {
+  const Crew::Outcome outcome = crew->end(std::min<std::chrono::nanoseconds>(deadline().limit, kGrace));
   if (!outcome.failures.empty()) fail(outcome, doing);
 }
 

@@ -37,8 +37,8 @@ std::vector<HeldShard> Session::shards() const {
 namespace {
 
 // The memory of a shard that has so many bytes.
-std::byte* memory_of(const SessionState& session, const HeldShard& shard, std::size_t bytes) {
-  session.check_usable();
+std::byte* memory_of(SessionState& session, const HeldShard& shard, std::size_t bytes) {
+  session.make_ready();
   const HeldVariable& held = session.variable(shard.variable);
   const auto p = static_cast<std::size_t>(shard.processor);
   const std::size_t own = static_cast<std::size_t>(held.value.shape.elements()) * size_of(held.value.dtype);
@@ -89,11 +89,11 @@ void Session::write_shard(const HeldShard& shard, std::span<const std::byte> in)
 }
 
 void Session::agree(const std::exception_ptr& error, const std::string& what) const {
-  state_->check_usable();
   if (state_->gatherers.empty()) {
     if (error) std::rethrow_exception(error);
     return;
   }
+  state_->make_ready();
   // First who failed and how long the report is, then, if anyone did, the reports.
   constexpr std::size_t kNumbers = 4;
   const Told mine = told(error);

@@ -37,8 +37,8 @@ std::vector<std::int64_t> SessionState::of_each_processor(
 }
 
 bool Session::any(bool here) const {
-  state_->check_usable();
   if (state_->gatherers.empty()) return here;
+  state_->make_ready();
   const std::int64_t mine = here ? 1 : 0;
   const std::vector<std::int64_t> all =
       state_->of_each_processor(1, "of a question, Session::any", [&](int) { return &mine; });
@@ -46,7 +46,7 @@ bool Session::any(bool here) const {
 }
 
 std::int64_t Session::peak_resident_bytes() const {
-  state_->check_usable();
+  state_->make_ready();
   const std::int64_t mine = peak_bytes_of_this_process(), none = 0;
   const std::vector<std::int64_t> all =
       state_->of_each_processor(1, "of the memory in use, Session::peak_resident_bytes",

@@ -20,7 +20,8 @@ wire::Choice wire::mpi() { return {"mpi"}; }
 runtime::Choice runtime::cpu() { return {"cpu"}; }
 runtime::Choice runtime::reference() { return {"reference"}; }
 
-void SessionState::check_usable() const {
+void SessionState::make_ready() {
+  if (const std::shared_ptr<RunState> step = running.lock()) finish(*step);
   if (!failure.empty())
     throw RunError({.what = str("this session is unusable since a run failed: ", failure),
                     .where = str("session on mesh ", mesh),
@@ -41,16 +42,22 @@ const HeldVariable& SessionState::variable(const std::string& name) const {
 
 Array SessionState::gathered(const Value& value, const std::string& what,
                              const std::function<const void*(int)>& shard) {
-  Array whole(global_shape(value.shape, value.sharding, mesh), value.dtype);
-  if (gatherers.empty()) {
-    for (const int p : here)
-      if (speaks_for_shard(value, mesh, p)) copy_from_shard(shard(p), value, mesh, p, whole);
-    return whole;
-  }
-  everywhere([&](int p) {
-    gatherers[static_cast<std::size_t>(p)]->gather(value, shard(p), p == here[0] ? &whole : nullptr, what, deadline());
-  });
+  Array whole = room_for(value);
+  const auto gather = [&](int p) { gather_on(p, value, shard(p), what, whole); };
+  if (gatherers.empty()) std::for_each(here.begin(), here.end(), gather);
+  else everywhere(gather);
   return whole;
+}
+
+Array SessionState::room_for(const Value& value) const {
+  return Array(global_shape(value.shape, value.sharding, mesh), value.dtype);
+}
+
+void SessionState::gather_on(int processor, const Value& value, const void* shard, const std::string& what,
+                             Array& whole) {
+  const auto p = static_cast<std::size_t>(processor);
+  if (!gatherers.empty()) gatherers[p]->gather(value, shard, processor == here[0] ? &whole : nullptr, what, deadline());
+  else if (speaks_for_shard(value, mesh, processor)) copy_from_shard(shard, value, mesh, processor, whole);
 }
 
 namespace {
@@ -167,7 +174,7 @@ void check_agreement(SessionState& session, const Program& program) {
 
 Executable Session::compile(const Graph& graph, const Layout& layout, const CompileOptions& options) {
   SessionState& session = *state_;
-  session.check_usable();
+  session.make_ready();
   auto state = std::make_shared<ExecutableState>();
   state->session = state_;
   state->graph = graph.data();
@@ -184,9 +191,9 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
     std::map<ValueId, void*> held;
     for (const ProgramVariable& v : program.variables)
       held[v.value] = session.variables.at(v.name).shards[static_cast<std::size_t>(p)].data();
-    state->bound[static_cast<std::size_t>(p)] = std::make_unique<BoundProgram>(
-        program, p, *session.wire, *session.backend, held, session.workers[static_cast<std::size_t>(p)].get(),
-        options.check_finite);
+    state->bound[static_cast<std::size_t>(p)] =
+        std::make_unique<BoundProgram>(program, p, *session.wire, *session.backend, held,
+                                       session.workers[static_cast<std::size_t>(p)].get(), options.check_finite);
   });
   double binding = 0;
   for (const int p : session.here)
@@ -197,14 +204,14 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
 }
 
 Array Session::value(const std::string& variable) const {
-  state_->check_usable();
+  state_->make_ready();
   const HeldVariable& held = state_->variable(variable);
   return state_->gathered(held.value, str("of variable '", variable, "', Session::value"),
                           [&](int p) { return held.shards[static_cast<std::size_t>(p)].data(); });
 }
 
 void Session::set_value(const std::string& variable, const Array& value) {
-  state_->check_usable();
+  state_->make_ready();
   HeldVariable& held = const_cast<HeldVariable&>(state_->variable(variable));
   const Shape whole = global_shape(held.value.shape, held.value.sharding, state_->mesh);
   if (!same_dims(whole, value.shape()))

@@ -32,13 +32,15 @@ struct SessionState {
   std::map<std::string, HeldVariable> variables;
   std::vector<std::unique_ptr<Gatherer>> gatherers;  // by processor, if some are in other processes
   std::string failure;                               // why the session is unusable, if it is
+  std::weak_ptr<RunState> running;                   // the step that the processors are at, if any
   std::unique_ptr<Crew> crew;                        // last: its threads use the rest
 
   // A session on any wire and backend; tests make their own. UserError if the wire has not the mesh's size.
   static Session open(const Mesh& mesh, std::unique_ptr<comm::Wire> wire, const Backend& backend,
                       const SessionOptions& options);
 
-  void check_usable() const;
+  // Waits for the step that the processors are at, if any, and throws what it threw. RunError if a step failed before.
+  void make_ready();
   const HeldVariable& variable(const std::string& name) const;
   comm::Deadline deadline() const { return std::chrono::duration<double>(options.deadline_seconds); }
 
@@ -46,12 +48,16 @@ struct SessionState {
   // as one report. Waits for all processors, however long they take.
   void everywhere(const Crew::Job& job);
 
-  // The same for one step. A processor that does not come back is left behind some time after the others have failed:
-  // the job owns what it uses. `doing` says where a processor is in its program.
-  void step_everywhere(const Crew::Job& job, const std::function<std::string(int processor)>& doing);
+  // The end of a step that crew->begin began. A processor that does not come back is left behind some time after the
+  // others have failed: the job owns what it uses. `doing` says where a processor is in its program.
+  void end_step(const std::function<std::string(int processor)>& doing);
 
   // The whole value, in every process. Collective.
   Array gathered(const Value& value, const std::string& what, const std::function<const void*(int processor)>& shard);
+  Array room_for(const Value& value) const;
+  // One processor's part in gathering it: its shard, and what of the whole it sees to. On its own thread, if some
+  // processors are in other processes.
+  void gather_on(int processor, const Value& value, const void* shard, const std::string& what, Array& whole);
 
   // `count` numbers of every processor, one processor after the other, in every process. Collective.
   std::vector<std::int64_t> of_each_processor(std::int64_t count, const std::string& what,
@@ -71,6 +77,9 @@ struct ExecutableState {
   std::uint32_t step = 0;
   double compile_seconds = 0;
 };
+
+// Waits for a step and throws what it threw, if it did: the same every time.
+void finish(RunState& step);
 
 // A variable's first values, by its name and the seed alone.
 Array initial_value(const std::string& name, const Init& init, const Shape& shape, DType dtype, std::uint64_t seed);

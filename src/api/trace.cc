@@ -27,11 +27,10 @@ void trace_runs(ExecutableState& state, const TraceOptions& options) {
   }
 }
 
-void note_call(ExecutableState& state, std::int64_t begin) {
+void note_call(ExecutableState& state, std::uint32_t run, std::int64_t begin) {
   if (state.logs.empty()) return;
   for (const int p : state.session->here) {
     TraceLog& log = *state.logs[static_cast<std::size_t>(p)];
-    const std::int64_t run = static_cast<std::int64_t>(state.step) - 1;  // it has been counted
     if (!log.covers(run)) continue;
     log.enter(run);
     log.add(TraceRecord::kCall, begin);
@@ -157,7 +156,7 @@ std::vector<TraceLanes> gathered_lanes(ExecutableState& state) {
 
 std::string Executable::trace(const Machine& machine, const std::string& peaks) const {
   SessionState& session = *state_->session;
-  session.check_usable();
+  session.make_ready();
   const std::vector<TraceLanes> lanes = gathered_lanes(*state_);
   std::int64_t zero = std::numeric_limits<std::int64_t>::max();
   for (const TraceLanes& one : lanes)

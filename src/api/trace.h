@@ -9,6 +9,6 @@ namespace weft {
 void trace_runs(ExecutableState& state, const TraceOptions& options);
 
 // After a run that began at that time: the call as a whole, if it is traced.
-void note_call(ExecutableState& state, std::int64_t begin);
+void note_call(ExecutableState& state, std::uint32_t run, std::int64_t begin);
 
 }  // namespace weft

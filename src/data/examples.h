@@ -14,12 +14,17 @@ struct Example {
   std::vector<std::int32_t> inputs, targets;  // each with its end, except rows of a stream
 };
 
+struct ExampleSize {
+  std::int64_t inputs = 0, targets = 0;
+};
+
 class Examples {
  public:
   virtual ~Examples() = default;
   virtual std::int64_t count() const = 0;
   virtual void read(std::int64_t index, Example& to) const = 0;
-  virtual bool is_stream() const { return false; }  // rows are full: nothing to pack
+  virtual ExampleSize size(std::int64_t index) const = 0;  // of what read() gives, if possible without reading it
+  virtual bool is_stream() const { return false; }         // rows are full: nothing to pack
   virtual bool has_inputs() const { return false; }
   virtual std::string fingerprint() const = 0;  // of the files' contents
 };

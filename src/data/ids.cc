@@ -6,16 +6,18 @@ namespace weft::data {
 
 namespace {
 
-class Stream : public Examples {
+class StreamRows : public Examples {
  public:
-  Stream(std::unique_ptr<Ids> ids, std::int64_t length, std::string fingerprint)
+  StreamRows(std::unique_ptr<Ids> ids, std::int64_t length, std::string fingerprint)
       : ids_(std::move(ids)), length_(length), fingerprint_(std::move(fingerprint)) {}
 
   std::int64_t count() const override { return (ids_->size() + length_ - 1) / length_; }
   void read(std::int64_t index, Example& to) const override {
-    const std::int64_t begin = index * length_;
     to.targets.clear();
-    ids_->read(begin, std::min(length_, ids_->size() - begin), to.targets);
+    ids_->read(index * length_, size(index).targets, to.targets);
+  }
+  ExampleSize size(std::int64_t index) const override {
+    return {.targets = std::min(length_, ids_->size() - index * length_)};
   }
   bool is_stream() const override { return true; }
   std::string fingerprint() const override { return fingerprint_; }
@@ -42,7 +44,7 @@ void MemoryIds::read(std::int64_t begin, std::int64_t count, std::vector<std::in
 }
 
 std::unique_ptr<Examples> stream_of(std::unique_ptr<Ids> ids, std::int64_t length, std::string fingerprint) {
-  return std::make_unique<Stream>(std::move(ids), length, std::move(fingerprint));
+  return std::make_unique<StreamRows>(std::move(ids), length, std::move(fingerprint));
 }
 
 }  // namespace weft::data

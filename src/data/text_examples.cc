@@ -78,9 +78,12 @@ struct Sequences {
   }
 
   std::int64_t count() const { return static_cast<std::int64_t>(begins.size()) - 1; }
-  void read(std::int64_t index, std::vector<std::int32_t>& to) const {
+  std::int64_t size(std::int64_t index) const {
     const auto i = static_cast<std::size_t>(index);
-    ids.read(begins[i], begins[i + 1] - begins[i], to);
+    return begins[i + 1] - begins[i];
+  }
+  void read(std::int64_t index, std::vector<std::int32_t>& to) const {
+    ids.read(begins[static_cast<std::size_t>(index)], size(index), to);
   }
 };
 
@@ -100,6 +103,10 @@ class TextExamples : public Examples {
     to.targets.clear();
     if (inputs_) inputs_->read(index, join_ ? to.targets : to.inputs);
     targets_.read(index, to.targets);
+  }
+  ExampleSize size(std::int64_t index) const override {
+    const std::int64_t inputs = inputs_ ? inputs_->size(index) : 0, targets = targets_.size(index);
+    return join_ ? ExampleSize{.targets = inputs + targets} : ExampleSize{inputs, targets};
   }
   bool has_inputs() const override { return inputs_ && !join_; }
   std::string fingerprint() const override { return fingerprint_; }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "data/file_bytes.h"
 #include "data/hash.h"
@@ -99,7 +100,8 @@ class JoinedIds : public Ids {
   std::int64_t size_ = 0;
 };
 
-// Rows of equal width; zeros at their end are padding.
+// Rows of equal width; zeros at their end are padding. How much of a row is not padding only the row itself tells, which
+// is read for it once.
 class Rows : public Examples {
  public:
   struct Side {
@@ -127,6 +129,15 @@ class Rows : public Examples {
     to.targets.insert(to.targets.begin(), to.inputs.begin(), to.inputs.end());
     to.inputs.clear();
   }
+  ExampleSize size(std::int64_t index) const override {
+    if (sizes_.empty()) sizes_.resize(static_cast<std::size_t>(count_));
+    std::optional<ExampleSize>& known = sizes_[static_cast<std::size_t>(index)];
+    if (known) return *known;
+    Example one;
+    read(index, one);
+    known = {static_cast<std::int64_t>(one.inputs.size()), static_cast<std::int64_t>(one.targets.size())};
+    return *known;
+  }
   bool has_inputs() const override { return inputs_.ids != nullptr && !join_; }
   std::string fingerprint() const override { return fingerprint_; }
 
@@ -135,6 +146,7 @@ class Rows : public Examples {
   std::int64_t count_;
   bool join_;
   std::string fingerprint_;
+  mutable std::vector<std::optional<ExampleSize>> sizes_;  // of rows that were measured
 };
 
 // Size and some blocks of the contents: enough to tell files apart without reading all of them.

@@ -77,15 +77,15 @@ void check(const std::vector<std::string>& hypotheses, const std::vector<std::ve
 }  // namespace
 
 Bleu bleu(const std::vector<std::string>& hypotheses, const std::vector<std::vector<std::string>>& references,
-          const BleuOptions& options, Site site) {
+          const std::string& tokenizer, Site site) {
   check(hypotheses, references, site);
   Bleu bleu;
   for (std::size_t line = 0; line < hypotheses.size(); ++line) {
-    const std::vector<std::string> hypothesis = tokens(hypotheses[line], options.tokenizer, site);
+    const std::vector<std::string> hypothesis = tokens(hypotheses[line], tokenizer, site);
     const auto length = static_cast<std::int64_t>(hypothesis.size());
     Allowed allowed;
     for (const std::vector<std::string>& reference : references)
-      allowed.add(tokens(reference[line], options.tokenizer, site), length);
+      allowed.add(tokens(reference[line], tokenizer, site), length);
     bleu.hypothesis_length += length;
     bleu.reference_length += allowed.length;
     for (const auto& [run, count] : runs_of(hypothesis)) {
@@ -95,7 +95,7 @@ Bleu bleu(const std::vector<std::string>& hypotheses, const std::vector<std::vec
     }
   }
   finish(bleu);
-  bleu.signature = "nrefs:" + std::to_string(references.size()) + "|case:mixed|eff:no|tok:" + options.tokenizer +
+  bleu.signature = "nrefs:" + std::to_string(references.size()) + "|case:mixed|eff:no|tok:" + tokenizer +
                    "|smooth:exp|version:2.6.0";
   return bleu;
 }

@@ -72,6 +72,23 @@ Feeds feeds_of(const models::SequenceGraph& graph, const data::Batch& batch) {
   return feeds;
 }
 
+void read_own_rows(data::Batches& batches, const Executable& executable, const models::SequenceGraph& graph) {
+  const auto [begin, end] = executable.needed(graph.features.at("targets"), "batch");
+  batches.only_rows(begin, end);
+}
+
+std::optional<data::Batch> next_batch(const Session& session, data::Batches& batches) {
+  std::optional<data::Batch> batch;
+  std::exception_ptr error;
+  try {
+    batch = batches.next();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  session.agree(error, "of the next batch");
+  return batch;
+}
+
 TrainingStep::TrainingStep(const Config& config, bool packed)
     : graph(models::training_graph(config.model, batch_sizes(config, packed), config.batch.microbatches)),
       optimizer(optim::make_optimizer(config.optimizer, graph.loss, graph.graph.variables())),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,11 @@ CompileOptions compile_options(const Config& config);  // without fetches and up
 
 // Inputs of a graph from the arrays of a batch.
 Feeds feeds_of(const models::SequenceGraph& graph, const data::Batch& batch);
+
+// From now on a process reads of every batch the rows that its processors hold.
+void read_own_rows(data::Batches& batches, const Executable& executable, const models::SequenceGraph& graph);
+// The next batch; if it cannot be made in one process, all of them throw what that one threw.
+std::optional<data::Batch> next_batch(const Session& session, data::Batches& batches);
 
 // One step of training as a graph.
 struct TrainingStep {

@@ -3,7 +3,8 @@
 namespace weft::train {
 
 Scorer::Scorer(Session& session, const Config& config, const std::vector<std::string>& files)
-    : options_(source(config, files, false)),
+    : session_(session),
+      options_(source(config, files, false)),
       batches_(options_),
       begin_(batches_.position()),
       graph_(models::scoring_graph(config.model, batch_sizes(config, batches_.packed()))),
@@ -11,13 +12,15 @@ Scorer::Scorer(Session& session, const Config& config, const std::vector<std::st
         CompileOptions options = compile_options(config);
         options.fetch = {graph_.negative_log_likelihood, graph_.tokens, graph_.correct};
         return options;
-      }())) {}
+      }())) {
+  read_own_rows(batches_, executable_, graph_);
+}
 
 evaluate::Scores Scorer::scores(std::int64_t most) {
   evaluate::Scores sum;
   batches_.seek(begin_);
   for (std::int64_t i = 0; most == 0 || i < most; ++i) {
-    const std::optional<data::Batch> batch = batches_.next();
+    const std::optional<data::Batch> batch = next_batch(session_, batches_);
     if (!batch) break;
     const Values values = executable_.run(feeds_of(graph_, *batch));
     sum.add(values[graph_.negative_log_likelihood], values[graph_.tokens], values[graph_.correct], options_.batch);
@@ -28,7 +31,7 @@ evaluate::Scores Scorer::scores(std::int64_t most) {
 std::vector<evaluate::Scores> Scorer::each() {
   std::vector<evaluate::Scores> all;
   batches_.seek(begin_);
-  while (const std::optional<data::Batch> batch = batches_.next()) {
+  while (const std::optional<data::Batch> batch = next_batch(session_, batches_)) {
     const Values values = executable_.run(feeds_of(graph_, *batch));
     for (std::int64_t row = 0; row < options_.batch; ++row) {
       if (static_cast<std::int64_t>(all.size()) == batches_.examples()) return all;

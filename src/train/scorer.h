@@ -18,6 +18,7 @@ class Scorer {
   std::vector<evaluate::Scores> each();
 
  private:
+  Session session_;
   data::SourceOptions options_;
   data::Batches batches_;
   std::string begin_;

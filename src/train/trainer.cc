@@ -2,6 +2,7 @@
 // variables, the position in the data, the count of draws.
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -18,7 +19,7 @@ namespace weft::train {
 
 namespace {
 
-constexpr std::int64_t kTracedSteps = 20;
+constexpr std::int64_t kTracedSteps = 20, kBatchesAhead = 4;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -37,16 +38,17 @@ void make_folder(const std::string& path) {
 
 // The processors, the step compiled for them and the stream of batches, at the place where the run is.
 struct Machinery {
-  data::Prefetched batches;
+  data::Batches batches;
   TrainingStep step;
   Session session;
   Executable executable;
 
   Machinery(const Config& config, const std::optional<Checkpoint>& from, const CompileOptions& more)
-      : batches(source(config, config.data.train, true)),
+      : batches(source(config, config.data.train, true), kBatchesAhead),
         step(config, batches.packed()),
         session(open_session(config)),
         executable(session.compile(step.graph.graph, layout_of(config), compiled(config, more))) {
+    read_own_rows(batches, executable, step.graph);
     if (!from) return;
     bool has_state = false;  // weights that were imported have none
     for (const auto& [name, variable] : from->variables()) has_state = has_state || !variable.slot_of.empty();
@@ -63,8 +65,15 @@ struct Machinery {
     return options;
   }
 
-  Values run(std::int64_t number) { return executable.run(step.feeds(number, *batches.next())); }
+  Running start(std::int64_t number) { return executable.start(step.feeds(number, *next_batch(session, batches))); }
   double loss(const Values& values) const { return values.scalar(step.graph.loss); }
+};
+
+// A step that the processors are at, or whose results have not been looked at yet.
+struct Begun {
+  std::int64_t step = 0, epoch = 0;
+  Running running;
+  double at = 0;
 };
 
 class Trainer {
@@ -85,7 +94,9 @@ class Trainer {
   void prepare();
   void measure_roof();
   void steps();
-  void log(std::int64_t step, const Values& values, double seconds);
+  void begin(std::int64_t step);
+  void take_oldest(Checkpoints& checkpoints);
+  void log(const Begun& begun, const Values& values);
   void evaluate(std::int64_t step);
   void save(Checkpoints& checkpoints, std::int64_t step);
   void check_trace() const;
@@ -98,6 +109,7 @@ class Trainer {
   std::optional<Checkpoint> from_;
   Progress progress_;
   std::unique_ptr<Machinery> machinery_;
+  std::deque<Begun> begun_;
   std::unique_ptr<Scorer> scorer_;
   std::unique_ptr<MetricsFiles> metrics_;
   std::ofstream trace_;  // open before the run, so that no long run is for nothing
@@ -105,6 +117,7 @@ class Trainer {
   double flops_ = 0;     // of a step, of all processors
   double logged_at_ = 0;
   std::int64_t logged_step_ = 0;
+  double seconds_ = 0;  // that the last step took
   Trained done_;
 };
 
@@ -154,32 +167,47 @@ void Trainer::steps() {
                                                 .keep = static_cast<int>(config_.run.keep),
                                                 .finite = true,
                                                 .at = [this](const std::string& phase) { fault_.at(phase); }});
-  double seconds = 0;
   for (std::int64_t step = first() + 1; step <= config_.run.steps && !done_.stopped; ++step) {
-    fault_.at("step", seconds / 2);
-    const double begin = now();
-    const Values values = machinery_->run(step);
-    seconds = now() - begin;
-    const double loss = machinery_->loss(values);
-    if (!std::isfinite(loss)) not_finite(checkpoints, step, loss);
-    done_.losses.push_back(loss);
-    done_.step = step;
+    begin(step);
+    if (begun_.size() > 1) take_oldest(checkpoints);  // while the processors are at this one
     const bool last = step == config_.run.steps;
     done_.stopped = machinery_->session.any(signals.asked()) && !last;
-    log(step, values, seconds);
-    if (last || due(config_.run.eval_every, step)) evaluate(step);
+    const bool evaluates = last || due(config_.run.eval_every, step);
+    const bool saves = last || done_.stopped || due(config_.run.checkpoint_every, step);
+    if (evaluates || saves) take_oldest(checkpoints);
+    if (evaluates) evaluate(step);
     if (done_.stopped) progress_.say("stopping at step " + std::to_string(step) + ", after a checkpoint");
-    if (last || done_.stopped || due(config_.run.checkpoint_every, step)) save(checkpoints, step);
+    if (saves) save(checkpoints, step);
   }
   if (config_.run.steps == 0) save(checkpoints, 0);  // the first weights
   checkpoints.wait();
 }
 
-void Trainer::log(std::int64_t step, const Values& values, double seconds) {
+// Returns once the processors are at the step.
+void Trainer::begin(std::int64_t step) {
+  fault_.at("step", seconds_ / 2);
+  Running running = machinery_->start(step);
+  begun_.push_back({step, machinery_->batches.epoch(), std::move(running), now()});
+}
+
+void Trainer::take_oldest(Checkpoints& checkpoints) {
+  Begun begun = std::move(begun_.front());
+  begun_.pop_front();
+  const Values values = begun.running.get();
+  seconds_ = now() - begun.at;
+  const double loss = machinery_->loss(values);
+  if (!std::isfinite(loss)) not_finite(checkpoints, begun.step, loss);
+  done_.losses.push_back(loss);
+  done_.step = begun.step;
+  log(begun, values);
+}
+
+void Trainer::log(const Begun& begun, const Values& values) {
+  const std::int64_t step = begun.step;
   const bool logged = due(config_.run.log_every, step) || step == config_.run.steps || step == first() + 1;
   const double since = std::max(1e-9, now() - logged_at_);
   const auto tokens = static_cast<double>(config_.sequences() * config_.batch.length);
-  const double per_second = logged ? static_cast<double>(step - logged_step_) / since : 1 / std::max(1e-9, seconds);
+  const double per_second = logged ? static_cast<double>(step - logged_step_) / since : 1 / std::max(1e-9, seconds_);
   const double peak = config_.mesh.wire == "threads" ? machine_.flops_per_second : 0;  // of this host alone
   const ProgressNumbers numbers{.step = step,
                                 .loss = machinery_->loss(values),
@@ -196,7 +224,7 @@ void Trainer::log(std::int64_t step, const Values& values, double seconds) {
                      {"tokens_per_second", numbers.tokens_per_second},
                      {"flops_per_second", numbers.flops_per_second},
                      {"fraction_of_peak", numbers.fraction_of_peak},
-                     {"epoch", static_cast<double>(machinery_->batches.epoch())}};
+                     {"epoch", static_cast<double>(begun.epoch)}};
   if (config_.optimizer.clip_norm > 0)
     metrics["gradient_norm"] = values.scalar(machinery_->step.optimizer->gradient_norm());
   metrics_->write(step, metrics);
@@ -252,6 +280,7 @@ void Trainer::not_finite(Checkpoints& checkpoints, std::int64_t step, double los
                             : loss > 0       ? "inf"
                                              : "-inf") +
                            " at step " + std::to_string(step);
+  begun_.clear();
   scorer_.reset();
   machinery_.reset();
   const std::optional<Checkpoint> from = Checkpoint::latest(config_.out());
@@ -263,7 +292,7 @@ void Trainer::not_finite(Checkpoints& checkpoints, std::int64_t step, double los
     CompileOptions more;
     more.check_finite = true;
     Machinery again(config_, from, more);
-    for (std::int64_t s = begin + 1; s <= step; ++s) again.run(s);
+    for (std::int64_t s = begin + 1; s <= step; ++s) again.start(s).get();
   } catch (const RunError& error) {
     throw RunError({.what = what + ": " + error.text().what,
                     .where = error.text().where.text,

@@ -77,6 +77,27 @@ TEST_F(MpiSession, RefusesMeshesOfAnotherSize) {
   EXPECT_EQ(session.mesh().size(), ranks);
 }
 
+// What other processes look at may be anything.
+TEST_F(MpiSession, EachNeedsItsOwnPartOfAnInput) {
+  const int ranks = testing::ranks();
+  const std::int64_t each = 12 / ranks, begin = each * wire::process(), end = begin + each;
+  Graph g;
+  const Tensor x = g.input("x", {{"a", 12}, {"b", 2}});
+  const Tensor sum = reduce_sum(x);
+  Session session(Mesh::parse(str("data:", ranks)), wire::mpi());
+  Executable step = session.compile(g, Layout::parse("a:data"), {.fetch = {sum}});
+  EXPECT_EQ(step.needed(x, "a"), std::pair(begin, end));
+  EXPECT_EQ(step.needed(x, "b"), std::pair(std::int64_t{0}, std::int64_t{2}));
+  Array values({{"a", 12}, {"b", 2}}, DType::kF32);
+  for (std::int64_t i = 0; i < 24; ++i)
+    values.set(i, i / 2 >= begin && i / 2 < end ? static_cast<double>(i) : std::nan(""));
+  Running first = step.start({{x, values}});
+  Running second = step.start({{x, values}});
+  EXPECT_EQ(first.get().scalar(sum), 276);
+  EXPECT_TRUE(session.any(wire::process() == ranks - 1));
+  EXPECT_EQ(second.get().scalar(sum), 276);
+}
+
 // Sessions come and go, several at once, and executables share variables.
 TEST_F(MpiSession, ManyAtOnce) {
   const Mesh mesh = Mesh::parse(str("p:", testing::ranks()));

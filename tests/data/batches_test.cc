@@ -7,6 +7,7 @@
 
 #include "data/files.h"
 #include "data/shuffle.h"
+#include "support/expect_error.h"
 #include "weft/data.h"
 
 namespace weft::data {
@@ -293,7 +294,7 @@ TEST(DataPosition, GoesOnWhereItWas) {
 TEST(DataPosition, IsThatOfTheNextBatchHandedOut) {
   for (const SourceOptions& options : every_kind()) {
     Batches plain(options);
-    Prefetched ahead(options, 3);
+    Batches ahead(options, 3);
     EXPECT_EQ(ahead.packed(), plain.packed());
     EXPECT_EQ(ahead.has_inputs(), plain.has_inputs());
     EXPECT_EQ(ahead.examples(), plain.examples());
@@ -314,9 +315,40 @@ TEST(DataPosition, IsThatOfTheNextBatchHandedOut) {
   }
 }
 
-TEST(DataPrefetched, EndsAsTheBatchesDo) {
+TEST(DataRows, AreThoseOfTheWholeBatches) {
+  for (const SourceOptions& options : every_kind())
+    for (int ahead : {0, 2}) {
+      Batches whole(options), some(options, ahead);
+      some.next();
+      whole.next();
+      some.only_rows(1, 2);
+      for (int i = 0; i < 120; ++i) {  // several epochs
+        ASSERT_EQ(some.position(), whole.position());
+        ASSERT_EQ(some.tokens(), whole.tokens());
+        const Batch all = *whole.next(), one = *some.next();
+        ASSERT_EQ(one.size(), all.size());
+        for (const auto& [name, array] : all) {
+          ASSERT_EQ(one.at(name).shape(), array.shape());
+          ASSERT_EQ(row_of(one, name, 1), row_of(all, name, 1)) << options.format << " batch " << i;
+          for (int row : {0, 2}) ASSERT_THAT(row_of(one, name, row), testing::Each(0));
+        }
+      }
+    }
+}
+
+TEST(DataRows, AreThoseOfABatch) {
+  Batches batches(every_kind()[0], 2);
+  const std::string position = batches.position();
+  for (const auto& [begin, end] : {std::pair(-1, 2), std::pair(2, 1), std::pair(0, 4)})
+    EXPECT_USER_ERROR(batches.only_rows(begin, end), "a batch of 3 has no rows " + std::to_string(begin) + " to ",
+                      "give a begin and an end from 0 to 3");
+  EXPECT_EQ(batches.position(), position);
+  EXPECT_TRUE(equal(*batches.next(), *Batches(every_kind()[0]).next()));
+}
+
+TEST(DataAhead, EndsAsTheBatchesDo) {
   SourceOptions options = plain({file_with("end.txt", "abcdefg")}, 1, 2);
-  Prefetched batches(options, 100);
+  Batches batches(options, 100);
   const std::string begin = batches.position();
   EXPECT_THAT(all_rows(batches), ElementsAre("ab", "cd", "ef", "g"));
   EXPECT_FALSE(batches.next());
@@ -324,8 +356,8 @@ TEST(DataPrefetched, EndsAsTheBatchesDo) {
   EXPECT_THAT(all_rows(batches), ElementsAre("ab", "cd", "ef", "g"));
 }
 
-TEST(DataPrefetched, LeavesWhileBatchesAreMade) {
-  for (int i = 0; i < 20; ++i) Prefetched(every_kind()[1], 1 + i % 3);
+TEST(DataAhead, LeavesWhileBatchesAreMade) {
+  for (int i = 0; i < 20; ++i) Batches(every_kind()[1], 1 + i % 3);
 }
 
 }  // namespace

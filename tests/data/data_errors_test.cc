@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "data/files.h"
 #include "data/text_file.h"
 #include "support/expect_error.h"
@@ -126,7 +128,7 @@ TEST(DataErrors, Positions) {
                       "give the text that position() gave, as it stands in a checkpoint");
     EXPECT_EQ(batches.position(), position);
   }
-  Prefetched ahead(options);
+  Batches ahead(options, 4);
   ahead.next();
   EXPECT_USER_ERROR(ahead.seek("{}"), "'{}' is no position in data");
   EXPECT_EQ(ahead.position(), position);
@@ -198,13 +200,41 @@ TEST(DataTokens, RangeIsCheckedWhereIdsAreRead) {
                       "make the file with the model's vocabulary, or give the model a larger one");
     EXPECT_EQ(batches.position(), position);
   }
-  Prefetched ahead(options);
+  Batches ahead(options, 4);
   ahead.next();
   for (int i = 0; i < 2; ++i) EXPECT_USER_ERROR(ahead.next(), "token 9 is 300, but ids are 0 to 299");
   EXPECT_EQ(ahead.position(), position);
   const std::string negative = scratch("negative.npy");
   write_npy(negative, Array({{"n", 2}}, std::vector<std::int32_t>{4, -3}));
   EXPECT_USER_ERROR(Batches(of(negative)).next(), "token 1 is -3, but ids are 0 to ");
+}
+
+// An id that is out of range is found by who reads it: a stream reads its own rows alone, and rows of a file, which say
+// by themselves how long they are, once.
+TEST(DataTokens, OfOtherRowsNothingIsRead) {
+  SourceOptions stream = of(file_with("rows.u16", u16({1, 2, 3, 4, 300, 6, 7, 8})));
+  stream.batch = 2;
+  stream.length = 4;
+  stream.vocab_limit = 300;
+  Batches first(stream), second(stream);
+  first.only_rows(0, 1);
+  second.only_rows(1, 2);
+  EXPECT_EQ(first.next()->at("targets").values(), (std::vector<double>{1, 2, 3, 4, 0, 0, 0, 0}));
+  EXPECT_USER_ERROR(second.next(), "token 4 is 300, but ids are 0 to 299", "rows.u16");
+
+  const std::string path = scratch("rows.npy");
+  write_npy(path, Array({{"rows", 2}, {"n", 4}}, std::vector<std::int32_t>{1, 2, 0, 0, 5, 6, 7, 0}));
+  SourceOptions rows = of(path);
+  rows.batch = 2;
+  rows.length = 4;
+  rows.pack = false;
+  rows.repeat = true;
+  Batches again(rows);
+  again.only_rows(1, 2);
+  again.next();
+  std::ofstream(path, std::ios::binary | std::ios::in).seekp(128).write("\xff\xff\xff\xff", 4);  // of the first row
+  EXPECT_EQ(again.next()->at("targets").values(), (std::vector<double>{0, 0, 0, 0, 5, 6, 7, 0}));
+  EXPECT_EQ(again.tokens(), 10);
 }
 
 TEST(DataTokens, OtherContentsAreOtherData) {

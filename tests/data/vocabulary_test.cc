@@ -136,7 +136,7 @@ TEST(DataVocabulary, BatchesOfPieces) {
   std::vector<std::int32_t> ids;
   while (const auto batch = batches.next())
     for (const double id : batch->at("targets").values()) ids.push_back(static_cast<std::int32_t>(id));
-  EXPECT_EQ(batches.vocabulary().decode(ids), text);
+  EXPECT_EQ(Vocabulary::open(options.vocabulary).decode(ids), text);
   const std::string position = batches.position();
   options.vocab_limit = 399;
   EXPECT_USER_ERROR(Batches{options}, "unigram.model' has 400 ids, but the model has 399");

@@ -26,9 +26,9 @@ class SessionErrors : public ::testing::Test {
 TEST_F(SessionErrors, UnknownWireOrRuntime) {
   EXPECT_USER_ERROR(Session(Mesh::parse("p:2"), wire::Choice{"pigeons"}),
                     lines("there is no wire 'pigeons'", "session on mesh p:2", "use wire::threads() or wire::mpi()"));
-  EXPECT_USER_ERROR(Session(Mesh::parse("p:2"), wire::threads(), runtime::Choice{"abacus"}),
-                    lines("there is no runtime 'abacus'", "session on mesh p:2",
-                          "use runtime::cpu() or runtime::reference()"));
+  EXPECT_USER_ERROR(
+      Session(Mesh::parse("p:2"), wire::threads(), runtime::Choice{"abacus"}),
+      lines("there is no runtime 'abacus'", "session on mesh p:2", "use runtime::cpu() or runtime::reference()"));
 }
 
 TEST_F(SessionErrors, UnknownVariable) {
@@ -90,11 +90,10 @@ TEST_F(RunErrors, FeedOfAnotherShapeOrKind) {
 }
 
 TEST_F(RunErrors, FeedOfWhatIsNoInput) {
-  EXPECT_USER_ERROR(
-      step.run({{x, values}, {y, Array({b}, DType::kF32)}}),
-      lines("'y' was fed, but it is no input of this graph", "Executable::run", "feed what Graph::input() made"));
-  EXPECT_USER_ERROR(step.run({{x, values}, {far, Array({a}, DType::kF32)}}), "'far' was fed, but it is no input");
-  EXPECT_USER_ERROR(step.run({{Tensor(), values}}), "an empty tensor was fed, but it is no input of this graph");
+  EXPECT_USER_ERROR(step.run({{x, values}, {y, Array({b}, DType::kF32)}}),
+                    lines("'y' is no input of this graph", "Executable::run", "give what Graph::input() made"));
+  EXPECT_USER_ERROR(step.run({{x, values}, {far, Array({a}, DType::kF32)}}), "'far' is no input");
+  EXPECT_USER_ERROR(step.run({{Tensor(), values}}), "an empty tensor is no input of this graph");
 }
 
 TEST_F(RunErrors, ValueThatWasNotFetched) {
@@ -162,8 +161,8 @@ TEST(BenchErrors, KindsCountsAndSizes) {
       lines("there is no collective 'all_reduse'", "bench::collectives",
             "did you mean 'all_reduce'? the kinds are: all_reduce, reduce_scatter, all_gather, all_to_all, "
             "permute"));
-  EXPECT_USER_ERROR(bench::collectives({.wire = "string"}), lines("there is no wire 'string' to measure",
-                                                                  "bench::collectives", "the wires are: threads, mpi"));
+  EXPECT_USER_ERROR(bench::collectives({.wire = "string"}),
+                    lines("there is no wire 'string' to measure", "bench::collectives", "the wires are: threads, mpi"));
   EXPECT_USER_ERROR(bench::collectives({.processors = {0}}),
                     lines("a bench on 0 processors", "bench::collectives", "give from 1 to 1024 processors"));
   EXPECT_USER_ERROR(bench::collectives({.bytes = {0}}),

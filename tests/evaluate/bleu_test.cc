@@ -34,7 +34,7 @@ TEST(Bleu, EqualsSacreBleu) {
     std::getline(in, line);
     std::vector<std::vector<std::string>> all = {lines_of(text + ".ref")};
     if (references == 2) all.push_back(lines_of(text + ".ref2"));
-    const evaluate::Bleu got = bleu(lines_of(text + ".hyp"), all, {.tokenizer = tokenizer});
+    const evaluate::Bleu got = bleu(lines_of(text + ".hyp"), all, tokenizer);
     EXPECT_NEAR(got.score, score, 1e-6) << text;
     EXPECT_EQ(got.text(), line);
   }
@@ -82,9 +82,8 @@ TEST(BleuErrors, LinesThatDoNotMatch) {
 }
 
 TEST(BleuErrors, NoSuchTokenizer) {
-  EXPECT_USER_ERROR(
-      bleu({"a"}, {{"a"}}, {.tokenizer = "13b"}),
-      lines("BLEU has no tokenizer '13b'", here(), "did you mean '13a'? The tokenizers are 13a, char and none"));
+  EXPECT_USER_ERROR(bleu({"a"}, {{"a"}}, "13b"), lines("BLEU has no tokenizer '13b'", here(),
+                                                       "did you mean '13a'? The tokenizers are 13a, char and none"));
 }
 
 TEST(Scores, AddUpOverBatches) {
