@@ -17,6 +17,9 @@ struct Example {
 struct ExampleSize {
   std::int64_t inputs = 0, targets = 0;
 };
+inline ExampleSize size_of(const Example& one) {
+  return {static_cast<std::int64_t>(one.inputs.size()), static_cast<std::int64_t>(one.targets.size())};
+}
 
 class Examples {
  public:

@@ -112,10 +112,6 @@ Vocabulary checked_vocabulary(const SourceOptions& options, const std::string& f
   return Vocabulary::of(options.vocabulary);
 }
 
-ExampleSize size_of(const Example& one) {
-  return {static_cast<std::int64_t>(one.inputs.size()), static_cast<std::int64_t>(one.targets.size())};
-}
-
 }  // namespace
 
 Stream::Stream(const SourceOptions& options)
@@ -142,8 +138,11 @@ ExampleSize Stream::fitted(const ExampleSize& size) const {
 }
 
 void Stream::check_that_one_fits() const {
-  for (std::int64_t i = 0; i < examples_->count(); ++i)
-    if (fitted(examples_->size(i)).targets > 0) return;
+  Example one;
+  for (std::int64_t i = 0; i < examples_->count(); ++i) {
+    examples_->read(i, one);
+    if (fitted(size_of(one)).targets > 0) return;
+  }
   throw UserError(
       {.what = sentence("none of the ", examples_->count(), " examples fits into a row of ", options_.length),
        .where = options_.files[0],

@@ -135,7 +135,7 @@ class Rows : public Examples {
     if (known) return *known;
     Example one;
     read(index, one);
-    known = {static_cast<std::int64_t>(one.inputs.size()), static_cast<std::int64_t>(one.targets.size())};
+    known = size_of(one);
     return *known;
   }
   bool has_inputs() const override { return inputs_.ids != nullptr && !join_; }
@@ -146,7 +146,7 @@ class Rows : public Examples {
   std::int64_t count_;
   bool join_;
   std::string fingerprint_;
-  mutable std::vector<std::optional<ExampleSize>> sizes_;  // of rows that were measured
+  mutable std::vector<std::optional<ExampleSize>> sizes_;  // of rows that were measured; empty where all are read
 };
 
 // Size and some blocks of the contents: enough to tell files apart without reading all of them.
