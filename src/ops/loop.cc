@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/str.h"
-#include "language/region.h"
+#include "ops/loop_body.h"
 #include "ops/rules.h"
 
 namespace weft {
@@ -27,26 +27,6 @@ const OpDef& kLoopInput = define_op({
                        .carried;
                  }}},
 });
-
-// What a loop op remembers of its body.
-struct LoopBody {
-  Region region;
-  std::int64_t trips = 0;
-  bool stops = false;
-  std::size_t carried = 0, sums = 0, kept = 0;
-  TensorId index;                  // i64 scalar
-  std::vector<TensorId> given;     // the carried values at the start of a trip
-  std::vector<TensorId> results;   // next carried values, addends of the sums, what is kept, what ends the loop
-  std::vector<TensorId> captures;  // from outside
-  std::vector<TensorType> types;   // of the results
-  std::string history;             // the dim along which carried values are kept
-  double flops = 0;                // of one trip
-
-  // Outputs: carried, sums, kept, and the carried values at the start of every trip, which the gradient needs.
-  std::size_t starts() const { return stops ? 0 : carried; }
-  std::size_t first_kept() const { return carried + sums; }
-  std::size_t first_start() const { return carried + sums + kept; }
-};
 
 const LoopBody& body_of(const OpCall& call) { return *call.attr<std::shared_ptr<LoopBody>>("body"); }
 
