@@ -1,0 +1,164 @@
+// The judge itself: on every sample of every op, in f64 on the reference engine and as it is on the cpu engine; on loops
+// whose carried values change places, by hand; and what depends on what.
+#include "judge/judge.h"
+
+#include <gtest/gtest.h>
+
+#include "base/str.h"
+#include "judge/compare.h"
+#include "ops/plain_functions.h"
+#include "support/sampling.h"
+
+namespace weft::judge {
+namespace {
+
+std::vector<TensorId> ids_of(const Tensors& tensors) {
+  std::vector<TensorId> ids;
+  for (const Tensor& x : tensors) ids.push_back(x.id());
+  return ids;
+}
+
+std::map<std::string, Value> inputs_of(const Feeds& feeds, const Arithmetic& arithmetic) {
+  std::map<std::string, Value> inputs;
+  for (const auto& [tensor, array] : feeds) inputs[tensor.name()] = value_of(array, tensor.dtype(), arithmetic);
+  return inputs;
+}
+
+std::vector<ValuePtr> judged(const Graph& graph, const Feeds& feeds, const Tensors& fetch, const Arithmetic& how = {}) {
+  return Judge(graph, {how, 0}).run(inputs_of(feeds, how), ids_of(fetch));
+}
+
+struct Case {
+  const OpDef* op;
+  std::size_t sample;
+};
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const OpDef* op : op_catalog())
+    for (std::size_t i = 0; i < op->samples.size(); ++i) cases.push_back({op, i});
+  for (const OpDef& function : testing::plain_functions()) cases.push_back({&function, 0});
+  return cases;
+}
+
+std::string name_of(const ::testing::TestParamInfo<Case>& info) {
+  return str(info.param.op->name, "_", info.param.sample);
+}
+
+class JudgeOfSamples : public ::testing::TestWithParam<Case> {
+ protected:
+  void check(const Arithmetic& how, const runtime::Choice& runtime) const {
+    const auto& [op, sample] = GetParam();
+    const testing::BuiltSample built = testing::build_sample(*op, op->samples[sample]);
+    const Tensors fetch = testing::fetched(built);
+    Session session(Mesh(), wire::threads(), runtime, {.print = [](const std::string&) {}});
+    Executable step =
+        session.compile(built.graph, Layout(),
+                        {.fetch = fetch, .compute_as = how.wide ? std::optional<DType>(DType::kF64) : std::nullopt});
+    const Values got = step.run(built.feeds);
+    const std::vector<ValuePtr> want = judged(built.graph, built.feeds, fetch, how);
+    for (std::size_t i = 0; i < fetch.size(); ++i) {
+      const Comparison comparison = compare(got[fetch[i]], *want[i], how);
+      EXPECT_FALSE(comparison.difference)
+          << "result " << i << " '" << fetch[i].name() << "' " << *comparison.difference;
+      EXPECT_EQ(comparison.unknown, 0) << "result " << i;
+      EXPECT_EQ(comparison.loose, 0) << "result " << i;
+    }
+  }
+};
+
+TEST_P(JudgeOfSamples, AgreesWithTheReferenceInDouble) { check({true}, runtime::reference()); }
+TEST_P(JudgeOfSamples, AgreesWithTheCpuEngine) { check({false}, runtime::cpu()); }
+
+INSTANTIATE_TEST_SUITE_P(Ops, JudgeOfSamples, ::testing::ValuesIn(all_cases()), name_of);
+
+double scalar(const ValuePtr& x) { return x->is_real() ? x->f.at(0) : static_cast<double>(x->i.at(0)); }
+
+TEST(Judge, HandsOnAllCarriedValuesAtOnce) {
+  Graph g;
+  const Tensor x = constant(g, 1), y = constant(g, 2);
+  const LoopResult swapped = loop(g, 1, {x, y}, [](const Tensor&, const Tensors& c) {
+    return LoopStep{{c[1], c[0]}, {}, {}, {}};
+  });
+  const LoopResult chained = loop(g, 2, {x, y}, [](const Tensor&, const Tensors& c) {
+    return LoopStep{{c[0] * 10.0, c[0]}, {c[1]}, {}, {}};
+  });
+  Tensors fetch = swapped.carried;
+  fetch.insert(fetch.end(), {chained.carried[0], chained.carried[1], chained.sums[0]});
+  const std::vector<ValuePtr> got = judged(g, {}, fetch);
+  std::vector<double> numbers;
+  for (const ValuePtr& value : got) numbers.push_back(scalar(value));
+  EXPECT_EQ(numbers, (std::vector<double>{2, 1, 100, 10, 3}));
+}
+
+TEST(Judge, WrapsWholeNumbersInTheirDType) {
+  Graph g;
+  const Tensor bytes = constant(g, 200, {{"a", 3}}, DType::kU8), words = constant(g, 4294967295.0, {}, DType::kU32);
+  const Tensor ints = constant(g, 2147483647, {}, DType::kI32);
+  const std::vector<ValuePtr> got =
+      judged(g, {}, {reduce_sum(bytes), words + words, ints + 1.0, reduce_product(bytes), words * words});
+  EXPECT_EQ(scalar(got[0]), 88);
+  EXPECT_EQ(scalar(got[1]), 4294967294.0);
+  EXPECT_EQ(scalar(got[2]), -2147483648.0);
+  EXPECT_EQ(scalar(got[3]), 200 * 200 * 200 % 256);
+  EXPECT_EQ(scalar(got[4]), 1);
+}
+
+TEST(Judge, KnowsWhatARoundingMayChange) {
+  Graph g;
+  const Dim a{"a", 8};
+  const Tensor x = g.input("x", {a});
+  const Feeds feeds = {{x, Array({a}, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8})}};
+  const Tensor third = x / 3.0, sum = reduce_sum(third);
+  const std::vector<ValuePtr> got =
+      judged(g, feeds, {third, sum, greater(sum, 12.0), greater(reduce_sum(x), 36.0), greater(third, x)}, {false});
+  EXPECT_EQ(got[0]->error[0], 0) << "one correctly rounded operation";
+  EXPECT_GT(got[1]->error[0], 0);
+  EXPECT_LT(got[1]->error[0], 1e-5);
+  EXPECT_TRUE(scalar(got[1]) != 12 ? got[2]->error[0] == kUnknown : got[2]->error[0] == 0) << "12 or nearly";
+  EXPECT_EQ(got[3]->error[0], 0) << "whole numbers add up exactly";
+  EXPECT_EQ(got[4]->error[0], 0) << "far apart";
+}
+
+TEST(Judge, FollowsWhatHasADerivative) {
+  Graph g;
+  const Dim a{"a", 4};
+  const Tensor x = g.input("x", {a}), w = g.input("w", {a}), z = g.input("z", {a});
+  const auto on = [&](const Tensor& y, const Tensor& by, bool by_hand = true) {
+    return depends(g, y.id(), by.id(), by_hand);
+  };
+  EXPECT_TRUE(on(sin(x) * w, x));
+  EXPECT_FALSE(on(sin(x) * w, z));
+  EXPECT_FALSE(on(stop_gradient(x) + floor(x) + cast(greater(x, w), DType::kF32), x));
+  const Tensors r = recompute(g, [&] { return Tensors{sin(x), w}; });
+  EXPECT_TRUE(on(r[1], w));
+  EXPECT_FALSE(on(r[1], x));
+  const auto body = [&](const Tensor&, const Tensors& c) { return LoopStep{{c[1], c[1] * w}, {}, {}, {}}; };
+  EXPECT_FALSE(on(loop(g, 1, {x, z}, body).carried[0], w)) << "w comes out of the first place after two trips";
+  EXPECT_TRUE(on(loop(g, 2, {x, z}, body).carried[0], w));
+  EXPECT_TRUE(on(loop(g, 2, {x, z}, body).carried[0], z));
+  const Tensor hand = custom_gradient(
+      {x}, [](const Tensors& t) { return Tensors{square(t[0])}; },
+      [](const Tensors&, const Tensors&, const Tensors&) { return Tensors{Tensor()}; })[0];
+  EXPECT_FALSE(on(hand, x));
+  EXPECT_TRUE(on(hand, x, false));
+}
+
+// An op that is new to the judge is a failure with its name.
+TEST(Judge, NamesAnOpThatItDoesNotKnow) {
+  OpDef unheard = *op_catalog()[0];
+  unheard.name = "unheard_of";
+  unheard.shape = [](const OpCall& call) { return std::vector<TensorType>{call.inputs[0]}; };
+  Graph g;
+  const Tensor x = constant(g, 1);
+  const Tensor y = apply(unheard, {x}, Site::current());
+  try {
+    judged(g, {}, {y});
+    FAIL() << "it was taken";
+  } catch (const InternalError& error) {
+    EXPECT_NE(std::string(error.what()).find("'unheard_of'"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace weft::judge
