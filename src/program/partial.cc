@@ -1,7 +1,10 @@
 #include "program/partial.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
+
+#include "base/dispatch.h"
 
 namespace weft {
 
@@ -13,16 +16,21 @@ bool one_of(std::string_view word, std::initializer_list<std::string_view> words
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Rounds no part of a sum: to a float at least as wide, f64 to f32. Sums of integers wrap, which a wider one would undo.
+// Rounds no part of a sum: to a float at least as wide. Sums of integers wrap, which a wider one would undo.
 bool keeps_sums(DType from, DType to) {
   if (from == to) return from != DType::kBool;
-  return is_float(from) && (to == DType::kF32 || to == DType::kF64);
+  return is_float(from) && (to == DType::kF64 || (to == DType::kF32 && from != DType::kF64));
 }
 
-// Never turns x <= y into x > y.
+// Never turns x <= y into x > y: integers must fit as they are, and floats must stay floats, since integers hold no NaN.
 bool keeps_order(DType from, DType to) {
-  return from == to || from == DType::kBool || (is_float(from) && is_float(to)) || to == DType::kF64;
+  if (from == to || from == DType::kBool || is_float(to)) return true;
+  if (from == DType::kU8) return is_integer(to);
+  return (from == DType::kI32 || from == DType::kU32) && to == DType::kI64;
 }
+
+// The exponents of two that a float of this dtype has above one.
+int exponents(DType dtype) { return dtype == DType::kF16 ? 16 : dtype == DType::kF64 ? 1024 : 128; }
 
 // The state of one node of a map: the same on all processors, waiting for the reduction, or neither.
 enum class State { kFixed, kPending, kBroken };
@@ -34,9 +42,23 @@ struct NodeView {
 
   bool pending(std::size_t i) const { return i < args.size() && args[i] == State::kPending; }
   bool fixed(std::size_t i) const { return i < args.size() && args[i] == State::kFixed; }
-  bool zero(std::size_t i) const { return fixed(i) && nodes[i]->op == "literal" && nodes[i]->literal == 0; }
-  bool literal_at_least_zero(std::size_t i) const {
-    return fixed(i) && nodes[i]->op == "literal" && nodes[i]->literal >= 0;
+  bool is_literal(std::size_t i) const { return fixed(i) && nodes[i]->op == "literal"; }
+  double literal(std::size_t i) const { return rounded(nodes[i]->literal, nodes[i]->dtype); }
+  bool zero(std::size_t i) const { return is_literal(i) && literal(i) == 0; }
+
+  // A finite float: added to a number, it never makes NaN.
+  bool finite(std::size_t i) const { return is_literal(i) && is_float(node.dtype) && std::isfinite(literal(i)); }
+  // A float that keeps the order of numbers it is multiplied with: greater than zero, where zero would make NaN of
+  // infinity, and not so small that a machine may take it for zero.
+  bool positive(std::size_t i) const { return finite(i) && literal(i) >= std::ldexp(1.0, 2 - exponents(node.dtype)); }
+  // What parts may be multiplied with (divided by) before they are summed. Integers wrap alike. The product of a part
+  // and a large literal would overflow where the product of the sum does not.
+  bool factor(std::size_t i) const {
+    return fixed(i) && (!is_literal(i) || !is_float(node.dtype) ||
+                        std::fabs(literal(i)) <= std::ldexp(1.0, exponents(node.dtype) / 8));
+  }
+  bool divisor(std::size_t i) const {
+    return fixed(i) && (!is_literal(i) || std::fabs(literal(i)) >= std::ldexp(1.0, -exponents(node.dtype) / 8));
   }
 };
 
@@ -44,22 +66,22 @@ bool is_linear(const NodeView& n) {
   const std::string& op = n.node.op;
   if (op == "negative" || op == "identity") return n.pending(0);
   if (op == "add" || op == "subtract") return (n.pending(0) || n.zero(0)) && (n.pending(1) || n.zero(1));
-  if (op == "multiply") return (n.pending(0) && n.fixed(1)) || (n.fixed(0) && n.pending(1));
-  if (op == "divide") return n.pending(0) && n.fixed(1) && is_float(n.node.dtype);
+  if (op == "multiply") return (n.pending(0) && n.factor(1)) || (n.factor(0) && n.pending(1));
+  if (op == "divide") return n.pending(0) && n.divisor(1) && is_float(n.node.dtype);
   if (op == "select") return n.fixed(0) && (n.pending(1) || n.zero(1)) && (n.pending(2) || n.zero(2));
   return op == "cast" && keeps_sums(n.nodes[0]->dtype, n.node.dtype);
 }
 
 bool is_monotone(const NodeView& n, Reduce how) {
   const std::string& op = n.node.op;
-  if (one_of(op, {"identity", "exp", "expm1", "relu", "elu", "selu", "tanh", "erf", "sigmoid", "softplus", "log",
-                  "log1p", "sqrt", "floor", "sign"}))
+  if (one_of(op, {"identity", "exp", "expm1", "relu", "elu", "selu", "tanh", "erf", "sigmoid", "softplus", "floor",
+                  "sign"}))
     return true;
   if (op == "cast") return keeps_order(n.nodes[0]->dtype, n.node.dtype);
   if (op == "select") return n.fixed(0);
-  if (op == "subtract") return n.pending(0) && n.fixed(1);
-  if (op == "add") return n.fixed(0) || n.fixed(1);
-  if (op == "multiply") return n.literal_at_least_zero(0) || n.literal_at_least_zero(1);
+  if (op == "subtract") return n.finite(1);
+  if (op == "add") return n.finite(0) || n.finite(1);
+  if (op == "multiply") return n.positive(0) || n.positive(1);
   if (op == "maximum") return how == Reduce::kMax || n.fixed(0) || n.fixed(1);
   if (op == "minimum") return how == Reduce::kMin || n.fixed(0) || n.fixed(1);
   return false;

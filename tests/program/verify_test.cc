@@ -1,5 +1,6 @@
 #include "program/verify.h"
 
+#include "base/str.h"
 #include "program/builder.h"
 #include "program/program_text.h"
 #include "program/text.h"
@@ -98,17 +99,18 @@ TEST(Verify, IndexedWork) {
                 "%20 f32 [n=32 b=8] = scatter_add %2, %0 dim=n",
                 "%20 f32 [a=4 b=8] = scan %0 dim=b how=max exclusive=true reverse=true",
                 "%20 f32 [a=4 k=2], %21 i32 [a=4 k=2] = sort %0 dim=b k=k ascending=false"});
-  expect_broken({{"%20 f32 [a=4 c=16] = gather %1, %0 dim=b", "indices are integers"},
-                 {"%20 f32 [a=4 c=16] = gather %1, %2 dim=z", "the operand has the dim"},
-                 {"%20 f32 [a=4 c=16 b=8] = gather %1, %2 dim=b", "gives the operand's other dims"},
-                 {"%20 f32 [n=32 z=8] = scatter_add %2, %0 dim=n", "output dim 'z' is in an operand"},
-                 {"%20 f32 [n=32 b=4] = scatter_add %2, %0 dim=n", "dim 'b' has one local size"},
-                 {"%20 f64 [n=32 b=8] = scatter_add %2, %0 dim=n", "keeps the dtype"},
-                 {"%20 f64 [a=4] = reduce %0 how=sum", "operands and output have one dtype"},
-                 {"%20 f32 [a=4] = scan %0 dim=b how=max exclusive=true reverse=true", "keeps dtype and dims"},
-                 {"%20 f32 [a=4 k=9], %21 i32 [a=4 k=9] = sort %0 dim=b k=k ascending=false", "k is at most"},
-                 {"%20 f32 [a=4 k=2], %21 i64 [a=4 k=2] = sort %0 dim=b k=k ascending=false", "indices in i32"},
-                 {"%20 f32 [a=2 k=2], %21 i32 [a=2 k=2] = sort %0 dim=b k=k ascending=false", "the other dims are kept"}});
+  expect_broken(
+      {{"%20 f32 [a=4 c=16] = gather %1, %0 dim=b", "indices are integers"},
+       {"%20 f32 [a=4 c=16] = gather %1, %2 dim=z", "the operand has the dim"},
+       {"%20 f32 [a=4 c=16 b=8] = gather %1, %2 dim=b", "gives the operand's other dims"},
+       {"%20 f32 [n=32 z=8] = scatter_add %2, %0 dim=n", "output dim 'z' is in an operand"},
+       {"%20 f32 [n=32 b=4] = scatter_add %2, %0 dim=n", "dim 'b' has one local size"},
+       {"%20 f64 [n=32 b=8] = scatter_add %2, %0 dim=n", "keeps the dtype"},
+       {"%20 f64 [a=4] = reduce %0 how=sum", "operands and output have one dtype"},
+       {"%20 f32 [a=4] = scan %0 dim=b how=max exclusive=true reverse=true", "keeps dtype and dims"},
+       {"%20 f32 [a=4 k=9], %21 i32 [a=4 k=9] = sort %0 dim=b k=k ascending=false", "k is at most"},
+       {"%20 f32 [a=4 k=2], %21 i64 [a=4 k=2] = sort %0 dim=b k=k ascending=false", "indices in i32"},
+       {"%20 f32 [a=2 k=2], %21 i32 [a=2 k=2] = sort %0 dim=b k=k ascending=false", "the other dims are kept"}});
 }
 
 TEST(Verify, Sources) {
@@ -186,12 +188,13 @@ TEST(Verify, SumsPassWhatIsLinear) {
   for (const char* line :
        {"map %5 expr=negative($0)", "map %5, %0 expr=multiply($0, $1)", "map %0, %5 expr=multiply($0, $1)",
         "map %5, %0 expr=divide($0, $1)", "map %5, %5 expr=add($0, subtract($1, $0))",
-        "map %5, %7 expr=select($1, $0, 0:f32)", "map %5 expr=cast<f32>(cast<f64>($0))", "map %5 expr=add($0, 0:f32)",
+        "map %5, %7 expr=select($1, $0, 0:f32)", "map %5 expr=multiply($0, 65536:f32)", "map %5 expr=add($0, 0:f32)",
         "copy %5", "view %5 offset=0 strides=[8 1]", "put %5, %5, %3 dim=a",
         "scan %5 dim=a how=sum exclusive=false reverse=false"})
     EXPECT_NO_THROW(program_of(kGiven + "%20" + pending + line)) << line;
   expect_whole(
-      {"%20 f32 [a=4 c=16] {| sum:data} = contract %5, %1", "%20 f32 [a=4] {| sum:data} = reduce %5 how=sum",
+      {"%20 f64 [a=4 b=8] {| sum:data} = map %5 expr=cast<f64>($0)",
+       "%20 f32 [a=4 c=16] {| sum:data} = contract %5, %1", "%20 f32 [a=4] {| sum:data} = reduce %5 how=sum",
        "%20 f32 [a=8 b=8] {| sum:data} = concat %5, %5 dim=a", "%20 f32 [a=4 b=2] {| sum:data} = take %5, %3 dim=b",
        "%20 f32 [a=4] {| sum:data} = gather %5, %2 dim=b", "%20 f32 [n=9 b=8] {| sum:data} = scatter_add %2, %5 dim=n",
        "%20 f32 [a=4 b=2] {b:model | sum:data} = shard %5 dim=b axes=model",
@@ -204,34 +207,65 @@ TEST(Verify, SumsPassNothingElse) {
        {"map %5 expr=exp($0)", "map %5, %0 expr=add($0, $1)", "map %5, %5 expr=multiply($0, $1)",
         "map %5, %0 expr=divide($1, $0)", "map %5 expr=add($0, 1:f32)", "map %5, %7 expr=select($1, $0, 1:f32)",
         "map %5 expr=cast<f32>(cast<bf16>($0))", "map %5, %0 expr=select(less($0, $1), $1, $1)", "put %5, %0, %3 dim=a",
-        "scan %5 dim=a how=max exclusive=false reverse=false"}) {
+        "scan %5 dim=a how=max exclusive=false reverse=false", "map %5 expr=multiply($0, 1e30:f32)",
+        "map %5 expr=divide($0, 1e-30:f32)", "map %5 expr=multiply($0, nan:f32)",
+        "map %5 expr=cast<f32>(cast<f64>($0))"}) {
     EXPECT_INTERNAL_ERROR(verify(raw_program_of(kGiven + pending + line), "p"), "cannot pass this") << line;
   }
-  expect_broken(
-      {{"%20 f32 [a=4 c=16] = contract %5, %1", "is pending in %20 too"},
-       {"%20 f32 [a=4 b=8] {| sum:data} = contract %5, %5", "cannot pass this"},
-       {"%20 f32 [a=4] {| sum:data} = reduce %5 how=max", "cannot pass this"},
-       {"%20 f32 [a=4 b=8] {| sum:data} = map %5, %4 expr=multiply($0, $1)", "is split over axis 'data'"},
-       {"%20 f32 [a=4 b=8] {| sum:data} = map %5, %6 expr=add($0, $1)", "one kind of reduction"},
-       {"%20 f32 [a=8 b=8] {| sum:data} = concat %5, %0 dim=a", "cannot pass this"},
-       {"%20 f32 [a=4 k=2] {| sum:data}, %21 i32 [a=4 k=2] {| sum:data} = sort %5 dim=b k=k ascending=false", "cannot pass this"},
-       {"%20 f32 [a=4 b=8] {| max:data} = copy %5", "the sum over axis 'data' is pending in %20 too"}});
+  expect_broken({{"%20 f32 [a=4 c=16] = contract %5, %1", "is pending in %20 too"},
+                 {"%20 f32 [a=4 b=8] {| sum:data} = contract %5, %5", "cannot pass this"},
+                 {"%20 f32 [a=4] {| sum:data} = reduce %5 how=max", "cannot pass this"},
+                 {"%20 f32 [a=4 b=8] {| sum:data} = map %5, %4 expr=multiply($0, $1)", "is split over axis 'data'"},
+                 {"%20 f32 [a=4 b=8] {| sum:data} = map %5, %6 expr=add($0, $1)", "one kind of reduction"},
+                 {"%20 f32 [a=8 b=8] {| sum:data} = concat %5, %0 dim=a", "cannot pass this"},
+                 {"%20 f32 [a=4 k=2] {| sum:data}, %21 i32 [a=4 k=2] {| sum:data} = sort %5 dim=b k=k ascending=false",
+                  "cannot pass this"},
+                 {"%20 f32 [a=4 b=8] {| max:data} = copy %5", "the sum over axis 'data' is pending in %20 too"}});
 }
 
 TEST(Verify, MaximaPassWhatIsMonotone) {
   const std::string pending = "%20 f32 [a=4 b=8] {| max:data} = ";
-  for (const char* line : {"map %6 expr=exp($0)", "map %6 expr=tanh($0)", "map %6, %0 expr=add($0, $1)", "copy %6",
-                           "map %6 expr=multiply($0, 2:f32)", "map %6, %6 expr=maximum($0, $1)",
-                           "map %6 expr=cast<f32>(cast<bf16>($0))", "map %6, %0 expr=subtract($0, $1)"})
+  for (const char* line :
+       {"map %6 expr=exp($0)", "map %6 expr=tanh($0)", "map %6 expr=add($0, 2:f32)", "copy %6",
+        "map %6 expr=multiply($0, 2:f32)", "map %6, %6 expr=maximum($0, $1)", "map %6 expr=cast<f32>(cast<bf16>($0))",
+        "map %6, %0 expr=maximum($0, $1)", "map %6 expr=subtract($0, 1e30:f32)", "map %6 expr=multiply(1e30:f32, $0)"})
     EXPECT_NO_THROW(program_of(kGiven + pending + line)) << line;
   for (const char* line :
        {"map %6 expr=negative($0)", "map %6, %6 expr=add($0, $1)", "map %6, %0 expr=subtract($1, $0)",
         "map %6 expr=multiply($0, -2:f32)", "map %6, %6 expr=minimum($0, $1)", "map %6, %0 expr=multiply($0, $1)",
-        "map %6 expr=sin($0)"})
+        "map %6 expr=sin($0)", "map %6 expr=log($0)", "map %6 expr=sqrt($0)", "map %6, %0 expr=add($0, $1)",
+        "map %6, %0 expr=subtract($0, $1)", "map %6 expr=multiply($0, 0:f32)", "map %6 expr=add($0, inf:f32)",
+        "map %6 expr=multiply($0, inf:f32)", "map %6 expr=multiply($0, 1e-45:f32)",
+        "map %6 expr=cast<f32>(cast<i32>($0))"})
     EXPECT_INTERNAL_ERROR(verify(raw_program_of(kGiven + pending + line), "p"), "cannot pass this") << line;
   expect_whole({"%20 f32 [a=4] {| max:data} = reduce %6 how=max"});
   expect_broken({{"%20 f32 [a=4] {| max:data} = reduce %6 how=sum", "cannot pass this"},
                  {"%20 f32 [a=4 c=16] {| max:data} = contract %6, %1", "cannot pass this"}});
+}
+
+// Of integers, which wrap.
+TEST(Verify, MaximaOfIntegersPassNoArithmetic) {
+  for (const char* dtype : {"u8", "u32", "i32", "i64"}) {
+    const std::string x = str("input n %20 ", dtype, " [a=4] {| max:data}\ninput m %21 ", dtype, " [a=4]\n");
+    const std::string pending = str("%22 ", dtype, " [a=4] {| max:data} = map ");
+    for (const std::string& line : {std::string("%20, %21 expr=maximum($0, $1)"),
+                                    str("%20 expr=maximum($0, 5:", dtype, ")"), std::string("%20 expr=identity($0)")})
+      EXPECT_NO_THROW(program_of(kGiven + x + pending + line)) << line;
+    for (const std::string& line :
+         {str("%20 expr=add($0, 5:", dtype, ")"), str("%20 expr=subtract($0, 5:", dtype, ")"),
+          str("%20 expr=multiply($0, 3:", dtype, ")"), std::string("%20, %21 expr=add($0, $1)"),
+          str("%20 expr=cast<", dtype, ">(cast<bool>($0))")})
+      EXPECT_INTERNAL_ERROR(verify(raw_program_of(kGiven + x + pending + line), "p"), "cannot pass this") << line;
+  }
+  const auto cast = [](const char* from, const char* to) {
+    return str("input n %20 ", from, " [a=4] {| max:data}\n%21 ", to, " [a=4] {| max:data} = map %20 expr=cast<", to,
+               ">($0)");
+  };
+  for (const auto& [from, to] : {std::pair("u8", "i32"), {"u8", "u32"}, {"i32", "i64"}, {"u32", "i64"}, {"i64", "f16"}})
+    EXPECT_NO_THROW(program_of(kGiven + cast(from, to))) << from << to;
+  for (const auto& [from, to] :
+       {std::pair("i32", "u8"), {"i32", "u32"}, {"u32", "i32"}, {"i64", "i32"}, {"f32", "i64"}})
+    EXPECT_INTERNAL_ERROR(verify(raw_program_of(kGiven + cast(from, to)), "p"), "cannot pass this") << from << to;
 }
 
 TEST(Verify, ValuesAndNames) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/dispatch.h"
+
 namespace weft {
 
 namespace {
@@ -92,15 +94,6 @@ class Folder {
 };
 
 }  // namespace
-
-double rounded(double number, DType dtype) {
-  switch (dtype) {
-    case DType::kF32: return static_cast<float>(number);
-    case DType::kBF16: return static_cast<float>(BF16(static_cast<float>(number)));
-    case DType::kF16: return static_cast<float>(F16(static_cast<float>(number)));
-    default: return number;
-  }
-}
 
 std::vector<MapNode> folded(const std::vector<MapNode>& nodes, const std::vector<std::optional<double>>& known) {
   return Folder(nodes, known).run();

@@ -10,13 +10,6 @@ namespace {
 
 bool contains(const auto& list, const auto& item) { return std::find(list.begin(), list.end(), item) != list.end(); }
 
-// log and sqrt of a negative part are nan though the max of all parts may be positive.
-bool has_domain(const Instr& instr) {
-  const auto* map = instr.as<Map>();
-  return map && std::any_of(map->nodes.begin(), map->nodes.end(),
-                            [](const MapNode& n) { return n.op == "log" || n.op == "log1p" || n.op == "sqrt"; });
-}
-
 // Collectives that a reduction over other axes sinks through: those that make less of what they get.
 bool may_sink_through(const Instr& instr) {
   return instr.outputs.size() == 1 && (!is_collective(instr) || instr.is<ReduceScatter>());
@@ -104,7 +97,6 @@ bool ReductionPlans::can_pass(const Instr& instr, const ReductionKey& key, const
   }
   const Sharding& out = p_.values[at(instr.outputs[0])].sharding;
   if (varies(instr.outputs[0], key.axes) || (out.is_partial() && out.pending != key.how)) return false;
-  if (key.how != Reduce::kSum && has_domain(instr)) return false;
   return lets_pass(instr, key.how, marked);
 }
 
