@@ -1,4 +1,5 @@
 // weft eval: how well a trained model foresees a text, or translates one.
+#include <filesystem>
 #include <fstream>
 #include <iomanip>
 #include <iostream>
@@ -95,6 +96,11 @@ void run_eval(const EvalWords& o) {
     throw UserError({.what = "there is nothing to evaluate on: the config of '" + model.path() + "' has no data.dev",
                      .where = "command line",
                      .fix = "name the files: --data dev.txt"});
+  for (const std::string& path : files)
+    if (o.data.empty() && !std::filesystem::exists(path))
+      throw UserError({.what = "the run's data.dev names the file '" + path + "', which is not there",
+                       .where = model.path(),
+                       .fix = "name the files where they are now: --data PATH"});
   if (o.bleu && model.config().model.kind != models::Kind::kEncoderDecoder)
     throw UserError({.what = "'" + model.path() + "' is a language model, which translates nothing",
                      .where = "--bleu",

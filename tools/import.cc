@@ -101,7 +101,7 @@ class Importer {
 
   void write() const {
     CheckpointState state{.step = words_.step};
-    if (words_.config) state.texts["config.toml"] = train::text(train::completed(train::read_config(*words_.config)));
+    if (words_.config) state.texts = train::stored_texts(train::completed(train::read_config(*words_.config)));
     write_checkpoint(words_.out, state, variables_, [&](const std::string& name) { return value(name); });
   }
 

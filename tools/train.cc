@@ -1,4 +1,5 @@
 // weft train: trains a config, or goes on with it; and says before what it would take.
+#include <filesystem>
 #include <iomanip>
 #include <iostream>
 #include <memory>
@@ -18,7 +19,9 @@ struct TrainWords {
 };
 
 train::Config config_of(const TrainWords& o) {
-  train::Config config = train::read_config(o.configs[0]);
+  const bool is_run = std::filesystem::is_directory(o.configs[0]);
+  train::Config config =
+      is_run ? train::stored_config(Checkpoint::open(o.configs[0])) : train::read_config(o.configs[0]);
   for (std::size_t i = 1; i < o.configs.size(); ++i) train::read_more(config, o.configs[i]);
   for (const std::string& assignment : o.words.assignments()) train::set(config, assignment);
   return config;
@@ -57,7 +60,8 @@ void add_train(CLI::App& app, Action& action) {
       app.add_subcommand("train", "Train a config; a run that was stopped or killed goes on from its last checkpoint");
   const auto o = std::make_shared<TrainWords>();
   sub->add_option("CONFIG", o->configs,
-                  "A .toml file (configs/, docs/config.md), and more of them, whose settings hold over those before")
+                  "A .toml file (configs/, docs/config.md), or the folder of a run that goes on with its own config; "
+                  "and more .toml files, whose settings hold over those before")
       ->required();
   add_config_options(*sub, o->words);
   sub->add_option("--steps", o->words.steps, "run.steps: how many in all");

@@ -27,6 +27,7 @@ class Vocabulary {
 
   std::int64_t size() const;
   const std::string& fingerprint() const;  // "bytes", or a hash of the model
+  const std::string& model() const;        // the bytes of its .model file; none if it is "bytes"
   // Without an end. The ids of a text are those of its lines with that of the line's end between them.
   std::vector<std::int32_t> encode(std::string_view text) const;
   // Up to the first kEnd; padding is left out, ids beyond the vocabulary are unknown.

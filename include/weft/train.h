@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,13 +40,21 @@ Trained train(const Config& config, const TrainOptions& options = {});
 // The config with what its data and vocabulary decide: the number of tokens, the layout's missing parts.
 Config completed(const Config& config);
 
+// What a checkpoint of this run keeps besides its weights, by the names of the files: "config.toml", with absolute paths
+// of the data and without mesh.wire and run.out, and "vocabulary.model", a copy, unless the vocabulary is "bytes".
+std::map<std::string, std::string> stored_texts(const Config& config);
+// The config of a checkpoint's run, to be used in this process: the vocabulary is the checkpoint's copy, run.out the folder
+// in which the checkpoint lies, mesh.wire the default. UserError if the checkpoint has no config.
+Config stored_config(const Checkpoint& checkpoint);
+
 // What one step costs on each processor, read off the program: nothing runs and no data is read.
 Explanation plan(const Config& config);
 
 // A trained model in use: the config it was trained with, and its weights on a mesh.
 class TrainedModel {
  public:
-  // A training folder or a checkpoint, with these assignments ("mesh.mesh=data:2") to its config in place.
+  // A training folder or a checkpoint, with these assignments ("mesh.mesh=data:2") to its config in place. UserError if
+  // they name another vocabulary than that of the training.
   explicit TrainedModel(const std::string& path, const std::vector<std::string>& assignments = {});
   ~TrainedModel();
 

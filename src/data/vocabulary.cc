@@ -17,7 +17,7 @@ constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
 // Bytes if there is no processor.
 struct Vocabulary::Pieces {
-  std::string fingerprint = "bytes";
+  std::string fingerprint = "bytes", model = {};
   std::unique_ptr<const sentencepiece::SentencePieceProcessor> processor = nullptr;
   std::int64_t size = kFirstByte + 256;
   std::int32_t line_end = kFirstByte + '\n';  // kUnknown if a model cannot say it
@@ -55,7 +55,7 @@ Vocabulary Vocabulary::bytes() {
 
 Vocabulary Vocabulary::open(const std::string& path) {
   const FileBytes file(path);
-  const std::string model = file.read_text(0, file.size());
+  std::string model = file.read_text(0, file.size());
   auto processor = std::make_unique<sentencepiece::SentencePieceProcessor>();
   if (model.empty() || !processor->LoadFromSerializedProto(model).ok() || processor->GetPieceSize() == 0)
     throw UserError({.what = "the file is no SentencePiece model",
@@ -70,6 +70,7 @@ Vocabulary Vocabulary::open(const std::string& path) {
   Hash hash;
   hash.add(model);
   pieces->fingerprint = hash.text();
+  pieces->model = std::move(model);
   pieces->size = processor->GetPieceSize();
   pieces->line_end = processor->PieceToId("<0x0A>");
   pieces->processor = std::move(processor);
@@ -82,6 +83,7 @@ Vocabulary Vocabulary::of(const std::string& name) { return name == "bytes" ? by
 
 std::int64_t Vocabulary::size() const { return pieces_->size; }
 const std::string& Vocabulary::fingerprint() const { return pieces_->fingerprint; }
+const std::string& Vocabulary::model() const { return pieces_->model; }
 
 std::vector<std::int32_t> Vocabulary::encode(std::string_view text) const {
   std::vector<std::int32_t> ids;

@@ -1,9 +1,11 @@
 // Writing a Config: as TOML, and as the page docs/config.md.
+#include <algorithm>
 #include <charconv>
 #include <sstream>
 
 #include "train/rules.h"
 #include "train/settings.h"
+#include "train/stored.h"
 
 namespace weft::train {
 
@@ -73,11 +75,14 @@ std::pair<std::string, std::string> section_and_name(const std::string& key) {
 
 }  // namespace
 
-std::string text(const Config& config) {
+std::string text(const Config& config) { return text_without(config, {}); }
+
+std::string text_without(const Config& config, const std::vector<std::string>& keys) {
   std::ostringstream out;
   std::string open;
   Config copy = config;
   each_setting(copy, [&](const std::string& key, auto& field, const char* doc) {
+    if (std::find(keys.begin(), keys.end(), key) != keys.end()) return;
     const auto [section, name] = section_and_name(key);
     if (section != open) out << "\n[" << section << "]\n";
     open = section;

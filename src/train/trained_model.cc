@@ -7,6 +7,7 @@
 
 #include "train/parts.h"
 #include "train/scorer.h"
+#include "train/stored.h"
 #include "weft/decode.h"
 #include "weft/error.h"
 
@@ -15,13 +16,9 @@ namespace weft::train {
 namespace {
 
 Config config_of(const Checkpoint& checkpoint, const std::vector<std::string>& assignments) {
-  const auto found = checkpoint.state().texts.find("config.toml");
-  if (found == checkpoint.state().texts.end())
-    throw UserError({.what = "the checkpoint '" + checkpoint.path() + "' has no config.toml",
-                     .where = checkpoint.path(),
-                     .fix = "put the config that it was trained with there"});
-  Config config = parse_config(found->second, checkpoint.path() + "/config.toml");
+  Config config = stored_config(checkpoint);
   for (const std::string& assignment : assignments) set(config, assignment);
+  check_vocabulary(checkpoint, config);
   return completed(config);
 }
 

@@ -13,6 +13,7 @@
 #include "train/progress.h"
 #include "train/scorer.h"
 #include "train/signals.h"
+#include "train/stored.h"
 #include "weft/error.h"
 
 namespace weft::train {
@@ -34,6 +35,14 @@ void make_folder(const std::string& path) {
     throw RunError({.what = "cannot make the folder '" + path + "': " + error.message(),
                     .where = "run.out",
                     .fix = "set run.out to a folder that you may write to"});
+}
+
+void check_files(const std::string& key, const std::vector<std::string>& paths) {
+  for (const std::string& path : paths)
+    if (!std::filesystem::exists(path))
+      throw UserError({.what = "setting '" + key + "' names the file '" + path + "', which is not there",
+                       .where = key,
+                       .fix = "give the path where it is now: --set '" + key + "=[\"PATH\"]'"});
 }
 
 // The processors, the step compiled for them and the stream of batches, at the place where the run is.
@@ -119,6 +128,7 @@ class Trainer {
   std::int64_t logged_step_ = 0;
   double seconds_ = 0;  // that the last step took
   Trained done_;
+  std::map<std::string, std::string> texts_;  // of every checkpoint
 };
 
 void Trainer::prepare() {
@@ -129,6 +139,7 @@ void Trainer::prepare() {
     more.trace = {.first = std::max(first(), config_.run.steps - kTracedSteps), .steps = kTracedSteps};
   machinery_ = std::make_unique<Machinery>(config_, from_, more);
   if (!config_.data.dev.empty()) scorer_ = std::make_unique<Scorer>(machinery_->session, config_, config_.data.dev);
+  texts_ = stored_texts(config_);
   make_folder(config_.out());
   if (first_process()) metrics_ = std::make_unique<MetricsFiles>(config_.out());
   if (from_) progress_.say("going on from " + from_->path());
@@ -144,6 +155,7 @@ void Trainer::measure_roof() {
 }
 
 Trained Trainer::run() {
+  if (from_) check_vocabulary(*from_, config_);
   if (from_ && first() >= config_.run.steps) {
     progress_.say("nothing to do: " + from_->path() + " has " + std::to_string(first()) + " steps, run.steps is " +
                   std::to_string(config_.run.steps));
@@ -247,8 +259,8 @@ void Trainer::evaluate(std::int64_t step) {
 }
 
 void Trainer::save(Checkpoints& checkpoints, std::int64_t step) {
-  checkpoints.save(
-      {.step = step, .texts = {{"config.toml", text(config_)}, {"data.json", machinery_->batches.position()}}});
+  texts_["data.json"] = machinery_->batches.position();
+  checkpoints.save({.step = step, .texts = texts_});
 }
 
 void Trainer::check_trace() const {
@@ -284,6 +296,9 @@ void Trainer::not_finite(Checkpoints& checkpoints, std::int64_t step, double los
   scorer_.reset();
   machinery_.reset();
   const std::optional<Checkpoint> from = Checkpoint::latest(config_.out());
+  const std::string copy = from ? vocabulary_copy(*from) : "", &vocabulary = config_.data.vocabulary;
+  if (!copy.empty() && vocabulary != "bytes" && !std::filesystem::exists(vocabulary))
+    config_.data.vocabulary = copy;  // it lay in a checkpoint that has been removed since
   const std::int64_t begin = from ? from->state().step : 0;
   progress_.say(what + "; steps " + std::to_string(begin + 1) + " to " + std::to_string(step) +
                 " are made again to find where it begins");
@@ -308,6 +323,8 @@ void Trainer::not_finite(Checkpoints& checkpoints, std::int64_t step, double los
 Trained train(const Config& config, const TrainOptions& options) {
   const Config whole = completed(config);
   check(whole);
+  check_files("data.train", whole.data.train);
+  check_files("data.dev", whole.data.dev);
   return Trainer(whole, options).run();
 }
 
