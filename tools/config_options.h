@@ -16,11 +16,12 @@ struct ConfigWords {
   std::optional<std::string> mesh, layout, store, wire, out;
   std::optional<int> store_level;
   std::optional<std::int64_t> steps;
+  std::vector<std::string> allow_change;  // of a run that goes on or is used
 
   // All of them as assignments, in the order in which they hold.
   std::vector<std::string> assignments() const;
 };
 
-void add_config_options(CLI::App& sub, ConfigWords& words);  // --set, --mesh, --layout, --store, --store-level, --wire
+void add_config_options(CLI::App& sub, ConfigWords& words);  // --set, --mesh, --layout, --store, …, --allow-change
 
 }  // namespace weft::tools

@@ -90,7 +90,7 @@ void translate(const EvalWords& o, train::TrainedModel& model, const Sides& side
 }
 
 void run_eval(const EvalWords& o) {
-  train::TrainedModel model(o.model, o.words.assignments());
+  train::TrainedModel model(o.model, o.words.assignments(), o.words.allow_change);
   const std::vector<std::string>& files = o.data.empty() ? model.config().data.dev : o.data;
   if (files.empty())
     throw UserError({.what = "there is nothing to evaluate on: the config of '" + model.path() + "' has no data.dev",

@@ -67,7 +67,7 @@ void print_speed(const train::TrainedModel& model) {
 }
 
 void run_generate(const GenerateWords& o, bool translates) {
-  train::TrainedModel model(o.model, o.assignments());
+  train::TrainedModel model(o.model, o.assignments(), o.words.allow_change);
   const bool translator = model.config().model.kind == models::Kind::kEncoderDecoder;
   if (translator != translates)
     throw UserError({.what = "'" + model.path() + "' is " + (translator ? "a translation" : "a language") + " model",

@@ -67,11 +67,7 @@ std::map<std::string, Shape> wanted(const ImportWords& words) {
     for (const auto& [name, variable] : like.variables())
       if (variable.slot_of.empty()) shapes[name] = variable.shape;
   } else if (words.config) {
-    const models::TransformerOptions model = train::completed(train::read_config(*words.config)).model;
-    const bool encodes = model.kind != models::Kind::kLanguageModel;
-    const models::SequenceGraph made =
-        models::training_graph(model, {.batch = 1, .length = 1, .inputs_length = encodes ? 1 : 0});
-    for (const Tensor& variable : made.graph.variables()) shapes[variable_name(variable)] = variable.shape();
+    shapes = train::weight_shapes(train::completed(train::read_config(*words.config)));
   } else {
     const models::Model model =
         model_of({.name = *words.model, .mesh = {}, .layout = {}, .memory = {}, .set = words.set, .store = {}});

@@ -15,6 +15,7 @@ struct TrainWords {
   std::vector<std::string> configs;
   ConfigWords words;
   train::TrainOptions options;
+  std::vector<std::string> rename;
   bool quiet = false, print_config = false, dry_run = false, json = false;
 };
 
@@ -25,6 +26,16 @@ train::Config config_of(const TrainWords& o) {
   for (std::size_t i = 1; i < o.configs.size(); ++i) train::read_more(config, o.configs[i]);
   for (const std::string& assignment : o.words.assignments()) train::set(config, assignment);
   return config;
+}
+
+std::pair<std::string, std::string> parse_rename(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+    throw UserError({.what = "'" + text + "' renames nothing",
+                     .where = "--rename " + text,
+                     .fix = "write OLD=NEW, whole names of variables or beginnings that end in \"/\", as "
+                            "layer_0/=layer_1/"});
+  return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
 void dry_run(const TrainWords& o, const train::Config& config) {
@@ -47,10 +58,31 @@ void run_train(const TrainWords& o) {
   if (o.dry_run) return dry_run(o, config);
   train::TrainOptions options = o.options;
   options.progress = !o.quiet;
+  options.allow_change = o.words.allow_change;
+  for (const std::string& text : o.rename) options.init.rename.push_back(parse_rename(text));
   const train::Trained done = train::train(config, options);
   if (o.quiet || wire::process() != 0) return;
   std::cout << (done.stopped ? "stopped" : "done") << " at step " << done.step << "; checkpoints and metrics are in "
             << config.out() << "\n";
+}
+
+void add_init_options(CLI::App& sub, TrainWords& o) {
+  CLI::Option* from =
+      sub.add_option("--init-from", o.options.init.from,
+                     "Begin a new run with the weights of this run or checkpoint, at step 0 and without "
+                     "its optimizer state; not used once the new run has a checkpoint");
+  sub.add_option(
+         "--rename", o.rename,
+         "With --init-from: OLD=NEW, a variable there and here, or beginnings of names that end in \"/\"; may be "
+         "repeated")
+      ->allow_extra_args(false)
+      ->needs(from);
+  sub.add_flag("--allow-missing", o.options.init.allow_missing,
+               "With --init-from: variables that it lacks begin with random values")
+      ->needs(from);
+  sub.add_flag("--allow-unused", o.options.init.allow_unused,
+               "With --init-from: leave out weights that the new model lacks")
+      ->needs(from);
 }
 
 }  // namespace
@@ -66,6 +98,7 @@ void add_train(CLI::App& app, Action& action) {
   add_config_options(*sub, o->words);
   sub->add_option("--steps", o->words.steps, "run.steps: how many in all");
   sub->add_option("--out", o->words.out, "run.out: the folder of checkpoints and metrics");
+  add_init_options(*sub, *o);
   sub->add_flag("--print-config", o->print_config, "Print the whole config with what the line sets, and stop");
   sub->add_flag("--dry-run", o->dry_run, "Print memory, flops and collectives of each processor, and stop");
   sub->add_flag("--json", o->json, "With --dry-run: one JSON object, see docs/explain.md");

@@ -75,6 +75,7 @@ class Checkpoint {
   struct LoadOptions {
     bool optimizer_state = true;  // false: weights alone; the session's state stays as it is
     // {in the checkpoint, in the session}: names, or beginnings of names that end in "/". The first that fits counts.
+    // UserError for one that fits no variable.
     std::vector<std::pair<std::string, std::string>> rename = {};
     bool allow_missing = false;  // variables of the session that the checkpoint lacks stay as they are
     bool allow_unused = false;   // weights of the checkpoint that the session lacks are left out

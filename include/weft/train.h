@@ -17,12 +17,24 @@
 
 namespace weft::train {
 
+// The weights that a new run begins with: those of another run, without optimizer state. The step is 0.
+struct WarmStart {
+  std::string from = {};  // a training folder or a checkpoint; "": random weights
+  // As those of Checkpoint::LoadOptions.
+  std::vector<std::pair<std::string, std::string>> rename = {};
+  bool allow_missing = false, allow_unused = false;
+};
+
 struct TrainOptions {
   bool progress = true;  // lines on standard output and, on a terminal, a bar on standard error
   // For tests: the process kills itself at the N-th time that it comes to a phase, "step:5", "save-begun:2", "mid-shard:1",
   // "before-rename:1", "before-latest:1"; with "@1" behind it, only process 1 of several does.
   std::string fail_at = {};
   std::string trace = {};  // the file of a trace of the last steps, as Executable::trace
+  WarmStart init = {};     // not used by a run that has a checkpoint: it goes on from there
+  // Settings whose value may be another than that of the checkpoint, although they give its weights their meaning: those
+  // marked "identity" in docs/config.md. With "optimizer.name" the state of the optimizer begins anew.
+  std::vector<std::string> allow_change = {};
 };
 
 struct Trained {
@@ -33,7 +45,7 @@ struct Trained {
   double tokens_per_second = 0;  // targets, padding counted; evaluations and checkpoints included
 };
 
-// UserError for a config that cannot be run; RunError if a processor, a disk or the numbers fail: a loss that is not finite
+// UserError for a config that cannot be run, or that gives the weights it goes on from another meaning; RunError if a processor, a disk or the numbers fail: a loss that is not finite
 // ends the run with the instruction that made the first NaN or infinity, and leaves the last checkpoint.
 Trained train(const Config& config, const TrainOptions& options = {});
 
@@ -47,6 +59,9 @@ std::map<std::string, std::string> stored_texts(const Config& config);
 // in which the checkpoint lies, mesh.wire the default. UserError if the checkpoint has no config.
 Config stored_config(const Checkpoint& checkpoint);
 
+// The weights of the config's model and their shapes.
+std::map<std::string, Shape> weight_shapes(const Config& config);
+
 // What one step costs on each processor, read off the program: nothing runs and no data is read.
 Explanation plan(const Config& config);
 
@@ -54,8 +69,9 @@ Explanation plan(const Config& config);
 class TrainedModel {
  public:
   // A training folder or a checkpoint, with these assignments ("mesh.mesh=data:2") to its config in place. UserError if
-  // they name another vocabulary than that of the training.
-  explicit TrainedModel(const std::string& path, const std::vector<std::string>& assignments = {});
+  // they give the weights another meaning, by settings that `allow_change` has not; see TrainOptions.
+  explicit TrainedModel(const std::string& path, const std::vector<std::string>& assignments = {},
+                        const std::vector<std::string>& allow_change = {});
   ~TrainedModel();
 
   const Config& config() const;

@@ -19,16 +19,6 @@ struct Filled {
   std::vector<HeldShard> shards;
 };
 
-std::string source_name(const HeldShard& shard, const std::vector<std::pair<std::string, std::string>>& rename) {
-  const std::string& name = shard.variable;
-  for (const auto& [from, to] : rename) {
-    const bool is_begin = to.ends_with("/") && name.starts_with(to);
-    const bool is_slot = shard.slot_of == to && name.starts_with(to + ".");
-    if (name == to || is_begin || is_slot) return from + name.substr(to.size());
-  }
-  return name;
-}
-
 std::string listed(const std::vector<std::string>& names) {
   constexpr std::size_t kMost = 10;
   std::string out;
@@ -53,12 +43,13 @@ class Loader {
     for (HeldShard& shard : session_.shards()) {
       if (!options_.optimizer_state && !shard.slot_of.empty()) continue;
       if (plan_.empty() || plan_.back().shards[0].variable != shard.variable) {
-        const std::string source = source_name(shard, options_.rename);
+        const auto [source, rule] = source_of(shard);
         if (!data_.index.variables.contains(source)) {
           if (missing.empty() || missing.back() != source) missing.push_back(source);
           continue;
         }
         check_fit(source, shard);
+        fitting_.insert(rule);
         plan_.push_back({source, {}});
       }
       plan_.back().shards.push_back(std::move(shard));
@@ -66,9 +57,34 @@ class Loader {
     if (!missing.empty() && !options_.allow_missing)
       throw UserError({.what = sentence("the checkpoint lacks variables that the session has: ", listed(missing)),
                        .where = data_.path,
-                       .fix = "load it into the model that wrote it, give other names with LoadOptions::rename, leave "
-                              "out optimizer_state, or set allow_missing to keep their first values"});
+                       .fix = "load it into the model that wrote it, give other names with rename (--rename OLD=NEW), "
+                              "leave out optimizer_state, or set allow_missing (--allow-missing) to keep their first "
+                              "values"});
+    check_rules();
     if (!options_.allow_unused) check_used();
+  }
+
+  // The variable's name in the checkpoint, and the rule that says so; as many as there are rules if none does.
+  std::pair<std::string, std::size_t> source_of(const HeldShard& shard) const {
+    const std::string& name = shard.variable;
+    const auto& rules = options_.rename;
+    for (std::size_t i = 0; i < rules.size(); ++i) {
+      const auto& [from, to] = rules[i];
+      const bool is_begin = to.ends_with("/") && name.starts_with(to);
+      const bool is_slot = shard.slot_of == to && name.starts_with(to + ".");
+      if (name == to || is_begin || is_slot) return {from + name.substr(to.size()), i};
+    }
+    return {name, rules.size()};
+  }
+
+  void check_rules() const {
+    for (std::size_t i = 0; i < options_.rename.size(); ++i)
+      if (const auto& [from, to] = options_.rename[i]; !fitting_.contains(i))
+        throw UserError(
+            {.what = sentence("nothing is renamed from '", from, "' in the checkpoint to '", to, "' in the session"),
+             .where = data_.path,
+             .fix = "give whole names of variables, or beginnings that end in \"/\" on both sides; see its "
+                    "index.json"});
   }
 
   void check_fit(const std::string& source, const HeldShard& shard) const {
@@ -90,7 +106,8 @@ class Loader {
     if (unused.empty()) return;
     throw UserError({.what = sentence("the checkpoint has weights that the session lacks: ", listed(unused)),
                      .where = data_.path,
-                     .fix = "load it into the model that wrote it, after compiling, or set LoadOptions::allow_unused"});
+                     .fix = "load it into the model that wrote it, after compiling, or set allow_unused "
+                            "(--allow-unused) to leave them out"});
   }
 
   // Every piece that nobody reads whole is read by one process for its checksum. Who reads what is only known of this
@@ -149,6 +166,7 @@ class Loader {
   Session& session_;
   const Checkpoint::LoadOptions& options_;
   std::vector<Filled> plan_;
+  std::set<std::size_t> fitting_;  // rules that fit a variable on both sides
 };
 
 }  // namespace

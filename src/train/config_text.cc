@@ -3,6 +3,7 @@
 #include <charconv>
 #include <sstream>
 
+#include "train/identity.h"
 #include "train/rules.h"
 #include "train/settings.h"
 #include "train/stored.h"
@@ -67,6 +68,10 @@ std::string choices() {
   return list;
 }
 
+bool is_identity(const std::string& key) {
+  return std::find(identity_keys().begin(), identity_keys().end(), key) != identity_keys().end();
+}
+
 std::pair<std::string, std::string> section_and_name(const std::string& key) {
   const std::size_t dot = key.find('.');
   if (dot == std::string::npos) return {"", key};
@@ -92,6 +97,13 @@ std::string text_without(const Config& config, const std::vector<std::string>& k
   return out.str();
 }
 
+std::map<std::string, std::string> values_of(const Config& config) {
+  std::map<std::string, std::string> values;
+  Config copy = config;
+  each_setting(copy, [&](const std::string& key, auto& field, const char*) { values[key] = toml(field); });
+  return values;
+}
+
 std::string reference() {
   std::ostringstream out;
   out << "# The settings of a config\n\n"
@@ -100,7 +112,10 @@ std::string reference() {
          "`weft train FILE --set section.name=value` holds over all; `--print-config` prints what came of it. An "
          "unknown\n"
          "setting is refused with the nearest known one. Paths are relative to the folder in which the command runs.\n"
-         "This page is generated from src/train/settings.h.\n\n";
+         "This page is generated from src/train/settings.h.\n\n"
+         "Settings marked *identity* give the weights of a run their meaning. A run that goes on, or is used, under "
+         "another value\n"
+         "is refused, unless `--allow-change KEY` says that the change is meant; see docs/checkpoints.md.\n\n";
   std::string open;
   Config defaults;
   defaults.model.vocab = 0;
@@ -111,7 +126,7 @@ std::string reference() {
     open = section;
     const std::string value = toml(field);
     out << "| `" << name << "` | " << (value.empty() ? "none" : "`" + value + "`") << " | " << doc << choices<T>()
-        << " |\n";
+        << (is_identity(key) ? "; *identity*" : "") << " |\n";
   });
   return out.str();
 }

@@ -167,4 +167,15 @@ void each_setting(Config& c, const Visit& visit) {
   visit("decode.seed", d.seed, "of what is drawn, besides run.seed");
 }
 
+// Settings that give weights and optimizer state their meaning: under another value the shapes may be the same, but the
+// numbers make no sense. Of data.vocabulary it is the contents that count. A run goes on, and is used, under its own values
+// of them (train/identity.h).
+inline const std::vector<std::string>& identity_keys() {
+  static const std::vector<std::string> kKeys = {
+      "model.kind",         "model.norm",        "model.norm_epsilon", "model.positions",        "model.max_distance",
+      "model.rotary_base",  "model.activation",  "model.tied",         "model.shared_embedding", "model.shared_kv",
+      "model.fold_scaling", "model.extra_logit", "model.prefix",       "data.vocabulary",        "optimizer.name"};
+  return kKeys;
+}
+
 }  // namespace weft::train

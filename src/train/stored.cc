@@ -83,8 +83,9 @@ void check_vocabulary(const Checkpoint& checkpoint, const Config& config) {
   throw UserError({.what = "the vocabulary '" + name + "' (fingerprint " + given + ") is not the one that '" +
                            checkpoint.path() + "' was trained with (fingerprint " + wanted + ")",
                    .where = "data.vocabulary",
-                   .fix = own.empty() ? "give the path of the one that it was trained with: --set data.vocabulary=PATH"
-                                      : "use the vocabulary of the run: --set data.vocabulary=" + own});
+                   .fix = (own.empty() ? "give the path of the one that it was trained with: --set data.vocabulary=PATH"
+                                       : "use the vocabulary of the run: --set data.vocabulary=" + own) +
+                          "; if another is meant, add --allow-change data.vocabulary"});
 }
 
 }  // namespace weft::train

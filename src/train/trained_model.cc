@@ -5,9 +5,9 @@
 #include <iostream>
 #include <numeric>
 
+#include "train/identity.h"
 #include "train/parts.h"
 #include "train/scorer.h"
-#include "train/stored.h"
 #include "weft/decode.h"
 #include "weft/error.h"
 
@@ -15,11 +15,13 @@ namespace weft::train {
 
 namespace {
 
-Config config_of(const Checkpoint& checkpoint, const std::vector<std::string>& assignments) {
+Config config_of(const Checkpoint& checkpoint, const std::vector<std::string>& assignments,
+                 const std::vector<std::string>& allow_change) {
   Config config = stored_config(checkpoint);
   for (const std::string& assignment : assignments) set(config, assignment);
-  check_vocabulary(checkpoint, config);
-  return completed(config);
+  config = completed(config);
+  check_identity(checkpoint, config, allow_change, Use::kDecode);
+  return config;
 }
 
 // One line on a terminal, written over, for a person who waits.
@@ -52,21 +54,15 @@ struct TrainedModel::State {
   Session session;
   Speed speed = {};
 
-  State(const std::string& path, const std::vector<std::string>& assignments)
+  State(const std::string& path, const std::vector<std::string>& assignments,
+        const std::vector<std::string>& allow_change)
       : checkpoint(Checkpoint::open(path)),
-        config(config_of(checkpoint, assignments)),
+        config(config_of(checkpoint, assignments, allow_change)),
         vocabulary(data::Vocabulary::of(config.data.vocabulary)),
         session(open_session(config)) {}
 
   // The weights of what has been compiled. Caches and the like are the session's own.
-  void load() {
-    for (const std::string& name : session.variables())
-      if (!name.starts_with("cache/") && !checkpoint.variables().contains(name))
-        throw UserError({.what = "the model has a variable '" + name + "', which the checkpoint has not",
-                         .where = checkpoint.path(),
-                         .fix = "leave the settings of [model] as they were in training"});
-    checkpoint.load(session, {.optimizer_state = false, .allow_missing = true});
-  }
+  void load() { checkpoint.load(session, {.optimizer_state = false, .allow_missing = true}); }
 
   Config unpacked() const {
     Config c = config;
@@ -75,8 +71,9 @@ struct TrainedModel::State {
   }
 };
 
-TrainedModel::TrainedModel(const std::string& path, const std::vector<std::string>& assignments)
-    : state_(std::make_unique<State>(path, assignments)) {}
+TrainedModel::TrainedModel(const std::string& path, const std::vector<std::string>& assignments,
+                           const std::vector<std::string>& allow_change)
+    : state_(std::make_unique<State>(path, assignments, allow_change)) {}
 TrainedModel::~TrainedModel() = default;
 
 const Config& TrainedModel::config() const { return state_->config; }

@@ -1,5 +1,6 @@
 // The training loop. Everything that decides the numbers of a step is known from the config, the step and the checkpoint:
 // variables, the position in the data, the count of draws.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <deque>
@@ -8,6 +9,7 @@
 #include <thread>
 
 #include "train/fault.h"
+#include "train/identity.h"
 #include "train/metrics.h"
 #include "train/parts.h"
 #include "train/progress.h"
@@ -52,19 +54,36 @@ struct Machinery {
   Session session;
   Executable executable;
 
-  Machinery(const Config& config, const std::optional<Checkpoint>& from, const CompileOptions& more)
+  Machinery(const Config& config, const std::optional<Checkpoint>& from, const WarmStart& init,
+            const CompileOptions& more)
       : batches(source(config, config.data.train, true), kBatchesAhead),
         step(config, batches.packed()),
         session(open_session(config)),
         executable(session.compile(step.graph.graph, layout_of(config), compiled(config, more))) {
     read_own_rows(batches, executable, step.graph);
-    if (!from) return;
-    bool has_state = false;  // weights that were imported have none
-    for (const auto& [name, variable] : from->variables()) has_state = has_state || !variable.slot_of.empty();
-    from->load(session, {.optimizer_state = has_state});
+    if (!from) {
+      begin_with(init);
+      return;
+    }
+    from->load(session, {.optimizer_state = has_state_of(*from, config.optimizer.name)});
     const auto position = from->state().texts.find("data.json");
     if (position != from->state().texts.end()) batches.seek(position->second);
     executable.set_step(from->state().step);
+  }
+
+  void begin_with(const WarmStart& init) {
+    if (init.from.empty()) return;
+    Checkpoint::open(init.from).load(session, {.optimizer_state = false,
+                                               .rename = init.rename,
+                                               .allow_missing = init.allow_missing,
+                                               .allow_unused = init.allow_unused});
+  }
+
+  // Weights that were imported have no state.
+  static bool has_state_of(const Checkpoint& from, const std::string& optimizer) {
+    if (from.state().texts.contains("config.toml") && stored_config(from).optimizer.name != optimizer) return false;
+    const auto& all = from.variables();
+    return std::any_of(all.begin(), all.end(), [](const auto& one) { return !one.second.slot_of.empty(); });
   }
 
   CompileOptions compiled(const Config& config, const CompileOptions& more) const {
@@ -100,6 +119,7 @@ class Trainer {
 
  private:
   std::int64_t first() const { return from_ ? from_->state().step : 0; }
+  void check_weights() const;
   void prepare();
   void measure_roof();
   void steps();
@@ -131,18 +151,28 @@ class Trainer {
   std::map<std::string, std::string> texts_;  // of every checkpoint
 };
 
+// Of what the run goes on from, or begins with.
+void Trainer::check_weights() const {
+  const std::string& begin = options_.init.from;
+  if (from_) check_identity(*from_, config_, options_.allow_change, Use::kGoOn);
+  else if (!begin.empty()) check_identity(Checkpoint::open(begin), config_, options_.allow_change, Use::kBeginWith);
+}
+
 void Trainer::prepare() {
   CompileOptions more;
   if (!options_.trace.empty() && first_process()) trace_.open(options_.trace, std::ios::binary);
   check_trace();
   if (!options_.trace.empty())
     more.trace = {.first = std::max(first(), config_.run.steps - kTracedSteps), .steps = kTracedSteps};
-  machinery_ = std::make_unique<Machinery>(config_, from_, more);
+  machinery_ = std::make_unique<Machinery>(config_, from_, options_.init, more);
   if (!config_.data.dev.empty()) scorer_ = std::make_unique<Scorer>(machinery_->session, config_, config_.data.dev);
   texts_ = stored_texts(config_);
   make_folder(config_.out());
   if (first_process()) metrics_ = std::make_unique<MetricsFiles>(config_.out());
+  const std::string& begin = options_.init.from;
   if (from_) progress_.say("going on from " + from_->path());
+  if (from_ && !begin.empty()) progress_.say("the run has begun already: the weights of " + begin + " are not used");
+  if (!from_ && !begin.empty()) progress_.say("beginning with the weights of " + begin);
 }
 
 // What the progress is held against: the flops of the model as written, and what the cores can do.
@@ -155,7 +185,7 @@ void Trainer::measure_roof() {
 }
 
 Trained Trainer::run() {
-  if (from_) check_vocabulary(*from_, config_);
+  check_weights();
   if (from_ && first() >= config_.run.steps) {
     progress_.say("nothing to do: " + from_->path() + " has " + std::to_string(first()) + " steps, run.steps is " +
                   std::to_string(config_.run.steps));
@@ -306,7 +336,7 @@ void Trainer::not_finite(Checkpoints& checkpoints, std::int64_t step, double los
   try {
     CompileOptions more;
     more.check_finite = true;
-    Machinery again(config_, from, more);
+    Machinery again(config_, from, options_.init, more);
     for (std::int64_t s = begin + 1; s <= step; ++s) again.start(s).get();
   } catch (const RunError& error) {
     throw RunError({.what = what + ": " + error.text().what,

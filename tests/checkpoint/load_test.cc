@@ -153,15 +153,21 @@ TEST(CheckpointLoad, SaysWhatDoesNotFit) {
   Session more =
       session_of({{"first/w", {kIn, kQkv, kHidden}}, {"second/v", {kHidden, kIn}}, {"scale", {}}, {"x", {kIn}}});
   EXPECT_USER_ERROR(found.load(more), "the checkpoint lacks variables that the session has: x",
-                    "load it into the model that wrote it, give other names with LoadOptions::rename, leave "
-                    "out optimizer_state, or set allow_missing to keep their first values");
+                    "load it into the model that wrote it, give other names with rename (--rename OLD=NEW), leave out "
+                    "optimizer_state, or set allow_missing (--allow-missing) to keep their first values");
+  EXPECT_USER_ERROR(found.load(more, {.rename = {{"scale", "scal"}}, .allow_missing = true}),
+                    "nothing is renamed from 'scale' in the checkpoint to 'scal' in the session",
+                    "give whole names of variables, or beginnings that end in \"/\" on both sides; see its index.json");
+  EXPECT_USER_ERROR(found.load(more, {.rename = {{"scal", "scale"}}, .allow_missing = true, .allow_unused = true}),
+                    "nothing is renamed from 'scal' in the checkpoint to 'scale' in the session");
   found.load(more, {.allow_missing = true});
   EXPECT_EQ(more.value("x").at(3), 5);
   EXPECT_TRUE(test::same_bits(more.value("scale"), saved.values.at("scale")));
 
   Session fewer = session_of({{"scale", {}}});
   EXPECT_USER_ERROR(found.load(fewer), "the checkpoint has weights that the session lacks: first/w, second/v",
-                    "load it into the model that wrote it, after compiling, or set LoadOptions::allow_unused");
+                    "load it into the model that wrote it, after compiling, or set allow_unused (--allow-unused) to "
+                    "leave them out");
   found.load(fewer, {.allow_unused = true});
   EXPECT_TRUE(test::same_bits(fewer.value("scale"), saved.values.at("scale")));
 }

@@ -134,7 +134,9 @@ TEST_F(RunFolder, UsesNoOtherVocabulary) {
   for (const char* line : {"generate run --set data.vocabulary=words.model",
                            "eval run --set data.vocabulary=words.model", "train lm.toml --out run --steps 6"})
     expect_refused(line, "the vocabulary 'words.model' (fingerprint ",
-                   "use the vocabulary of the run: --set data.vocabulary=" + own);
+                   "use the vocabulary of the run: --set data.vocabulary=" + own +
+                       "; if another is meant, add --allow-change data.vocabulary");
+  done("generate run --allow-change data.vocabulary --set data.vocabulary=words.model");
   expect_refused("generate run --set data.vocabulary=bytes",
                  "the vocabulary 'bytes' (fingerprint bytes) is not the one that 'run/step-00000004' was trained with "
                  "(fingerprint ",
@@ -175,6 +177,22 @@ TEST_F(RunFolder, IsMadeByImportToo) {
   fs::remove(home_ + "/work/words.model");
   fs::rename(home_ + "/work/back", home_ + "/back");
   EXPECT_EQ(done(std::string("generate ../back") + kGenerate), text);
+}
+
+TEST_F(RunFolder, GivesItsWeightsToANewRun) {
+  expect_refused("train lm.toml --out new --set model.layers=2 --init-from run",
+                 "the checkpoint lacks variables that the session has: layer_1/", "--rename OLD=NEW");
+  const std::string words = "train lm.toml --out new --set model.layers=2 --init-from run --rename layer_0/=layer_1/";
+  EXPECT_THAT(done(words), AllOf(HasSubstr("beginning with the weights of run"), HasSubstr("step 1 of 4")));
+  EXPECT_THAT(done(words + " --steps 5"),
+              AllOf(HasSubstr("going on from new/step-00000004"),
+                    HasSubstr("the run has begun already: the weights of run are not used")));
+  expect_refused("train lm.toml --out new2 --init-from run --rename layer_0", "'layer_0' renames nothing",
+                 "write OLD=NEW, whole names of variables or beginnings that end in \"/\", as layer_0/=layer_1/");
+  expect_refused("train lm.toml --out new2 --allow-missing", "--init-from", "");
+  expect_refused("generate run --set model.activation=gelu", "model.activation is [\"relu\"] there and [\"gelu\"] here",
+                 "--allow-change model.activation");
+  done("generate run --set model.activation=gelu --allow-change model.activation");
 }
 
 TEST_F(RunFolder, HasNoWire) {
