@@ -15,6 +15,7 @@
 #include "options.h"
 #include "weft/explain.h"
 #include "weft/optim.h"
+#include "weft/progress.h"
 #include "weft/words.h"
 
 namespace weft::tools {
@@ -54,10 +55,10 @@ void check_word(const std::string& word, const std::vector<std::string>& known, 
 
 void check_range(double number, double least, double most, const std::string& option) {
   if (number >= least && number <= most) return;
-  std::ostringstream what, fix;
-  what << option << " of bench lm cannot be " << number;
-  fix << "give a number from " << least << " to " << most;
-  throw UserError({.what = what.str(), .where = "command line", .fix = fix.str()});
+  const auto text = [](double x) { return (std::ostringstream() << x).str(); };
+  throw UserError({.what = option + " of bench lm cannot be " + text(number),
+                   .where = "command line",
+                   .fix = "give a number from " + text(least) + " to " + text(most)});
 }
 
 const Config& config_of(const LmOptions& o) {
@@ -103,25 +104,13 @@ double process_seconds() {
          started / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-// One line that is written over, for a person who waits.
-class Progress {
- public:
-  explicit Progress(int steps) : steps_(steps), shown_(isatty(STDERR_FILENO) && wire::process() == 0) {}
-  ~Progress() {
-    if (shown_ && last_ > 0) std::cerr << "\r\33[K";
-  }
-  void step(int done, double loss, double seconds) {
-    if (!shown_ || now() - last_ < 0.5) return;
-    last_ = now();
-    std::cerr << "\r\33[Kstep " << done << " of " << steps_ << ", loss " << loss << ", " << seconds * 1e3 << " ms"
-              << std::flush;
-  }
-
- private:
-  int steps_;
-  bool shown_;
-  double last_ = 0;
-};
+std::vector<LinePart> progress_parts(int done, int all, double loss, double seconds) {
+  std::ostringstream numbers;
+  numbers << "loss " << loss;
+  std::ostringstream time;
+  time << seconds * 1e3 << " ms";
+  return {{"step " + std::to_string(done) + " of " + std::to_string(all)}, {numbers.str(), 1}, {time.str(), 2}};
+}
 
 std::unique_ptr<optim::Optimizer> optimizer_of(const LmOptions& o, const models::LanguageModel& lm) {
   const Site here = Site::current();
@@ -138,8 +127,9 @@ double rate_of(const LmOptions& o, const optim::Optimizer& optimizer, std::int64
 
 void train(const LmOptions& o, const Feeds& batch, const models::LanguageModel& lm, const optim::Optimizer& optimizer,
            Executable& step, LmReport& report) {
-  Progress progress(o.warmup + o.steps);
-  for (int s = 0; s < o.warmup + o.steps; ++s) {
+  const int all = o.warmup + o.steps;
+  ProgressLine progress(wire::process() == 0, 0);
+  for (int s = 0; s < all; ++s) {
     const double begin = now();
     Feeds feeds = optimizer.feeds(s + 1, rate_of(o, optimizer, s + 1));
     feeds.insert(feeds.end(), batch.begin(), batch.end());
@@ -148,7 +138,7 @@ void train(const LmOptions& o, const Feeds& batch, const models::LanguageModel& 
     if (s == 0) report.setup_s = process_seconds();
     if (s >= o.warmup) report.seconds.push_back(seconds);
     report.losses.push_back(loss);
-    progress.step(s + 1, loss, seconds);
+    progress.draw(static_cast<double>(s + 1) / all, progress_parts(s + 1, all, loss, seconds));
   }
 }
 

@@ -89,14 +89,32 @@ void translate(const EvalWords& o, train::TrainedModel& model, const Sides& side
   report["seconds"] = model.speed().prefill_seconds + model.speed().decode_seconds;
 }
 
+// The files, with one that holds standard input in place of "-".
+std::vector<std::string> with_standard_input(std::vector<std::string> files, const train::Config& config,
+                                             std::optional<StandardInputFile>& input) {
+  for (std::string& file : files) {
+    if (file != "-") continue;
+    if (config.mesh.wire == "mpi")
+      throw UserError({.what = "--data names standard input, which only one process of a job has",
+                       .where = "--data -",
+                       .fix = "write the text to a file that every process can read, and name that"});
+    if (input)
+      throw UserError({.what = "--data names standard input twice",
+                       .where = "--data -",
+                       .fix = "give one -, and the path of a file for the rest"});
+    file = input.emplace(config.data.train.empty() ? "" : config.data.train[0]).path();
+  }
+  return files;
+}
+
 void run_eval(const EvalWords& o) {
   train::TrainedModel model(o.model, o.words.assignments(), o.words.allow_change);
-  const std::vector<std::string>& files = o.data.empty() ? model.config().data.dev : o.data;
-  if (files.empty())
+  const std::vector<std::string> named = o.data.empty() ? model.config().data.dev : o.data;
+  if (named.empty())
     throw UserError({.what = "there is nothing to evaluate on: the config of '" + model.path() + "' has no data.dev",
                      .where = "command line",
                      .fix = "name the files: --data dev.txt"});
-  for (const std::string& path : files)
+  for (const std::string& path : named)
     if (o.data.empty() && !std::filesystem::exists(path))
       throw UserError({.what = "the run's data.dev names the file '" + path + "', which is not there",
                        .where = model.path(),
@@ -105,7 +123,9 @@ void run_eval(const EvalWords& o) {
     throw UserError({.what = "'" + model.path() + "' is a language model, which translates nothing",
                      .where = "--bleu",
                      .fix = "leave --bleu out"});
-  nlohmann::ordered_json report = {{"model", model.path()}, {"step", model.step()}, {"data", files}};
+  std::optional<StandardInputFile> input;
+  const std::vector<std::string> files = with_standard_input(named, model.config(), input);
+  nlohmann::ordered_json report = {{"model", model.path()}, {"step", model.step()}, {"data", named}};
   const Sides sides = sides_of(model, files);
   score(o, model, files, sides, report);
   if (o.bleu) translate(o, model, sides, report);
@@ -125,7 +145,7 @@ void add_eval(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("eval", "Perplexity, accuracy and BLEU of a trained model");
   const auto o = std::make_shared<EvalWords>();
   sub->add_option("MODEL", o->model, "A training folder, or a checkpoint in it")->required();
-  sub->add_option("--data", o->data, "Files in the format of the config's data; default: its data.dev");
+  sub->add_option("--data", o->data, "Files in the format of the config's data; - is standard input; default: its data.dev");
   add_config_options(*sub, o->words);
   sub->add_option("--per-line", o->per_line,
                   "Write log-probability, tokens and right tokens of every example to this file");

@@ -59,6 +59,17 @@ void print_json(const train::TrainedModel& model, const std::vector<std::string>
   }
 }
 
+// Prints the text piece by piece, after `before`.
+void stream(train::TrainedModel& model, const std::string& prompt, const std::string& before) {
+  std::string unsaid = before;
+  const auto say = [&](const std::string& piece) {
+    if (wire::process() == 0) std::cout << unsaid << piece << std::flush;
+    unsaid.clear();
+  };
+  model.generate({prompt}, [&](std::size_t, const std::string& piece) { say(piece); });
+  say("\n");
+}
+
 void print_speed(const train::TrainedModel& model) {
   const train::TrainedModel::Speed& s = model.speed();
   std::cerr << s.tokens << " tokens in " << std::fixed << std::setprecision(2) << s.decode_seconds << " s ("
@@ -66,8 +77,24 @@ void print_speed(const train::TrainedModel& model) {
             << " tokens/s), prompts in " << std::setprecision(2) << s.prefill_seconds << " s\n";
 }
 
+// Cuts of a distribution from which nothing is drawn: an error where the command asks for them, a warning where the
+// config does.
+void check_sampling(const GenerateWords& o, const train::Config& config) {
+  const decode::Options& d = config.decode;
+  if (d.temperature > 0 || (d.top_k == 0 && d.top_p == 1)) return;
+  const std::string flag = d.top_k > 0 ? "--top-k" : "--top-p";
+  if (o.top_k || o.top_p)
+    throw UserError({.what = flag + " has no effect: at temperature 0 the likeliest token is always taken",
+                     .where = "command line",
+                     .fix = "add --temperature 1 to draw tokens, or leave " + flag + " out"});
+  if (wire::process() == 0)
+    std::cerr << "warning: decode." << (d.top_k > 0 ? "top_k" : "top_p")
+              << " has no effect at temperature 0; add --temperature 1 to draw tokens\n";
+}
+
 void run_generate(const GenerateWords& o, bool translates) {
   train::TrainedModel model(o.model, o.assignments(), o.words.allow_change);
+  check_sampling(o, model.config());
   const bool translator = model.config().model.kind == models::Kind::kEncoderDecoder;
   if (translator != translates)
     throw UserError({.what = "'" + model.path() + "' is " + (translator ? "a translation" : "a language") + " model",
@@ -76,12 +103,19 @@ void run_generate(const GenerateWords& o, bool translates) {
   std::vector<std::string> prompts = o.prompts;
   if (!o.file.empty()) prompts = read_lines(o.file);
   else if (prompts.empty()) prompts = {""};
-  const auto texts = model.generate(prompts);
+  // Of one text the tokens are printed as they come. A score stands before its text.
+  const bool streams = prompts.size() == 1 && model.config().decode.beams == 1 && !o.json && !o.scores;
+  if (streams) {
+    stream(model, prompts[0], translates ? "" : prompts[0]);
+  } else {
+    const auto texts = model.generate(prompts);
+    if (wire::process() != 0) return;
+    if (o.json) print_json(model, prompts, texts);
+    for (std::size_t i = 0; i < texts.size() && !o.json; ++i)
+      for (const train::TrainedModel::Text& best : texts[i]) print(o, best, translates ? "" : prompts[i]);
+    std::cout << std::flush;
+  }
   if (wire::process() != 0) return;
-  if (o.json) print_json(model, prompts, texts);
-  for (std::size_t i = 0; i < texts.size() && !o.json; ++i)
-    for (const train::TrainedModel::Text& best : texts[i]) print(o, best, translates ? "" : prompts[i]);
-  std::cout << std::flush;
   if (!o.quiet) print_speed(model);
 }
 

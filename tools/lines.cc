@@ -1,7 +1,15 @@
 #include "lines.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <sstream>
 
 #include "weft/error.h"
 
@@ -24,6 +32,30 @@ std::vector<std::string> read_lines(const std::string& path) {
   }
   return lines;
 }
+
+StandardInputFile::StandardInputFile(const std::string& like) {
+  const std::filesystem::path pattern = std::filesystem::temp_directory_path() / "weft-stdin-XXXXXX";
+  const std::string ending = std::filesystem::path(like).extension();
+  path_ = pattern.string() + ending;
+  const int descriptor = mkstemps(path_.data(), static_cast<int>(ending.size()));
+  if (descriptor < 0) {
+    path_.clear();
+    throw RunError({.what = "cannot make a file for standard input: " + std::string(std::strerror(errno)),
+                    .where = pattern.parent_path().string(),
+                    .fix = "set TMPDIR to a folder that you may write to"});
+  }
+  close(descriptor);
+  std::ostringstream text;
+  text << std::cin.rdbuf();
+  try {
+    write_text(path_, text.str(), "--data -, copied to");
+  } catch (...) {
+    std::remove(path_.c_str());
+    throw;
+  }
+}
+
+StandardInputFile::~StandardInputFile() { std::remove(path_.c_str()); }
 
 void write_text(const std::string& path, const std::string& text, const std::string& option) {
   std::ofstream file(path, std::ios::binary);

@@ -8,6 +8,21 @@ namespace weft::tools {
 
 // UserError if the file cannot be read; "-" is standard input.
 std::vector<std::string> read_lines(const std::string& path);
+// A file of what standard input holds, for readers that want a file; it lasts as long as this object.
+class StandardInputFile {
+ public:
+  // The file's name ends like `like`: the ending says how it is read.
+  explicit StandardInputFile(const std::string& like);
+  ~StandardInputFile();
+  StandardInputFile(const StandardInputFile&) = delete;
+  StandardInputFile& operator=(const StandardInputFile&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
 // RunError, naming the option, if it cannot be written.
 void write_text(const std::string& path, const std::string& text, const std::string& option);
 

@@ -1,10 +1,10 @@
 // weft train: trains a config, or goes on with it; and says before what it would take.
 #include <filesystem>
-#include <iomanip>
 #include <iostream>
 #include <memory>
 
 #include "config_options.h"
+#include "weft/progress.h"
 #include "weft/train.h"
 
 namespace weft::tools {
@@ -44,9 +44,9 @@ void dry_run(const TrainWords& o, const train::Config& config) {
     std::cout << e.json() << "\n";
     return;
   }
-  std::cout << config.name << ": " << std::fixed << std::setprecision(2) << static_cast<double>(e.parameters) / 1e9
-            << " B parameters (" << e.parameters << "), " << e.mesh.size() << " processors\n"
-            << std::defaultfloat << e.summary();
+  const int processors = e.mesh.size();
+  std::cout << config.name << ": " << count_text(static_cast<double>(e.parameters)) << " parameters (" << e.parameters
+            << "), " << processors << (processors == 1 ? " processor\n" : " processors\n") << e.summary();
 }
 
 void run_train(const TrainWords& o) {

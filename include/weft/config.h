@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,9 @@ struct Config {
   MeshConfig mesh;
   RunConfig run;
   decode::Options decode;
+
+  // Key -> where it was set, "lm.toml:12" or "--set …", for errors.
+  std::map<std::string, std::string> places;
 
   std::string out() const { return run.out.empty() ? "runs/" + name : run.out; }
   std::int64_t sequences() const;  // rows of a batch

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -55,6 +56,10 @@ class Decoder {
   std::vector<std::vector<Hypothesis>> run(const std::vector<std::vector<std::int32_t>>& prompts,
                                            const std::vector<std::vector<std::int32_t>>& inputs = {},
                                            Site site = Site::current());
+
+  // Has `listener` called from run() with each token that a row gets, as soon as it is chosen; ends are not told. Only of
+  // searches with one beam: the best of several is known at the end.
+  void on_token(std::function<void(std::size_t row, std::int32_t id)> listener);
 
   const Speed& speed() const;  // of all runs so far
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -90,8 +91,10 @@ class TrainedModel {
     bool ended = false;
   };
   // The best texts for each prompt, as config().decode says: what a language model goes on with, or what an
-  // encoder-decoder makes of each as its input.
-  std::vector<std::vector<Text>> generate(const std::vector<std::string>& prompts);
+  // encoder-decoder makes of each as its input. With one beam, `listener` is called with the number of a prompt and the
+  // next piece of its text as soon as that is known: the pieces of a prompt in a row are its text.
+  using Listener = std::function<void(std::size_t prompt, const std::string& piece)>;
+  std::vector<std::vector<Text>> generate(const std::vector<std::string>& prompts, const Listener& listener = {});
 
   struct Speed {
     std::int64_t tokens = 0;  // made by the last generate()

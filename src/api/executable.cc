@@ -38,6 +38,15 @@ const std::string& input_name(const ExecutableState& state, const Tensor& tensor
   return state.graph->node(tensor.id()).attrs.get<std::string>("name");
 }
 
+// An input of the update was made by an optimizer, which knows its value.
+std::string advice_on_missing(const ExecutableState& state, const std::string& name) {
+  const auto found = state.graph->inputs.find(name);
+  if (found != state.graph->inputs.end() &&
+      state.graph->nodes[static_cast<std::size_t>(found->second)].phase == Phase::kUpdate)
+    return "the optimizer made this input: add optimizer.feeds(step, rate) to the feeds";
+  return "feed every input that the fetched tensors and updates stand on";
+}
+
 std::vector<Array> fitted_feeds(const ExecutableState& state, const Feeds& feeds) {
   std::map<std::string, const Array*> given;
   for (const auto& [tensor, array] : feeds) {
@@ -53,7 +62,7 @@ std::vector<Array> fitted_feeds(const ExecutableState& state, const Feeds& feeds
     if (found == given.end())
       throw UserError({.what = str("input '", input.name, "' was not given"),
                        .where = "Executable::run",
-                       .fix = "feed every input that the fetched tensors and updates stand on"});
+                       .fix = advice_on_missing(state, input.name)});
     arrays.push_back(fitted(state.program, input, *found->second));
   }
   return arrays;

@@ -1,7 +1,6 @@
 // Numbers and tables as a person reads them.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdio>
 
 #include "api/explain_parts.h"
@@ -10,17 +9,6 @@
 namespace weft {
 
 namespace {
-
-std::string with_unit(double x, double step, const std::array<const char*, 7>& units) {
-  std::size_t unit = 0;
-  while (std::abs(x) >= step && unit + 1 < units.size()) {
-    x /= step;
-    ++unit;
-  }
-  std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f%s%s" : "%.3g%s%s", x, *units[unit] ? " " : "", units[unit]);
-  return text.data();
-}
 
 // Columns of a terminal, not bytes: our text has characters of several bytes.
 std::size_t width_of(const std::string& text) {
@@ -39,12 +27,6 @@ std::string causes_text(const std::vector<std::string>& causes) {
 }
 
 }  // namespace
-
-std::string count_text(double count) { return with_unit(count, 1000, {"", "k", "M", "G", "T", "P", "E"}); }
-
-std::string bytes_text(std::int64_t bytes) {
-  return with_unit(static_cast<double>(bytes), 1024, {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"});
-}
 
 std::string percent_text(double share) {
   std::array<char, 32> text{};

@@ -9,6 +9,7 @@
 #include "program/cost.h"
 #include "program/ir.h"
 #include "weft/explain.h"
+#include "weft/progress.h"
 
 namespace weft {
 
@@ -23,9 +24,7 @@ std::string stored_text(const Explanation& e);
 
 std::vector<Explanation::Collective> collectives_of(const ProgramCost& cost);
 
-std::string count_text(double count);        // "12.3 M"; small whole numbers as they are
-std::string bytes_text(std::int64_t bytes);  // "12.3 MiB"
-std::string percent_text(double share);      // "12.3 %"
+std::string percent_text(double share);  // "12.3 %"
 
 // Rows of cells under each other, two spaces between columns. From column `first_number` on cells stand to the right.
 std::string table_text(const std::vector<std::vector<std::string>>& rows, const std::string& indent,

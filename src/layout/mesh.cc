@@ -134,6 +134,9 @@ std::vector<int> Mesh::group(int processor, const Axes& axes) const {
 
 std::string Mesh::text() const { return text_of(axes_); }
 
-std::ostream& operator<<(std::ostream& out, const Mesh& mesh) { return out << mesh.text(); }
+// Errors say "on mesh " and the mesh, so that one without axes needs words too.
+std::ostream& operator<<(std::ostream& out, const Mesh& mesh) {
+  return out << (mesh.axes().empty() ? "of one processor" : mesh.text());
+}
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "train/parts.h"
+#include "train/places.h"
 #include "weft/data.h"
 #include "weft/error.h"
 #include "weft/words.h"
@@ -10,20 +11,21 @@ namespace weft::train {
 
 namespace {
 
-void refuse(bool wrong, const std::string& setting, const std::string& what, const std::string& fix) {
-  if (wrong) throw UserError({.what = what, .where = setting, .fix = fix});
+void refuse(const Config& config, bool wrong, const std::string& setting, const std::string& what,
+            const std::string& fix) {
+  if (wrong) throw UserError({.what = what, .where = place_of(config, setting), .fix = fix});
 }
 
 void check_batch(const Config& c) {
   const auto n = [](std::int64_t number) { return std::to_string(number); };
-  refuse(c.batch.sequences > 0 && c.batch.tokens > 0, "batch.tokens",
+  refuse(c, c.batch.sequences > 0 && c.batch.tokens > 0, "batch.tokens",
          "batch.sequences is " + n(c.batch.sequences) + " and batch.tokens is " + n(c.batch.tokens),
          "set one of them to 0: tokens = sequences * length");
-  refuse(c.batch.length < 1, "batch.length", "rows of a batch cannot have 0 targets", "set batch.length");
-  refuse(c.batch.tokens % c.batch.length != 0, "batch.tokens",
+  refuse(c, c.batch.length < 1, "batch.length", "rows of a batch cannot have 0 targets", "set batch.length");
+  refuse(c, c.batch.tokens % c.batch.length != 0, "batch.tokens",
          n(c.batch.tokens) + " tokens make no whole rows of length " + n(c.batch.length),
          "set batch.tokens to a multiple of batch.length");
-  refuse(c.batch.microbatches < 1 || c.sequences() % c.batch.microbatches != 0, "batch.microbatches",
+  refuse(c, c.batch.microbatches < 1 || c.sequences() % c.batch.microbatches != 0, "batch.microbatches",
          n(c.sequences()) + " rows cannot be divided into " + n(c.batch.microbatches) + " microbatches",
          "set batch.microbatches to a divisor of the rows");
 }
@@ -43,20 +45,29 @@ Config completed(const Config& config) {
   return whole;
 }
 
+void check_choices(const Config& c) {
+  refuse(c, c.mesh.runtime != "cpu" && c.mesh.runtime != "reference", "mesh.runtime",
+         "there is no runtime '" + c.mesh.runtime + "'", "set mesh.runtime to \"cpu\" or \"reference\"");
+  refuse(c, c.mesh.wire != "threads" && c.mesh.wire != "mpi", "mesh.wire", "there is no wire '" + c.mesh.wire + "'",
+         "set mesh.wire to \"threads\" or \"mpi\"");
+  refuse(c, !c.mesh.memory.empty() && !bytes_of(c.mesh.memory), "mesh.memory",
+         "'" + c.mesh.memory + "' is no number of bytes", "write sizes like 512MiB or 2GiB");
+}
+
 void check(const Config& config) {
   check_batch(config);
-  refuse(config.data.train.empty(), "data.train", "there is nothing to train on",
+  refuse(config, config.data.train.empty(), "data.train", "there is nothing to train on",
          "set data.train to the files: data.train = [\"corpus/train.txt\"]");
-  refuse(config.data.format == "pairs" && config.data.train.size() != 2, "data.train",
+  refuse(config, config.data.format == "pairs" && config.data.train.size() != 2, "data.train",
          "pairs are two files, but data.train has " + std::to_string(config.data.train.size()),
          "give the file of the inputs, then that of the targets");
-  refuse(!config.mesh.memory.empty() && !bytes_of(config.mesh.memory), "mesh.memory",
-         "'" + config.mesh.memory + "' is no number of bytes", "write sizes like 512MiB or 2GiB");
-  Mesh::parse(config.mesh.mesh);
+  check_choices(config);
+  mesh_of(config);
   layout_of(config);
   store_of(config);
-  optim::Schedule::parse(config.schedule, std::max<std::int64_t>(1, config.run.steps));
-  models::check(completed(config).model);
+  schedule_of(config);
+  const models::TransformerOptions model = completed(config).model;
+  placed(config, {.section = "model", .otherwise = "model.kind"}, [&] { models::check(model); });
 }
 
 }  // namespace weft::train

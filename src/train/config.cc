@@ -122,6 +122,7 @@ void apply(Config& config, Flat flat) {
     const auto found = flat.find(key);
     if (found == flat.end()) return;
     take(key, found->second, field);
+    config.places[key] = found->second.where;
     flat.erase(found);
   });
   if (flat.empty()) return;

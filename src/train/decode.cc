@@ -32,6 +32,7 @@ Array padded(const Tensor& to, const std::vector<const Ids*>& rows) {
 }
 
 struct Row {
+  std::size_t number;
   const Ids* prompt;
   std::unique_ptr<Search> search;
 
@@ -48,7 +49,8 @@ struct Decoder::State {
   State(Session& session, const models::TransformerOptions& model, const Layout& layout, const Sizes& sizes,
         const Options& options, Site site);
 
-  std::vector<std::vector<Hypothesis>> decode(const std::vector<const Ids*>& prompts,
+  // Of rows `first`, first + 1, … of a run.
+  std::vector<std::vector<Hypothesis>> decode(std::size_t first, const std::vector<const Ids*>& prompts,
                                               const std::vector<const Ids*>& inputs);
   // How many rows from `first` on go together.
   std::size_t together(const std::vector<Ids>& prompts, std::size_t first) const;
@@ -57,6 +59,7 @@ struct Decoder::State {
   const Sizes sizes;
   const Options options;
   Speed speed;
+  std::function<void(std::size_t, std::int32_t)> listener;
 
  private:
   // The first position that is still to be computed.
@@ -127,16 +130,20 @@ void Decoder::State::step(std::vector<Row>& rows, std::int64_t position) {
   const std::vector<std::int32_t> whole(ids.begin(), ids.end());
   const std::size_t each = whole.size() / static_cast<std::size_t>(sizes.batch);
   for (std::size_t r = 0; r < rows.size(); ++r)
-    if (position >= size_of(*rows[r].prompt))
+    if (position >= size_of(*rows[r].prompt)) {
+      const bool was_done = rows[r].search->is_done();
       rows[r].search->take({std::span(whole).subspan(r * each, each),
                             std::span(std::as_const(log_probabilities)).subspan(r * each, each)});
+      if (listener && options.beams == 1 && !was_done && !rows[r].search->is_done())
+        listener(rows[r].number, rows[r].search->tokens()[0]);
+    }
 }
 
-std::vector<std::vector<Hypothesis>> Decoder::State::decode(const std::vector<const Ids*>& prompts,
+std::vector<std::vector<Hypothesis>> Decoder::State::decode(std::size_t first, const std::vector<const Ids*>& prompts,
                                                             const std::vector<const Ids*>& inputs) {
   std::vector<Row> rows;
   for (const Ids* prompt : prompts)
-    rows.push_back({prompt, make_search(options, options.max_length - size_of(*prompt))});
+    rows.push_back({first + rows.size(), prompt, make_search(options, options.max_length - size_of(*prompt))});
   const auto is_done = [](const Row& row) { return row.search->is_done(); };
   for (std::int64_t position = read_at_once(prompts, inputs);
        position < options.max_length && !std::all_of(rows.begin(), rows.end(), is_done); ++position)
@@ -178,9 +185,13 @@ std::vector<std::vector<Hypothesis>> Decoder::run(const std::vector<Ids>& given,
       some_prompts.push_back(&prompts[r]);
       if (!inputs.empty()) some_inputs.push_back(&inputs[r]);
     }
-    for (auto& result : s.decode(some_prompts, some_inputs)) results.push_back(std::move(result));
+    for (auto& result : s.decode(first, some_prompts, some_inputs)) results.push_back(std::move(result));
   }
   return results;
+}
+
+void Decoder::on_token(std::function<void(std::size_t row, std::int32_t id)> listener) {
+  state_->listener = std::move(listener);
 }
 
 const Speed& Decoder::speed() const { return state_->speed; }

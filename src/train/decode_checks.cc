@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <sstream>
 
 #include "weft/error.h"
@@ -11,15 +10,22 @@ namespace weft::decode {
 
 namespace {
 
-void check_option(const char* option, double value, double low, double high, Site site) {
-  if (value >= low && value <= high) return;
-  std::ostringstream number, range;
+void refuse_option(bool wrong, const char* option, double value, const std::string& fix, Site site) {
+  if (!wrong) return;
+  std::ostringstream number;
   number << value;
-  range << low;
-  if (std::isfinite(high)) range << " to " << high;
   throw UserError({.what = "the option " + std::string(option) + " of decoding cannot be " + number.str(),
                    .where = site,
-                   .fix = "give a number from " + range.str() + (std::isfinite(high) ? "" : " on")});
+                   .fix = fix});
+}
+
+void at_least(const char* option, std::int64_t value, std::int64_t least, Site site) {
+  refuse_option(value < least, option, static_cast<double>(value),
+                "give a whole number from " + std::to_string(least) + " on", site);
+}
+
+void not_negative(const char* option, double value, Site site) {
+  refuse_option(!(value >= 0 && std::isfinite(value)), option, value, "give a finite number from 0 on", site);
 }
 
 void check_ids(const Ids& ids, const char* what, std::size_t row, std::int64_t room, std::int64_t vocab, Site site) {
@@ -40,21 +46,26 @@ void check_ids(const Ids& ids, const char* what, std::size_t row, std::int64_t r
 }  // namespace
 
 void check(const models::TransformerOptions& model, const Sizes& sizes, const Options& o, Site site) {
-  const double endless = std::numeric_limits<double>::infinity();
   models::check(model);
-  check_option("batch", static_cast<double>(sizes.batch), 1, endless, site);
-  check_option("max_length", static_cast<double>(o.max_length), 1, endless, site);
-  check_option("prompt_length", static_cast<double>(sizes.prompt), 0, static_cast<double>(o.max_length), site);
-  check_option("temperature", o.temperature, 0, std::numeric_limits<double>::max(), site);
-  check_option("top_k", static_cast<double>(o.top_k), 0, endless, site);
-  check_option("top_p", o.top_p, std::numeric_limits<double>::min(), 1, site);
-  check_option("beams", static_cast<double>(o.beams), 1, endless, site);
-  check_option("alpha", o.alpha, 0, std::numeric_limits<double>::max(), site);
-  check_option("n_best", static_cast<double>(o.n_best), 1, static_cast<double>(o.beams), site);
+  at_least("batch", sizes.batch, 1, site);
+  at_least("max_length", o.max_length, 1, site);
+  refuse_option(sizes.prompt < 0 || sizes.prompt > o.max_length, "prompt_length", static_cast<double>(sizes.prompt),
+                "give a whole number from 0 to max_length, which is " + std::to_string(o.max_length), site);
+  not_negative("temperature", o.temperature, site);
+  at_least("top_k", o.top_k, 0, site);
+  refuse_option(!(o.top_p > 0 && o.top_p <= 1), "top_p", o.top_p, "give a number above 0, up to 1", site);
+  at_least("beams", o.beams, 1, site);
+  not_negative("alpha", o.alpha, site);
+  at_least("n_best", o.n_best, 1, site);
+  const std::string n = std::to_string(o.n_best), beams = std::to_string(o.beams);
+  refuse_option(o.n_best > o.beams, "n_best", static_cast<double>(o.n_best),
+                o.temperature > 0 ? "give 1: sampling makes one text for each prompt"
+                                  : "search with as many beams: " + n + " (--beams " + n + "); there are " + beams,
+                site);
   if (o.beams > 1 && o.temperature > 0)
     throw UserError({.what = "decoding is asked for " + std::to_string(o.beams) + " beams and for sampling",
                      .where = site,
-                     .fix = "search with temperature 0, or sample with one beam"});
+                     .fix = "search with temperature 0 (--temperature 0), or sample with one beam (--beams 1)"});
   if ((model.kind == models::Kind::kEncoderDecoder) != (sizes.inputs > 0))
     throw UserError({.what = "the decoder is made for inputs of length " + std::to_string(sizes.inputs),
                      .where = site,

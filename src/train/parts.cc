@@ -2,10 +2,24 @@
 
 #include <algorithm>
 
+#include "train/places.h"
 #include "weft/error.h"
 #include "weft/words.h"
 
 namespace weft::train {
+
+namespace {
+
+// Of compiling a graph under the config's mesh, layout, storage layout and memory limit.
+const Blame kCompiling{.clues = {{"storage layout", "mesh.store"}, {"memory limit", "mesh.memory"}},
+                       .otherwise = "mesh.layout"};
+const Blame kOptimizer{.clues = {{" of the rule '", "optimizer.rules"},
+                                 {"is not a regular expression", "optimizer.rules"},
+                                 {"no variable has a name in which", "optimizer.rules"}},
+                       .section = "optimizer",
+                       .otherwise = "optimizer.name"};
+
+}  // namespace
 
 models::BatchSizes batch_sizes(const Config& config, bool packed) {
   const bool has_inputs = config.model.kind != models::Kind::kLanguageModel;
@@ -36,15 +50,29 @@ data::SourceOptions source(const Config& config, const std::vector<std::string>&
   return options;
 }
 
-Layout layout_of(const Config& config) { return Layout::parse(config.mesh.layout); }
+Mesh mesh_of(const Config& config) {
+  return placed(config, {.otherwise = "mesh.mesh"}, [&] { return Mesh::parse(config.mesh.mesh); });
+}
+
+Layout layout_of(const Config& config) {
+  return placed(config, {.otherwise = "mesh.layout"}, [&] { return Layout::parse(config.mesh.layout); });
+}
 
 Store store_of(const Config& config) {
   if (config.mesh.store.empty()) return {};
-  return Store::parse(config.mesh.store, static_cast<int>(config.mesh.store_level));
+  return placed(config, {.clues = {{"storage level", "mesh.store_level"}}, .otherwise = "mesh.store"},
+                [&] { return Store::parse(config.mesh.store, static_cast<int>(config.mesh.store_level)); });
+}
+
+optim::Schedule schedule_of(const Config& config) {
+  return placed(config, {.otherwise = "optimizer.schedule"}, [&] {
+    return optim::Schedule::parse(config.schedule, std::max<std::int64_t>(1, config.run.steps));
+  });
 }
 
 Session open_session(const Config& config) {
-  return Session(Mesh::parse(config.mesh.mesh), {config.mesh.wire},
+  check_choices(config);
+  return Session(mesh_of(config), {config.mesh.wire},
                  config.run.f64 ? runtime::reference() : runtime::Choice{config.mesh.runtime},
                  {.seed = static_cast<std::uint64_t>(config.run.seed),
                   .deadline_seconds = config.run.deadline,
@@ -57,6 +85,11 @@ CompileOptions compile_options(const Config& config) {
   if (config.run.f64) options.compute_as = DType::kF64;
   if (!config.mesh.memory.empty()) options.memory_bytes = bytes_of(config.mesh.memory).value_or(0);
   return options;
+}
+
+Executable compile(Session& session, const Config& config, const Graph& graph, const CompileOptions& options) {
+  const Layout layout = layout_of(config);
+  return placed(config, kCompiling, [&] { return session.compile(graph, layout, options); });
 }
 
 Feeds feeds_of(const models::SequenceGraph& graph, const data::Batch& batch) {
@@ -90,9 +123,14 @@ std::optional<data::Batch> next_batch(const Session& session, data::Batches& bat
 }
 
 TrainingStep::TrainingStep(const Config& config, bool packed)
-    : graph(models::training_graph(config.model, batch_sizes(config, packed), config.batch.microbatches)),
-      optimizer(optim::make_optimizer(config.optimizer, graph.loss, graph.graph.variables())),
-      schedule(optim::Schedule::parse(config.schedule, std::max<std::int64_t>(1, config.run.steps))) {}
+    : graph(placed(config, {.otherwise = "batch.length"},
+                   [&] {
+                     return models::training_graph(config.model, batch_sizes(config, packed),
+                                                   config.batch.microbatches);
+                   })),
+      optimizer(placed(config, kOptimizer,
+                       [&] { return optim::make_optimizer(config.optimizer, graph.loss, graph.graph.variables()); })),
+      schedule(schedule_of(config)) {}
 
 Feeds TrainingStep::feeds(std::int64_t step, const data::Batch& batch) const {
   Feeds feeds = optimizer->feeds(step, schedule.at(step));
@@ -108,11 +146,17 @@ CompileOptions TrainingStep::compiled(const Config& config) const {
   return options;
 }
 
-Explanation plan(const Config& config) {
+Explanation plan(const Config& config) { return plan(config, measure_machine()); }
+
+Explanation plan(const Config& config, const Machine& machine) {
   const Config whole = completed(config);
   const TrainingStep step(whole, packs(whole));
-  return explain(step.graph.graph, Mesh::parse(whole.mesh.mesh), layout_of(whole), step.compiled(whole),
-                 measure_machine(), store_of(whole), {whole.mesh.runtime});
+  const Mesh mesh = mesh_of(whole);
+  const Layout layout = layout_of(whole);
+  const Store store = store_of(whole);
+  return placed(whole, kCompiling, [&] {
+    return explain(step.graph.graph, mesh, layout, step.compiled(whole), machine, store, {whole.mesh.runtime});
+  });
 }
 
 }  // namespace weft::train

@@ -20,9 +20,16 @@ data::SourceOptions source(const Config& config, const std::vector<std::string>&
 bool packs(const Config& config);
 
 Session open_session(const Config& config);
+Mesh mesh_of(const Config& config);
 Layout layout_of(const Config& config);
 Store store_of(const Config& config);
+optim::Schedule schedule_of(const Config& config);
+// UserError for a word of [mesh] that means nothing.
+void check_choices(const Config& config);
 CompileOptions compile_options(const Config& config);  // without fetches and updates
+
+// As Session::compile under the config's layout; a UserError names the config's settings.
+Executable compile(Session& session, const Config& config, const Graph& graph, const CompileOptions& options);
 
 // Inputs of a graph from the arrays of a batch.
 Feeds feeds_of(const models::SequenceGraph& graph, const data::Batch& batch);
@@ -42,5 +49,8 @@ struct TrainingStep {
   Feeds feeds(std::int64_t step, const data::Batch& batch) const;
   CompileOptions compiled(const Config& config) const;
 };
+
+// As train::plan, for a machine that is known.
+Explanation plan(const Config& config, const Machine& machine);
 
 }  // namespace weft::train

@@ -1,8 +1,10 @@
-// What a person sees of a run: lines on standard output and, on a terminal, a bar on standard error.
+// What a person sees of a run: lines on standard output and, on a terminal, a progress line on standard error.
 #pragma once
 
 #include <cstdint>
 #include <string>
+
+#include "weft/progress.h"
 
 namespace weft::train {
 
@@ -15,23 +17,19 @@ struct ProgressNumbers {
 class Progress {
  public:
   // `shown`: whether this process speaks.
-  Progress(std::int64_t first, std::int64_t steps, bool shown);
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
+  Progress(std::int64_t steps, bool shown);
 
-  void say(const std::string& line);                   // a line of its own
-  void step(const ProgressNumbers& now, bool logged);  // moves the bar; `logged`: also leaves a line
+  void say(const std::string& line) { line_.say(line); }  // a line of its own
+  void say(const std::vector<LinePart>& parts);           // the same; on a terminal, what fits
+  void step(const ProgressNumbers& now, bool logged);     // moves the progress line; `logged`: also leaves a line
 
  private:
-  void clear();
-
-  std::int64_t first_, steps_;
-  bool shown_, terminal_;
-  double begin_ = 0, drawn_ = 0;
+  std::int64_t steps_, first_ = 0;  // first: the first that was shown
+  double begin_ = 0;                // when it was
+  ProgressLine line_;
 };
 
-std::string duration_text(double seconds);  // "2 h 05 min", "3 min 20 s", "12 s"
-std::string count_text(double count);       // "12.3 k", "1.2 M"
+// The parts of a step's line, the most important of the lowest rank. `left`: seconds to the end; below 0: not said.
+std::vector<LinePart> step_parts(const ProgressNumbers& numbers, std::int64_t steps, double left);
 
 }  // namespace weft::train

@@ -1,5 +1,7 @@
 #include "train/scorer.h"
 
+#include "train/places.h"
+
 namespace weft::train {
 
 Scorer::Scorer(Session& session, const Config& config, const std::vector<std::string>& files)
@@ -7,8 +9,9 @@ Scorer::Scorer(Session& session, const Config& config, const std::vector<std::st
       options_(source(config, files, false)),
       batches_(options_),
       begin_(batches_.position()),
-      graph_(models::scoring_graph(config.model, batch_sizes(config, batches_.packed()))),
-      executable_(session.compile(graph_.graph, layout_of(config), [&] {
+      graph_(placed(config, {.otherwise = "batch.length"},
+                    [&] { return models::scoring_graph(config.model, batch_sizes(config, batches_.packed())); })),
+      executable_(compile(session, config, graph_.graph, [&] {
         CompileOptions options = compile_options(config);
         options.fetch = {graph_.negative_log_likelihood, graph_.tokens, graph_.correct};
         return options;

@@ -1,15 +1,15 @@
 // A trained model in use. Weights are loaded when the first graph that has them is compiled.
-#include <unistd.h>
-
 #include <algorithm>
-#include <iostream>
 #include <numeric>
 
 #include "train/identity.h"
 #include "train/parts.h"
+#include "train/places.h"
 #include "train/scorer.h"
+#include "train/text_stream.h"
 #include "weft/decode.h"
 #include "weft/error.h"
+#include "weft/progress.h"
 
 namespace weft::train {
 
@@ -24,23 +24,24 @@ Config config_of(const Checkpoint& checkpoint, const std::vector<std::string>& a
   return config;
 }
 
-// One line on a terminal, written over, for a person who waits.
-class Waiting {
- public:
-  explicit Waiting(std::int64_t all) : all_(all), shown_(isatty(STDERR_FILENO) && wire::process() == 0) {}
-  ~Waiting() {
-    if (shown_ && drawn_) std::cerr << "\r\33[K" << std::flush;
-  }
-  void done(std::int64_t count) {
-    if (!shown_ || count == all_) return;
-    drawn_ = true;
-    std::cerr << "\r\33[K" << count << " of " << all_ << " texts" << std::flush;
-  }
+const Blame kDecoding{.clues = {{"storage layout", "mesh.store"}, {"layout \"", "mesh.layout"}},
+                      .section = "decode",
+                      .otherwise = "decode.max_length"};
 
- private:
-  std::int64_t all_;
-  bool shown_, drawn_ = false;
-};
+// A prompt must leave room for a token.
+void check_room(const Config& config, const std::vector<std::int32_t>& ids, std::size_t number, std::size_t prompts) {
+  const auto tokens = static_cast<std::int64_t>(ids.size());
+  if (tokens < config.decode.max_length) return;
+  const std::string which = prompts == 1 ? "the prompt" : "prompt " + std::to_string(number);
+  throw UserError({.what = which + " has " + std::to_string(tokens) + " tokens and leaves no room for more: " +
+                           "decode.max_length is " + std::to_string(config.decode.max_length) + ", prompt counted",
+                   .where = place_of(config, "decode.max_length"),
+                   .fix = "give --length " + std::to_string(tokens + 1) + " or more, or shorten the prompt"});
+}
+
+void tell(const TrainedModel::Listener& listener, std::size_t prompt, const std::string& piece) {
+  if (!piece.empty()) listener(prompt, piece);
+}
 
 // A multiple of `unit` that is at least `least`.
 std::int64_t rounded_up(std::int64_t least, std::int64_t unit) { return (least + unit - 1) / unit * unit; }
@@ -63,6 +64,12 @@ struct TrainedModel::State {
 
   // The weights of what has been compiled. Caches and the like are the session's own.
   void load() { checkpoint.load(session, {.optimizer_state = false, .allow_missing = true}); }
+
+  // Of what comes after the prompt. Only a language model's text goes on from its prompt's.
+  TextStream stream(const std::vector<std::int32_t>& prompt) const {
+    const bool goes_on = config.model.kind == models::Kind::kLanguageModel && !config.model.prefix;
+    return TextStream(vocabulary, goes_on ? prompt : std::vector<std::int32_t>());
+  }
 
   Config unpacked() const {
     Config c = config;
@@ -93,7 +100,8 @@ std::vector<evaluate::Scores> TrainedModel::score_each(const std::vector<std::st
   return scorer.each();
 }
 
-std::vector<std::vector<TrainedModel::Text>> TrainedModel::generate(const std::vector<std::string>& prompts) {
+std::vector<std::vector<TrainedModel::Text>> TrainedModel::generate(const std::vector<std::string>& prompts,
+                                                                    const Listener& listener) {
   State& s = *state_;
   const bool translates = s.config.model.kind == models::Kind::kEncoderDecoder;
   std::vector<std::vector<std::int32_t>> ids;
@@ -101,30 +109,45 @@ std::vector<std::vector<TrainedModel::Text>> TrainedModel::generate(const std::v
   for (const std::string& prompt : prompts) {
     ids.push_back(s.vocabulary.encode(prompt));
     if (translates) ids.back().push_back(data::Vocabulary::kEnd);
+    else check_room(s.config, ids.back(), ids.size(), prompts.size());
     longest = std::max(longest, ids.back().size());
     shortest = std::min(shortest, ids.back().size());
   }
   const auto count = static_cast<std::int64_t>(prompts.size());
   const std::int64_t batch =
       std::min(s.config.sequences(), rounded_up(std::max<std::int64_t>(1, count), s.session.mesh().size()));
-  decode::Decoder decoder(s.session, s.config.model, layout_of(s.config), batch,
-                          translates ? rounded_up(static_cast<std::int64_t>(longest), 16) : 0,
-                          translates ? 0 : static_cast<std::int64_t>(shortest), s.config.decode);
+  const Layout layout = layout_of(s.config);
+  decode::Decoder decoder = placed(s.config, kDecoding, [&] {
+    return decode::Decoder(s.session, s.config.model, layout, batch,
+                           translates ? rounded_up(static_cast<std::int64_t>(longest), 16) : 0,
+                           translates ? 0 : static_cast<std::int64_t>(shortest), s.config.decode);
+  });
   s.load();
   std::vector<std::size_t> order(ids.size());  // rows of about the same length go together
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return ids[a].size() < ids[b].size(); });
   std::vector<std::vector<Text>> texts(ids.size());
-  Waiting waiting(count);
+  ProgressLine progress(wire::process() == 0);
   for (std::size_t first = 0; first < order.size(); first += static_cast<std::size_t>(batch)) {
     const std::size_t end = std::min(order.size(), first + static_cast<std::size_t>(batch));
     std::vector<std::vector<std::int32_t>> rows, none(translates ? end - first : 0);
-    for (std::size_t i = first; i < end; ++i) rows.push_back(ids[order[i]]);
-    const auto found = translates ? decoder.run(none, rows) : decoder.run(rows);
-    for (std::size_t i = first; i < end; ++i)
+    std::vector<TextStream> streams;
+    for (std::size_t i = first; i < end; ++i) {
+      rows.push_back(ids[order[i]]);
+      streams.push_back(s.stream(rows.back()));
+    }
+    if (listener)
+      decoder.on_token([&](std::size_t row, std::int32_t id) { tell(listener, order[first + row], streams[row].add(id)); });
+    const auto found = placed(s.config, {.otherwise = "data.vocabulary"},
+                              [&] { return translates ? decoder.run(none, rows) : decoder.run(rows); });
+    for (std::size_t i = first; i < end; ++i) {
       for (const decode::Hypothesis& h : found[i - first])
-        texts[order[i]].push_back({s.vocabulary.decode(h.ids), h.ids, h.score, h.ended});
-    waiting.done(static_cast<std::int64_t>(end));
+        texts[order[i]].push_back({s.stream(rows[i - first]).whole(h.ids), h.ids, h.score, h.ended});
+      if (listener && s.config.decode.beams == 1) tell(listener, order[i], streams[i - first].rest());
+    }
+    if (end < order.size())
+      progress.draw(static_cast<double>(end) / static_cast<double>(count),
+                    {{std::to_string(end) + " of " + std::to_string(count) + " texts"}});
   }
   s.speed = {decoder.speed().tokens, decoder.speed().prefill_seconds, decoder.speed().decode_seconds};
   return texts;

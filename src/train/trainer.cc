@@ -13,6 +13,7 @@
 #include "train/metrics.h"
 #include "train/parts.h"
 #include "train/progress.h"
+#include "train/run_header.h"
 #include "train/scorer.h"
 #include "train/signals.h"
 #include "train/stored.h"
@@ -25,6 +26,12 @@ namespace {
 constexpr std::int64_t kTracedSteps = 20, kBatchesAhead = 4;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+std::string number(const char* format, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
 
 bool due(std::int64_t every, std::int64_t step) { return every > 0 && step % every == 0; }
 
@@ -59,7 +66,7 @@ struct Machinery {
       : batches(source(config, config.data.train, true), kBatchesAhead),
         step(config, batches.packed()),
         session(open_session(config)),
-        executable(session.compile(step.graph.graph, layout_of(config), compiled(config, more))) {
+        executable(compile(session, config, step.graph.graph, compiled(config, more))) {
     read_own_rows(batches, executable, step.graph);
     if (!from) {
       begin_with(init);
@@ -111,7 +118,7 @@ class Trainer {
         options_(options),
         fault_(options.fail_at),
         from_(Checkpoint::latest(config_.out())),
-        progress_(first(), config_.run.steps, options.progress && first_process()) {
+        progress_(config_.run.steps, options.progress && first_process()) {
     done_.first = done_.step = first();
   }
 
@@ -121,7 +128,7 @@ class Trainer {
   std::int64_t first() const { return from_ ? from_->state().step : 0; }
   void check_weights() const;
   void prepare();
-  void measure_roof();
+  void announce();
   void steps();
   void begin(std::int64_t step);
   void take_oldest(Checkpoints& checkpoints);
@@ -176,12 +183,12 @@ void Trainer::prepare() {
 }
 
 // What the progress is held against: the flops of the model as written, and what the cores can do.
-void Trainer::measure_roof() {
-  const TrainingStep& step = machinery_->step;
-  machine_ = measure_machine(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
-  flops_ = explain(step.graph.graph, Mesh::parse(config_.mesh.mesh), layout_of(config_), step.compiled(config_),
-                   machine_, store_of(config_), {config_.mesh.runtime})
-               .model_flops;
+void Trainer::announce() {
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  machine_ = measure_machine(cores);
+  const Explanation planned = plan(config_, machine_);
+  flops_ = planned.model_flops;
+  progress_.say(run_header(config_, planned, cores));
 }
 
 Trained Trainer::run() {
@@ -191,8 +198,8 @@ Trained Trainer::run() {
                   std::to_string(config_.run.steps));
     return done_;
   }
+  if (options_.progress || !options_.trace.empty()) announce();
   prepare();
-  if (options_.progress || !options_.trace.empty()) measure_roof();
   const double begin = now();
   logged_at_ = begin;
   logged_step_ = first();
@@ -277,11 +284,11 @@ void Trainer::evaluate(std::int64_t step) {
   const double begin = now();
   done_.dev = scorer_->scores(config_.run.eval_batches);
   const double perplexity = std::exp(done_.dev->log_perplexity());
-  char text[160];
-  std::snprintf(text, sizeof text, "dev at step %lld  log-perplexity %.4f (perplexity %.2f)  accuracy %.1f %%  %s",
-                static_cast<long long>(step), done_.dev->log_perplexity(), perplexity,
-                100 * done_.dev->token_accuracy(), duration_text(now() - begin).c_str());
-  progress_.say(text);
+  progress_.say({{"dev at step " + std::to_string(step)},
+                 {number("log-perplexity %.4f", done_.dev->log_perplexity())},
+                 {number("perplexity %.2f", perplexity), 1},
+                 {number("accuracy %.1f %%", 100 * done_.dev->token_accuracy()), 2},
+                 {duration_text(now() - begin), 3}});
   if (metrics_)
     metrics_->write(step, {{"dev/log_perplexity", done_.dev->log_perplexity()},
                            {"dev/token_accuracy", done_.dev->token_accuracy()}});

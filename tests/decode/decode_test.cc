@@ -190,20 +190,22 @@ class DecodeErrors : public ::testing::Test {
 
 TEST_F(DecodeErrors, OptionsOutOfRange) {
   EXPECT_USER_ERROR(Decoder(session, model, {}, 0, 0, 0),
-                    lines("the option batch of decoding cannot be 0", here(), "give a number from 1 on"));
+                    lines("the option batch of decoding cannot be 0", here(), "give a whole number from 1 on"));
   EXPECT_USER_ERROR(make({.max_length = 0}), "the option max_length of decoding cannot be 0", "from 1 on");
-  EXPECT_USER_ERROR(make({.max_length = 4}, 5), "the option prompt_length of decoding cannot be 5", "from 0 to 4");
+  EXPECT_USER_ERROR(make({.max_length = 4}, 5), "the option prompt_length of decoding cannot be 5",
+                    "give a whole number from 0 to max_length, which is 4");
   EXPECT_USER_ERROR(make({.temperature = -1}), "the option temperature of decoding cannot be -1");
   EXPECT_USER_ERROR(make({.top_k = -1}), "the option top_k of decoding cannot be -1");
   EXPECT_USER_ERROR(make({.top_p = 0}), "the option top_p of decoding cannot be 0");
   EXPECT_USER_ERROR(make({.beams = 0}), "the option beams of decoding cannot be 0");
   EXPECT_USER_ERROR(make({.beams = 2, .alpha = -1}), "the option alpha of decoding cannot be -1");
-  EXPECT_USER_ERROR(make({.beams = 2, .n_best = 3}), "the option n_best of decoding cannot be 3", "from 1 to 2");
+  EXPECT_USER_ERROR(make({.beams = 2, .n_best = 3}), "the option n_best of decoding cannot be 3",
+                    "search with as many beams: 3 (--beams 3); there are 2");
 }
 
 TEST_F(DecodeErrors, OptionsThatContradict) {
   EXPECT_USER_ERROR(make({.temperature = 1, .beams = 4}), "decoding is asked for 4 beams and for sampling",
-                    "search with temperature 0, or sample with one beam");
+                    "search with temperature 0 (--temperature 0), or sample with one beam (--beams 1)");
   EXPECT_USER_ERROR(make({}, 0, 6), "the decoder is made for inputs of length 6",
                     "give 0: only an encoder-decoder has inputs");
   EXPECT_USER_ERROR(Decoder(session, small(Kind::kEncoderDecoder), {}, 2, 0, 0),

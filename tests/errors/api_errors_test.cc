@@ -26,6 +26,9 @@ class SessionErrors : public ::testing::Test {
 TEST_F(SessionErrors, UnknownWireOrRuntime) {
   EXPECT_USER_ERROR(Session(Mesh::parse("p:2"), wire::Choice{"pigeons"}),
                     lines("there is no wire 'pigeons'", "session on mesh p:2", "use wire::threads() or wire::mpi()"));
+  EXPECT_USER_ERROR(Session(Mesh(), {"pigeons"}, runtime::cpu()),
+                    lines("there is no wire 'pigeons'", "session on mesh of one processor",
+                          "use wire::threads() or wire::mpi()"));
   EXPECT_USER_ERROR(
       Session(Mesh::parse("p:2"), wire::threads(), runtime::Choice{"abacus"}),
       lines("there is no runtime 'abacus'", "session on mesh p:2", "use runtime::cpu() or runtime::reference()"));
@@ -74,6 +77,17 @@ class RunErrors : public SessionErrors {
 TEST_F(RunErrors, InputNotGiven) {
   EXPECT_USER_ERROR(step.run(), lines("input 'x' was not given", "Executable::run",
                                       "feed every input that the fetched tensors and updates stand on"));
+}
+
+TEST_F(RunErrors, InputOfAnOptimizerNotGiven) {
+  const optim::Adam adam(reduce_sum(y), g.variables());
+  Executable training = session.compile(g, layout, {.fetch = {y}, .update = adam.updates()});
+  EXPECT_USER_ERROR(training.run({{x, values}}),
+                    lines("input 'adam/rate' was not given", "Executable::run",
+                          "the optimizer made this input: add optimizer.feeds(step, rate) to the feeds"));
+  Feeds feeds = adam.feeds(1, 0.1);
+  feeds.emplace_back(x, values);
+  EXPECT_NO_THROW(training.run(feeds));
 }
 
 TEST_F(RunErrors, InputFedTwice) {

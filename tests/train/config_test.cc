@@ -128,14 +128,18 @@ TEST(Config, CheckRefusesWhatCannotRun) {
     set(c, assignments);
     return c;
   };
-  EXPECT_USER_ERROR(check(with("batch.tokens=128")), "batch.sequences is 8 and batch.tokens is 128");
-  EXPECT_USER_ERROR(check(with("batch.length=0")), "cannot have 0 targets");
+  EXPECT_USER_ERROR(check(with("batch.tokens=128")), "batch.sequences is 8 and batch.tokens is 128",
+                    "set one of them to 0: tokens = sequences * length");
+  EXPECT_USER_ERROR(check(with("batch.length=0")), "rows of a batch cannot have 0 targets", "set batch.length");
   EXPECT_USER_ERROR(check(with("batch.sequences=0,batch.tokens=100,batch.length=64")),
-                    "100 tokens make no whole rows of length 64");
-  EXPECT_USER_ERROR(check(with("batch.microbatches=3")), "8 rows cannot be divided into 3 microbatches");
-  EXPECT_USER_ERROR(check(with("data.train=[]")), "there is nothing to train on");
-  EXPECT_USER_ERROR(check(with("data.format=pairs")), "pairs are two files, but data.train has 1");
-  EXPECT_USER_ERROR(check(with("mesh.memory=lots")), "'lots' is no number of bytes");
+                    "100 tokens make no whole rows of length 64", "set batch.tokens to a multiple of batch.length");
+  EXPECT_USER_ERROR(check(with("batch.microbatches=3")), "8 rows cannot be divided into 3 microbatches",
+                    "set batch.microbatches to a divisor of the rows");
+  EXPECT_USER_ERROR(check(with("data.train=[]")), "there is nothing to train on",
+                    "set data.train to the files: data.train = [\"corpus/train.txt\"]");
+  EXPECT_USER_ERROR(check(with("data.format=pairs")), "pairs are two files, but data.train has 1",
+                    "give the file of the inputs, then that of the targets");
+  EXPECT_USER_ERROR(check(with("mesh.memory=lots")), "'lots' is no number of bytes", "write sizes like 512MiB or 2GiB");
   EXPECT_USER_ERROR(check(with("mesh.mesh=data")), "data");
   EXPECT_USER_ERROR(check(with("optimizer.schedule=fast")), "fast");
 }

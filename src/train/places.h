@@ -1,0 +1,39 @@
+// Places of settings: errors about a config name its file, line and setting instead of a line of Weft's own code.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/config.h"
+#include "weft/error.h"
+
+namespace weft::train {
+
+// "lm.toml:12 (model.heads)", "--set model.heads=3", or the key alone if no file or option sets it.
+std::string place_of(const Config& config, const std::string& key);
+
+// Which setting an error speaks of: that of the first clue whose phrase is in the error's `what` or `where`; else the
+// setting of `section` that the error names; else `otherwise`.
+struct Blame {
+  struct Clue {
+    std::string phrase, key;
+  };
+  std::vector<Clue> clues = {};
+  std::string section = {};
+  std::string otherwise;
+};
+
+// The error with the setting's place in front of its own; lines of Weft's code are left out.
+UserError at_setting(const Config& config, const Blame& blame, const UserError& error);
+
+// Returns what make() returns. A UserError that it throws becomes at_setting().
+template <class Make>
+auto placed(const Config& config, const Blame& blame, const Make& make) {
+  try {
+    return make();
+  } catch (const UserError& error) {
+    throw at_setting(config, blame, error);
+  }
+}
+
+}  // namespace weft::train

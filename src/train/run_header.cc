@@ -1,0 +1,115 @@
+#include "train/run_header.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "weft/data.h"
+#include "weft/progress.h"
+
+namespace weft::train {
+
+namespace {
+
+constexpr double kMuchRepeated = 0.25;  // of the flops
+constexpr std::size_t kMostFiles = 3;
+const std::string kNext = "\n           ";  // the second line of a warning
+
+std::string counted(std::int64_t count, const std::string& one) {
+  return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
+}
+
+std::string files_text(const std::vector<std::string>& files) {
+  std::string text;
+  std::uintmax_t bytes = 0;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (i < kMostFiles) text += (i == 0 ? "" : ", ") + files[i];
+    std::error_code none;
+    const std::uintmax_t size = std::filesystem::file_size(files[i], none);
+    if (!none) bytes += size;
+  }
+  if (files.size() > kMostFiles) text += " and " + counted(static_cast<std::int64_t>(files.size() - kMostFiles), "more file");
+  return text + " (" + bytes_text(static_cast<std::int64_t>(bytes)) + ")";
+}
+
+std::string data_text(const Config& c) {
+  const std::int64_t rows = c.sequences();
+  std::string step = counted(rows, "sequence") + " of " + std::to_string(c.batch.length) + " targets, " +
+                     count_text(static_cast<double>(rows * c.batch.length)) + " tokens a step";
+  if (c.batch.microbatches > 1) step += ", in " + std::to_string(c.batch.microbatches) + " microbatches";
+  return files_text(c.data.train) + "; " + step;
+}
+
+std::string vocabulary_text(const Config& c) {
+  return c.data.vocabulary + ", " + std::to_string(c.model.vocab) + " tokens";
+}
+
+std::string mesh_text(const Config& c, const Explanation& plan) {
+  const int n = plan.mesh.size();
+  return (plan.mesh.axes().empty() ? "" : plan.mesh.text() + ", ") + counted(n, "processor") + " on wire " + c.mesh.wire;
+}
+
+std::string layout_text(const Explanation& plan) {
+  const std::string layout = plan.layout.empty() ? "none: nothing is split" : plan.layout;
+  if (plan.store.level() == 0) return layout;
+  return layout + "; store " + plan.store.text() + ", level " + std::to_string(plan.store.level());
+}
+
+// What the program itself holds. The one place for the memory of a run.
+std::string memory_text(const Explanation& plan) {
+  const int n = plan.mesh.size();
+  return (n == 1 ? "" : std::to_string(n) + " x ") + bytes_text(plan.variable_bytes + plan.arena_bytes) + ": " +
+         bytes_text(plan.variable_bytes) + " of variables, " + bytes_text(plan.arena_bytes) + " for a step";
+}
+
+bool splits_something(const Explanation& plan, int axis) {
+  const auto has = [axis](const Axes& axes) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); };
+  return std::any_of(plan.tensors.begin(), plan.tensors.end(), [&](const Explanation::Placed& t) {
+    return has(t.partial) || std::any_of(t.split.begin(), t.split.end(), has);
+  });
+}
+
+// The share of the flops that all processors along the axis do alike.
+double repeated_share(const Explanation& plan, const std::string& axis) {
+  double share = 0;
+  for (const Explanation::Warning& warning : plan.warnings)
+    if (warning.kind == "replicated work" &&
+        std::find(warning.axes.begin(), warning.axes.end(), axis) != warning.axes.end())
+      share += warning.share;
+  return share;
+}
+
+std::vector<std::string> warnings_of(const Config& c, const Explanation& plan, int cores) {
+  std::vector<std::string> all;
+  const int processors = plan.mesh.size();
+  if (c.mesh.wire == "threads" && processors > cores)
+    all.push_back(counted(processors, "processor") + " share " + counted(cores, "core") + " and take turns;" + kNext +
+                  "a mesh of at most " + counted(cores, "processor") + " is faster here");
+  for (std::size_t i = 0; i < plan.mesh.axes().size(); ++i) {
+    const Axis& axis = plan.mesh.axes()[i];
+    if (axis.size == 1) continue;
+    const double share = repeated_share(plan, axis.name);
+    const std::string who = "its " + counted(axis.size, "processor");
+    if (!splits_something(plan, static_cast<int>(i)))
+      all.push_back("axis '" + axis.name + "' splits nothing: " + who + " do the same work;" + kNext +
+                    "lay a dim on it in mesh.layout, as \"batch:" + axis.name + "\", or leave it out");
+    else if (share >= kMuchRepeated)
+      all.push_back("axis '" + axis.name + "': " + who + " do " + count_text(100 * share) +
+                    " % of the flops alike;" + kNext + "weft train --dry-run says which");
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string run_header(const Config& config, const Explanation& plan, int cores) {
+  std::string text = config.name + ": " + count_text(static_cast<double>(plan.parameters)) + " parameters, " +
+                     config.optimizer.name + ", " + counted(config.run.steps, "step") + "\n  data        " +
+                     data_text(config) + "\n  vocabulary  " + vocabulary_text(config) + "\n  mesh        " +
+                     mesh_text(config, plan) + "\n  layout      " + layout_text(plan) + "\n  memory      " +
+                     memory_text(plan);
+  for (const std::string& warning : warnings_of(config, plan, cores)) text += "\n  warning: " + warning;
+  return text;
+}
+
+}  // namespace weft::train

@@ -1,0 +1,48 @@
+// What a run says before it begins.
+#include "train/run_header.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include "small_run.h"
+
+namespace weft::train {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string header(const SmallRun& run, const std::string& assignments, int cores) {
+  const Config config = completed(run.with(assignments));
+  return run_header(config, plan(config), cores);
+}
+
+TEST(RunHeader, SaysWhatIsTrainedOnWhat) {
+  const SmallRun run("header");
+  const std::string text = header(run, "mesh.mesh=data:2,mesh.layout=batch:data,batch.microbatches=2", 2);
+  EXPECT_THAT(text, ::testing::StartsWith("small: 12.9 k parameters, adam, 12 steps\n"));
+  EXPECT_THAT(text, HasSubstr("\n  data        " + run.text_path() + " (5.86 KiB); 8 sequences of 16 targets, 128 tokens "
+                                                                     "a step, in 2 microbatches\n"));
+  EXPECT_THAT(text, HasSubstr("\n  vocabulary  bytes, 259 tokens\n"));
+  EXPECT_THAT(text, HasSubstr("\n  mesh        data:2, 2 processors on wire threads\n"));
+  EXPECT_THAT(text, HasSubstr("\n  layout      batch:data\n"));
+  EXPECT_THAT(text, HasSubstr("\n  memory      2 x "));
+  EXPECT_THAT(text, Not(HasSubstr("warning")));
+  EXPECT_THAT(header(run, "", 2), HasSubstr("\n  mesh        1 processor on wire threads\n  layout      none: nothing is split\n"));
+}
+
+TEST(RunHeader, WarnsOfProcessorsThatDoNotHelp) {
+  const SmallRun run("header_warnings");
+  const std::string text = header(run, "mesh.mesh=data:2 model:2,mesh.layout=batch:data", 2);
+  EXPECT_THAT(text, HasSubstr("warning: 4 processors share 2 cores and take turns;\n"));
+  EXPECT_THAT(text, HasSubstr("a mesh of at most 2 processors is faster here"));
+  EXPECT_THAT(text, HasSubstr("warning: axis 'model' splits nothing: its 2 processors do the same work;\n"));
+  EXPECT_THAT(text, HasSubstr("lay a dim on it in mesh.layout, as \"batch:model\", or leave it out"));
+  EXPECT_THAT(text, Not(HasSubstr("axis 'data'")));
+  // An axis that splits the embedding alone leaves most of the work to everyone.
+  EXPECT_THAT(header(run, "mesh.mesh=model:2,mesh.layout=max_length:model", 2),
+              HasSubstr(" % of the flops alike;\n           weft train --dry-run says which"));
+}
+
+}  // namespace
+}  // namespace weft::train
