@@ -395,7 +395,7 @@ class Parser {
       if (word == name_of(e)) return e;
       names.emplace_back(name_of(e));
     }
-    c.fail(str("'", word, "' is not ", what), str("one of: ", join(names, ", ")));
+    c.fail(str("'", word, "' is not ", what), str("write one of: ", join(names, ", ")));
   }
 
   Axes axes(Cursor& c) {

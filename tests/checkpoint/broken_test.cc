@@ -78,7 +78,7 @@ TEST_F(CheckpointBroken, ChangedByteOfAShard) {
         const Checkpoint found = Checkpoint::open(folder);
         for (const auto& [name, about] : found.variables()) found.read(name);
       },
-      "have the checksum ", ", but were written with ");
+      "the file is broken: the bytes of variable '", "' have the checksum ", ", but were written with ");
 }
 
 TEST_F(CheckpointBroken, ChangedHeaderOfAShard) {
@@ -92,6 +92,9 @@ TEST_F(CheckpointBroken, ChangedHeaderOfAShard) {
   test::write(file, changed);
   Training t;
   EXPECT_USER_ERROR(Checkpoint::open(folder).load(t.session), "the header is not JSON", file);
+  test::write(file, std::string(text).replace(text.find("F32"), 3, "I32"));
+  EXPECT_USER_ERROR(Checkpoint::open(folder).load(t.session), "the file has not the piece of variable '",
+                    "' that the index says: ", file);
 }
 
 TEST_F(CheckpointBroken, ChangedText) {

@@ -145,6 +145,7 @@ TEST(ProgramText, BrokenProgramsPrintToo) {
 struct Refused {
   const char* lines;
   const char* what;
+  const char* fix = "fix:";
 };
 
 TEST(ProgramTextErrors, EachNamesItsLine) {
@@ -156,66 +157,80 @@ TEST(ProgramTextErrors, EachNamesItsLine) {
       {"%0 f32 [a=99999999999999999999] = map expr=1:f32", "out of range"},
       {"%0 f32 [a=1000000000 b=1000000000] = map expr=1:f32", "out of range"},
       {"%0 f33 [a=2] = map expr=1:f32", "f33"},
-      {"%0 f32 [a=2] {a:row} = map expr=1:f32", "the mesh has no axis 'row'"},
-      {"%0 f32 [a=2] {b:data} = map expr=1:f32", "the sharding splits 'b'"},
-      {"%0 f32 [a=2] {a:data a:model} = map expr=1:f32", "dim 'a' is split twice"},
+      {"%0 f32 [a=2] {a:row} = map expr=1:f32", "the mesh has no axis 'row'", "its axes are: data:2"},
+      {"%0 f32 [a=2] {b:data} = map expr=1:f32", "the sharding splits 'b', no dim of the shape", "name a dim of the shape"},
+      {"%0 f32 [a=2] {a:data a:model} = map expr=1:f32", "dim 'a' is split twice", "join the axes by '+'"},
       {"%0 f32 [a=2] {| mean:data} = map expr=1:f32", "'mean' is not a reduction"},
-      {"%0 f32 [a=2] = copy %1", "value %1 is used but not defined"},
+      {"%0 f32 [a=2] = copy %1", "value %1 is used but not defined", "define it on an earlier line"},
       {"%0 f32 [a=2] = copy %0", "value %0 is used but not defined"},
-      {"input x %0 f32 [a=2]\ninput y %0 f32 [a=2]", "value %0 is defined twice"},
+      {"input x %0 f32 [a=2]\ninput y %0 f32 [a=2]", "value %0 is defined twice", "give one of the two another number"},
       {"%0 f32 [a=2], %0 f32 [a=2] = sort dim=a k=a ascending=false", "value %0 is defined twice"},
-      {"input x %0.x f32 [a=2]\n%1 f32 [a=2] = copy %0.y", "value %0 is called 'x', not 'y'"},
+      {"input x %0.x f32 [a=2]\n%1 f32 [a=2] = copy %0.y", "value %0 is called 'x', not 'y'", "use its name, or its number alone"},
       {"input x %4000000000 f32 [a=2]", "a value's number 4000000000 is out of range"},
       {"input x %999 f32 [a=2]", "a value's number 999 is out of range"},
       {"%0 f32 [a=2] = reduce how=mean", "'mean' is not a reduction"},
-      {"%0 f32 [a=2] = reduce", "lacks its attribute 'how'"},
+      {"%0 f32 [a=2] = reduce", "instruction 'reduce' lacks its attribute 'how'",
+       "write how=… after the operands, attributes in the order that to_text prints"},
       {"%0 f32 [a=2] = random a=1", "lacks its attribute 'distribution'"},
       {"%0 f32 [a=2] = random distribution=cauchy", "'cauchy' is not a distribution"},
-      {"%0 f32 [a=2] = random distribution=bits a=1 b=2 key=-3", "not a whole number of 64 bits"},
-      {"%0 f32 [a=2] = random distribution=bits a=one b=2 key=3", "'one' is not a number"},
-      {"%0 f32 [a=2] = random distribution=bits a=1e999 b=2 key=3", "the number 1e999 is out of range"},
-      {"%0 f32 [a=2] = scan dim=a how=sum exclusive=maybe", "expected true or false"},
-      {"%0 f32 [a=2] = convolve direction=sideways", "'sideways' is not a direction"},
+      {"%0 f32 [a=2] = random distribution=bits a=1 b=2 key=-3", "'-3' is not a whole number of 64 bits",
+       "write 0 to 18446744073709551615"},
+      {"%0 f32 [a=2] = random distribution=bits a=one b=2 key=3", "'one' is not a number",
+       "write digits, inf or nan"},
+      {"%0 f32 [a=2] = random distribution=bits a=1e999 b=2 key=3", "the number 1e999 is out of range",
+       "write one that a double can hold"},
+      {"%0 f32 [a=2] = scan dim=a how=sum exclusive=maybe", "expected true or false", "write one of the two"},
+      {"%0 f32 [a=2] = convolve direction=sideways", "'sideways' is not a direction", "write one of: "},
       {"%0 f32 [a=2] = pool kind=mean", "'mean' is not a kind of pool"},
-      {"%0 f32 [a=2] = pool kind=max direction=forward windows=[a]", "expected '{'"},
-      {"%0 f32 [a=2] = pool kind=max direction=forward windows=[{a size=2 dilation=1}]", "a window lacks its stride"},
-      {"%0 f32 [a=2] = map expr=exp($0)", "$0 names no operand"},
+      {"%0 f32 [a=2] = pool kind=max direction=forward windows=[a]", "expected '{' in column ",
+       "compare the line with what to_text prints"},
+      {"%0 f32 [a=2] = pool kind=max direction=forward windows=[{a size=2 dilation=1}]", "a window lacks its stride",
+       "write stride=… in its place"},
+      {"%0 f32 [a=2] = map expr=exp($0)", "$0 names no operand", "the instruction has 0 operands"},
       {"%0 f32 [a=2] = map expr=#1", "label #1 is not bound yet"},
-      {"%0 f32 [a=2] = map expr=add(#1=exp(1:f32), #1=exp(1:f32))", "label #1 is bound twice"},
-      {"%0 f32 [a=2] = map expr=cast(1:f32)", "a cast lacks its dtype"},
-      {"%0 f32 [a=2] = map expr=", "expected a function, found ''"},
+      {"%0 f32 [a=2] = map expr=add(#1=exp(1:f32), #1=exp(1:f32))", "label #1 is bound twice", "use another number"},
+      {"%0 f32 [a=2] = map expr=cast(1:f32)", "a cast lacks its dtype", "write cast<f32>(…)"},
+      {"%0 f32 [a=2] = map expr=", "expected a function, found ''", "write $0, 1:f32, index(dim) or name(…)"},
       {"%0 f32 [a=2] = map expr=exp(1:f32", "expected ')'"},
       {"%0 f32 [a=2] = map expr=1:f32 @sideways", "'sideways' is not a phase"},
-      {"%0 f32 [a=2] = map expr=1:f32 @forward more", "words left over"},
-      {"%0 f32 [a=2] = map expr=1:f32 @forward \"open", "a quoted text does not end"},
-      {"%0 f32 [a=2] = map expr=1:f32 @forward \"\\q\"", "unknown escape"},
-      {"variable w %0 f32 [a=2]", "neither trainable nor fixed"},
+      {"%0 f32 [a=2] = map expr=1:f32 @recompute#x", "'recompute#x' has no number of a recomputation",
+       "write it as: recompute#1"},
+      {"%0 f32 [a=2] = map expr=1:f32 @forward more", "words left over at the end of the line", "one statement per line"},
+      {"%0 f32 [a=2] = map expr=1:f32 @forward \"open", "a quoted text does not end", "close it with \""},
+      {"%0 f32 [a=2] = map expr=1:f32 @forward \"\\q\"", "unknown escape in column ", "inside quotes write \\\" \\\\ \\n or \\xHH"},
+      {"variable w %0 f32 [a=2]", "the variable is neither trainable nor fixed", "write one of the two words"},
       {"variable w %0 f32 [a=2] fixed update=%7", "value %7 is used but not defined"},
       {"output x %0", "value %0 is used but not defined"},
-      {"output", "expected the name of the output"},
-      {"%0 f32 a", "expected '['"},
-      {"%x f32 [a=2]", "expected a value's number"},
+      {"output", "expected the name of the output in column ",
+       "compare the line with what to_text prints"},
+      {"%0 f32 a", "expected '[' in column 8, found 'a'"},
+      {"%x f32 [a=2]", "expected a value's number in column 2", "write a whole number there"},
   };
   for (const Refused& refused : cases)
-    EXPECT_USER_ERROR(raw_program_of(refused.lines), refused.what, "program text, line ", "fix:") << refused.lines;
+    EXPECT_USER_ERROR(raw_program_of(refused.lines), refused.what, "program text, line ", refused.fix) << refused.lines;
 }
 
 TEST(ProgramTextErrors, HeaderAndEnd) {
   EXPECT_USER_ERROR(parse_program(""), "no version line", "begin it with: weft program 1");
   EXPECT_USER_ERROR(parse_program("mesh data:2\nend\n"), "no version line", "line 1");
-  EXPECT_USER_ERROR(parse_program("weft program 2\n"), "version 2", "reads version 1");
-  EXPECT_USER_ERROR(parse_program("weft program 1\nend\n"), "the mesh is missing", "line 2");
+  EXPECT_USER_ERROR(parse_program("weft program 2\n"), "program text of version 2", "this Weft reads version 1");
+  EXPECT_USER_ERROR(parse_program("weft program 1\nend\n"), "the mesh is missing", "line 2",
+                    "write it in the second line, as: mesh data:2 model:4");
   EXPECT_USER_ERROR(parse_program("weft program 1\nmesh data:70000\n"), "out of range");
-  EXPECT_USER_ERROR(parse_program("weft program 1\nmesh a:300 b:300\n"), "too many processors");
+  EXPECT_USER_ERROR(parse_program("weft program 1\nmesh a:300 b:300\n"), "the mesh has too many processors", "at most 65536");
   EXPECT_USER_ERROR(parse_program("weft program 1\nmesh a:2 a:2\nend\n"), "line 2");
   EXPECT_USER_ERROR(parse_program("weft program 1\nmesh data:2\n"), "breaks off", "end it with the line: end");
-  EXPECT_USER_ERROR(parse_program("weft program 1\nmesh\nend\nmesh\n"), "text after the end");
+  EXPECT_USER_ERROR(parse_program("weft program 1\nmesh\nend\nmesh\n"), "there is text after the end",
+                    "remove what follows the line: end");
   std::string deep = "weft program 1\nmesh\n%0 f32 [] = map expr=";
   for (int i = 0; i < 100000; ++i) deep += "exp(";
-  EXPECT_USER_ERROR(parse_program(deep), "nested too deeply");
+  EXPECT_USER_ERROR(parse_program(deep), "an expression is nested too deeply", "at most ");
   std::string wide = "weft program 1\nmesh\n%0 f32 [";
   for (int i = 0; i < 100; ++i) wide += "d" + std::to_string(i) + "=1 ";
-  EXPECT_USER_ERROR(parse_program(wide), "too many dims");
+  EXPECT_USER_ERROR(parse_program(wide), "the shape has too many dims", "at most ");
+  std::string axes = "weft program 1\nmesh";
+  for (int i = 0; i < 100; ++i) axes += " a" + std::to_string(i) + ":1";
+  EXPECT_USER_ERROR(parse_program(axes + "\nend\n"), "the mesh has too many axes", "at most ");
 }
 
 // --- Any text either is a program that prints and parses again, or gives a UserError ---
