@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """bench/versus: its statistics, its commands, and whole runs with systems that only pretend."""
+import ast
 import importlib.machinery
 import importlib.util
 import json
@@ -53,6 +54,10 @@ class Commands(unittest.TestCase):
         self.assertEqual(versus.layout_of("model8", "medium")[1], "heads:all;d_ff:all;vocab:all")
         self.assertEqual(versus.layout_of("1", "small"), ("all:1", ""))
 
+    def test_the_hand_written_step_is_where_it_is_built(self):
+        self.assertEqual(Path(versus.options(["--weft", sys.executable]).hand), VERSUS.parents[1] / "build/release/bench/hand_lm")
+        self.assertIn("add_executable(hand_lm", (VERSUS.parent / "CMakeLists.txt").read_text())
+
     def test_weft(self):
         words = versus.weft_command(self.options("--weft-args", "--workers 1"), "2x2")
         self.assertEqual(words[words.index("--mesh") + 1], "rows:2 cols:2")
@@ -60,6 +65,25 @@ class Commands(unittest.TestCase):
         self.assertEqual(words[-2:], ["--workers", "1"])
         self.assertNotIn("--mesh", versus.weft_command(self.options(), "1"))
         self.assertIn("--store", versus.weft_command(self.options(), "batch8-store1"))
+
+    def test_the_scripts_of_the_peers_are_found(self):
+        o = self.options()
+        for peer, script in (("torch", "torch_lm.py"), ("torch-compile", "torch_lm.py"), ("jax", "jax_lm.py"), ("mtf", "mtf_lm.py")):
+            words = versus.peer_command(o, peer, "1")
+            self.assertIn(str(VERSUS.parent / "peers" / script), words)
+            self.assertNotIn("no script", versus.absent(self.options("--python", sys.executable, "--tf-python", sys.executable), peer))
+
+    def test_peers_take_the_words_that_they_are_given(self):
+        """Each script's own parser reads the command of every row; the systems themselves need not be there."""
+        for peer in ("torch", "jax", "mtf"):
+            text = (VERSUS.parent / "peers" / f"{peer}_lm.py").read_text()
+            ast.parse(text)
+            known = text + (VERSUS.parent / "peers" / "lm_model.py").read_text()
+            for dtype in ("f32", "bf16"):
+                for row in versus.ROWS:
+                    for word in versus.peer_command(self.options("--dtype", dtype), peer, row) or []:
+                        if word.startswith("--") and word != "--nproc_per_node":
+                            self.assertIn(f'"{word}"', known, (peer, row))
 
     def test_peers_where_they_can_run(self):
         o = self.options()
