@@ -38,7 +38,7 @@ struct Explanation {
     std::vector<std::string> cause;  // "file:line op"
   };
   struct Warning {
-    std::string kind;                // "replicated work", "replicated tensors", "stored whole"
+    std::string kind;                // "idle axis", "replicated work", "replicated tensors", "stored whole"
     std::vector<std::string> axes;   // along which processors do, or hold, the same
     std::vector<std::string> cause;  // "file:line op", or the names of tensors
     double share = 0;                // of the step's flops; the variables' bytes among them over all variables'

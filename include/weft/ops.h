@@ -102,7 +102,7 @@ inline Tensor operator/(const Operand& x, const Operand& y) { return divide(x, y
 inline Tensor operator-(const Operand& x) { return negative(x.tensor(), x.site()); }
 
 // --- Contraction and reduction ---
-// The sum over all dims absent from `output` of the product of the inputs; dims of `output` that no input has are copies.
+// The inputs' product, summed over dims absent from `output`; copies along its new dims (UserError for likely typos).
 Tensor einsum(const Tensors& xs, const Shape& output, Site site = Site::current());
 // Without an output: dims that occur in two or more inputs are summed, the rest kept in order of appearance.
 Tensor einsum(const Tensors& xs, Site site = Site::current());
@@ -131,8 +131,8 @@ Tensor reduce_logsumexp(const Tensor& x, const Dim& dim, const Operand& extra_lo
 Tensor softmax(const Tensor& x, const Dim& dim, Site site = Site::current());
 Tensor softmax(const Tensor& x, const Dim& dim, const Operand& extra_logit, Site site = Site::current());
 Tensor log_softmax(const Tensor& x, const Dim& dim, Site site = Site::current());
-// Targets with the class dim are probabilities; integers without it are ids, and an id out of range has no loss.
-// Adds z_loss * logsumexp^2.
+// Targets with the class dim are probabilities; integers without it are ids. An id out of range has no loss: write -1
+// where there is no label; CompileOptions::check_ids finds ids that are too large. Adds z_loss * logsumexp^2.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const Dim& classes, double z_loss = 0,
                      Site site = Site::current());
 // Of targets from 0 to 1, element by element: softplus(x) - x * target.
@@ -143,7 +143,7 @@ Tensor cumsum(const Tensor& x, const Dim& dim, bool exclusive = false, bool reve
 // --- Indices ---
 Tensor one_hot(const Tensor& indices, const Dim& dim, double on = 1, double off = 0, DType dtype = DType::kF32,
                Site site = Site::current());
-// x at dim = indices; zeros where an index is out of range. Dims that both have are matched.
+// x at dim = indices; zeros out of range (CompileOptions::check_ids finds such ids). Dims that both have are matched.
 Tensor gather(const Tensor& x, const Tensor& indices, const Dim& dim, Site site = Site::current());
 // Zeros with `dim` in the place of the indices' dims (those that `keep` does not name), each update added at its index.
 Tensor scatter_add(const Tensor& updates, const Tensor& indices, const Dim& dim, const Shape& keep = {},

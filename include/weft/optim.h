@@ -12,7 +12,8 @@
 
 namespace weft::optim {
 
-// w -= rate * g, for every variable that the loss depends on.
+// w -= rate * g, for every variable. UserError for a loss that is not a scalar, and for a variable that the loss does
+// not depend on: leave it out of `variables`, or declare it with VariableOptions::trainable = false.
 Updates sgd(const Tensor& loss, const Tensors& variables, double rate, Site site = Site::current());
 // The rate is a scalar input of the graph, given at each run.
 Updates sgd(const Tensor& loss, const Tensors& variables, const Tensor& rate, Site site = Site::current());
@@ -31,8 +32,9 @@ struct Rule {
 // The first rule whose pattern is found in a variable's name holds for it; a pattern found in none is a UserError.
 using Rules = std::vector<Rule>;
 
-// What the optimizers share. The constructor makes the ops, for every variable that the loss depends on. The numbers
-// that change with the step are scalar inputs, computed in double on the host: pass feeds(step, rate) to run().
+// What the optimizers share. The constructor makes the ops, for every variable that no rule freezes; UserError as for
+// sgd() above. The numbers that change with the step are scalar inputs, computed in double on the host: pass
+// feeds(step, rate) to run().
 //
 // All have the options clip_norm (0: none), weight_decay (w -= rate decay w besides) and rules.
 class Optimizer {
@@ -117,7 +119,7 @@ class Momentum : public Optimizer {
 
 struct AdamOptions {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-6, weight_decay = 0;
-  bool bias_correction = true;  // false: the seed's AdamWeightDecay
+  bool bias_correction = true;  // false: as Mesh-TensorFlow's AdamWeightDecay
   // Regular expressions; a variable in whose name, written with '_' for '.', one is found does not decay.
   std::vector<std::string> exclude_from_weight_decay = {};
   double clip_norm = 0;

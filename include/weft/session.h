@@ -63,6 +63,7 @@ struct CompileOptions {
   std::optional<DType> compute_as = {};  // kF64: all floats become f64, with the same random draws
   std::int64_t memory_bytes = 0;         // most for variables and arena on each processor, by recomputation; 0: any
   bool check_finite = false;             // a run fails at the first instruction that makes a NaN or an infinity; slow
+  bool check_ids = false;                // a run fails at the first gather() of an id out of range; labels may be < 0
   TraceOptions trace = {};
   // Called after the partitioner and after every pass with its name and the program's text.
   std::function<void(std::string_view pass, const std::string& text)> dump = {};
@@ -123,7 +124,9 @@ class Executable {
   std::pair<std::int64_t, std::int64_t> needed(const Tensor& input, const std::string& dim) const;
 
   double compile_seconds() const;  // what it took from the graph to bound kernels; memory apart
-  std::string report() const;      // bytes, flops and collectives per processor
+  std::string report() const;      // bytes, flops and collectives per processor, and the warnings
+  // What is legal but hardly meant: axes of the mesh that split nothing, so that processors do the same work.
+  std::vector<std::string> warnings() const;
   std::string text() const;        // the program, as the processors run it
 
   // The number of the next run, which random ops draw by: 0 at first, one more after every run. A resumed run that sets it

@@ -16,6 +16,9 @@ namespace weft {
 // Needs the counts of `e`: shares are taken of them.
 std::vector<Explanation::Warning> warnings_of(const Program& program, const Explanation& e);
 
+// The axes, of more than one processor, over which nothing in the program is split: processors along one do the same.
+std::vector<Explanation::Warning> idle_axes(const Program& program);
+
 // The variables that the storage layout of `e` should split and cannot; none if it splits all of them.
 std::vector<Explanation::Warning> stored_whole(const Program& program, const GraphData& graph, const Explanation& e);
 

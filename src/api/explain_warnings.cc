@@ -1,4 +1,4 @@
-// Replicated work and big replicated tensors: what processors along an axis do or hold alike.
+// Idle axes, replicated work and big replicated tensors: what processors along an axis do or hold alike.
 #include <algorithm>
 #include <map>
 
@@ -138,13 +138,36 @@ void replicated_tensors(const Program& p, const Explanation& e, std::vector<Expl
 
 }  // namespace
 
+std::vector<Explanation::Warning> idle_axes(const Program& program) {
+  std::vector<bool> used(program.mesh.axes().size(), false);
+  visit_bodies(program, [&](const Program& body, std::int64_t) {
+    for (const Value& value : body.values)
+      for (std::size_t axis = 0; axis < used.size(); ++axis)
+        if (value.sharding.uses(static_cast<int>(axis))) used[axis] = true;
+  });
+  std::vector<Explanation::Warning> warnings;
+  for (std::size_t axis = 0; axis < used.size(); ++axis) {
+    const auto& [name, size] = program.mesh.axes()[axis];
+    if (used[axis] || size == 1) continue;
+    warnings.push_back({.kind = "idle axis",
+                        .axes = {name},
+                        .cause = {},
+                        .share = 1,
+                        .text = str("axis '", name, "' splits nothing: the ", size, " processors along it do the same ",
+                                    "work; lay a dim on it, or leave it out of the mesh")});
+  }
+  return warnings;
+}
+
 std::vector<Explanation::Warning> warnings_of(const Program& program, const Explanation& e) {
+  const std::vector<Explanation::Warning> idle = idle_axes(program);
   std::vector<Explanation::Warning> warnings;
   replicated_work(program, e, warnings);
   replicated_tensors(program, e, warnings);
   std::stable_sort(warnings.begin(), warnings.end(), [](const auto& a, const auto& b) {
     return a.kind != b.kind ? a.kind == "replicated work" : a.share > b.share;
   });
+  warnings.insert(warnings.begin(), idle.begin(), idle.end());
   return warnings;
 }
 

@@ -6,6 +6,12 @@
 
 namespace weft {
 
+std::vector<std::string> Executable::warnings() const {
+  std::vector<std::string> texts;
+  for (const Explanation::Warning& warning : idle_axes(state_->program)) texts.push_back(warning.text);
+  return texts;
+}
+
 std::string Executable::report() const {
   const Program& p = state_->program;
   const ProgramCost cost = summarize(p);
@@ -15,10 +21,13 @@ std::string Executable::report() const {
       state_->session->gatherers.empty()
           ? ""
           : str("\n  staging    ", bytes_text(Gatherer::kStagingBytes), ", to gather what is fetched");
+  std::string warned;
+  for (const std::string& warning : warnings()) warned += str("  warning: ", warning, "\n");
   return str("mesh ", p.mesh.axes().empty() ? "of one processor" : p.mesh.text(), ", layout \"", p.layout, "\"", stored,
              ", ", p.body.size(), " instructions; on each processor, in one step:\n  flops      ",
              count_text(cost.flops), "\n  variables  ", bytes_text(variable_bytes(p)), "\n  arena      ",
-             bytes_text(plan_memory(p).arena_bytes), staging, "\n", collectives_text(collectives_of(cost), false));
+             bytes_text(plan_memory(p).arena_bytes), staging, "\n",
+             collectives_text(collectives_of(cost), false), warned);
 }
 
 }  // namespace weft

@@ -131,14 +131,17 @@ class PairByPair {
   Shape output_;  // local
 };
 
-// The derivative by one input is the einsum of dy and the others to that input's shape.
+Tensor contracted(const Tensors& xs, const Shape& output, Site site);
+
+// The derivative by one input is the einsum of dy and the others to that input's shape: copies along dims of its own
+// that were summed.
 Tensors einsum_gradient(const Grad& g) {
   Tensors dxs;
   for (std::size_t i = 0; i < g.xs().size(); ++i) {
     Tensors factors{g.dy()};
     for (std::size_t j = 0; j < g.xs().size(); ++j)
       if (j != i) factors.push_back(g.x(j));
-    dxs.push_back(einsum(factors, g.x(i).shape(), g.site()));
+    dxs.push_back(contracted(factors, g.x(i).shape(), g.site()));
   }
   return dxs;
 }
@@ -175,6 +178,10 @@ const OpDef& kEinsum = define_op({
     .samples = einsum_samples(),
 });
 
+Tensor contracted(const Tensors& xs, const Shape& output, Site site) {
+  return apply(kEinsum, xs, {{"output", output}}, site);
+}
+
 void check_some(const Tensors& xs, Site site) {
   if (xs.empty())
     throw UserError({.what = "einsum of no tensors",
@@ -182,11 +189,42 @@ void check_some(const Tensors& xs, Site site) {
                      .fix = "give at least one tensor"});
 }
 
+// Whether one name may be the other misspelt: but for one letter, of longer names two neighbours, they are the same, or
+// one begins with the other.
+bool look_alike(const std::string& a, const std::string& b) {
+  constexpr std::size_t kShort = 3, kLong = 5;  // below kShort any two names are alike
+  const std::size_t shorter = std::min(a.size(), b.size()), longer = std::max(a.size(), b.size());
+  if (shorter < kShort) return false;
+  std::size_t front = 0, back = 0;  // letters that are the same
+  while (front < shorter && a[front] == b[front]) ++front;
+  while (front + back < shorter && a[a.size() - 1 - back] == b[b.size() - 1 - back]) ++back;
+  return front == shorter || longer - front - back <= (shorter < kLong ? 1u : 2u);
+}
+
+// A misspelt dim of the output would sum the dim that was meant and fill the output with copies of the sum.
+void check_spelling(const Tensors& xs, const Shape& output, Site site) {
+  Shape all;
+  for (const Tensor& x : xs)
+    if (x) all = all.plus(x.shape());
+  for (const Dim& made : output) {
+    if (all.has(made.name)) continue;
+    for (const Dim& summed : all)
+      if (!output.has(summed.name) && summed.size == made.size && look_alike(made.name, summed.name))
+        throw UserError(
+            {.what = str("einsum sums dim ", summed, " of its inputs and makes copies along dim ", made,
+                         " of its output ", output, ", which no input has"),
+             .where = str("einsum at ", to_string(site)),
+             .fix = str("write '", summed.name, "' in the output if it is the dim that is meant; if not, leave '",
+                        made.name, "' out there and make the copies with broadcast()")});
+  }
+}
+
 }  // namespace
 
 Tensor einsum(const Tensors& xs, const Shape& output, Site site) {
   check_some(xs, site);
-  return apply(kEinsum, xs, {{"output", output}}, site);
+  check_spelling(xs, output, site);
+  return contracted(xs, output, site);
 }
 
 Tensor einsum(const Tensors& xs, Site site) {

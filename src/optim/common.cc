@@ -52,6 +52,26 @@ void check_option(const std::string& option, double value, double low, double hi
                                    : "give a number from " + text(low) + " on and below " + text(high)});
 }
 
+Tensors derivatives_of(const Tensor& loss, const Tensors& variables, Site site) {
+  if (loss && !loss.shape().empty()) {
+    std::ostringstream shape;
+    shape << loss.shape();
+    throw UserError({.what = "the loss '" + loss.name() + "' " + shape.str() + " is not a scalar",
+                     .where = site,
+                     .fix = "give mean(loss), or reduce_sum(loss) for the sum over its elements"});
+  }
+  const Tensors derivatives = gradients({loss}, variables, {}, site);
+  std::string names;
+  for (std::size_t i = 0; i < variables.size(); ++i)
+    if (!derivatives[i]) names += (names.empty() ? "'" : ", '") + variable_name(variables[i]) + "'";
+  if (!names.empty())
+    throw UserError({.what = "the loss '" + loss.name() + "' does not depend on variables to be trained: " + names,
+                     .where = site,
+                     .fix = "let the loss use them, leave them out of the optimizer's variables, or declare them with "
+                            "VariableOptions::trainable = false"});
+  return derivatives;
+}
+
 Tensor scaled(const Tensor& rate, double scale, Site site) { return scale == 1 ? rate : multiply(rate, scale, site); }
 
 Tensors matching(const Tensors& variables, const std::string& pattern, Site site) {

@@ -22,6 +22,9 @@ std::string plain_name(const Tensor& variable);
 // Whether a regular expression is found in the name. UserError for one that cannot be read.
 bool found(const std::string& pattern, const std::string& name, Site site);
 
+// The derivatives of the loss by each variable. UserError if it is not a scalar or does not depend on one of them.
+Tensors derivatives_of(const Tensor& loss, const Tensors& variables, Site site);
+
 std::string text(double number);
 
 // UserError unless low <= value < high; `option` is as the user wrote it, such as "beta1 of Adam".

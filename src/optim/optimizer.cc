@@ -31,7 +31,7 @@ Rule rule_of(const Tensor& variable, const Rules& rules, Site site) {
 Tensor norm_of(const Tensors& gradients, Site site) {
   Tensors squares;
   for (const Tensor& gradient : gradients)
-    if (gradient) squares.push_back(reduce_sum(square(cast(gradient, DType::kF32, site), site), site));
+    squares.push_back(reduce_sum(square(cast(gradient, DType::kF32, site), site), site));
   return sqrt(add_n(squares, site), site);
 }
 
@@ -62,13 +62,12 @@ std::vector<Optimizer::Weight> Optimizer::prepare(const Tensor& loss, const Tens
   Tensors trained;
   for (const Tensor& variable : variables)
     if (rule_of(variable, common.rules, site).train) trained.push_back(variable);
-  const Tensors derivatives = gradients({loss}, trained, {}, site);
+  const Tensors derivatives = derivatives_of(loss, trained, site);
 
   const UpdatePhase phase(loss);
   const Graph g(loss.graph());
   std::vector<Weight> weights;
   for (std::size_t i = 0; i < trained.size(); ++i) {
-    if (!derivatives[i]) continue;
     const Rule rule = rule_of(trained[i], common.rules, site);
     const std::string name = plain_name(trained[i]);
     const bool excluded = std::any_of(common.no_decay.begin(), common.no_decay.end(),

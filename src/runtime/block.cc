@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 #include "program/builder.h"
-#include "runtime/finite.h"
+#include "runtime/checks.h"
 #include "runtime/strided.h"
 #include "weft/error.h"
 
@@ -142,9 +142,21 @@ KernelArgs Block::args_of(const Instr& instr) const {
   return args;
 }
 
-// With the check, if it is asked for, that what the instruction makes of finite numbers is finite.
+// With the checks that are asked for. A loop's body is a block, which has its own.
 Kernel Block::checked(Kernel kernel, const Instr& instr) const {
-  if (!binder_.checks_finite()) return kernel;
+  if (binder_.checks().finite) kernel = with_finite_check(std::move(kernel), instr);
+  if (!binder_.checks().ids || !looks_up_ids(instr)) return kernel;
+  const std::string& dim = instr.as<Gather>()->dim;
+  return [kernel = std::move(kernel), table = view(instr.inputs[0]), ids = view(instr.inputs[1]), dim,
+          name = program_.values[at(instr.inputs[1])].name](const StepState& state) {
+    if (const std::string found = id_out_of_range(table, ids, dim); !found.empty())
+      throw RunError({.what = str("'", name, "' has ", found), .where = "", .fix = ""});
+    kernel(state);
+  };
+}
+
+// What the instruction makes of finite numbers must be finite.
+Kernel Block::with_finite_check(Kernel kernel, const Instr& instr) const {
   const auto named = [&](const std::vector<ValueId>& ids) {
     std::vector<std::pair<std::string, TensorView>> views;
     for (const ValueId id : ids)

@@ -26,17 +26,23 @@ struct Step {
   std::string name_and_tensor() const;  // "all_reduce of 'loss'"
 };
 
+// What is looked for while instructions run.
+struct Checks {
+  bool finite = false;  // a NaN or an infinity in the results of every instruction
+  bool ids = false;     // an id that is out of range in the operands of every gather()
+};
+
 // What the blocks of one processor share: its wire, groups and workspaces, and where it is.
 class Binder {
  public:
-  Binder(int processor, comm::Wire& wire, const Backend& backend, Workers& workers, bool checks_finite)
-      : processor_(processor), wire_(wire), backend_(backend), workers_(workers), checks_finite_(checks_finite) {}
+  Binder(int processor, comm::Wire& wire, const Backend& backend, Workers& workers, const Checks& checks)
+      : processor_(processor), wire_(wire), backend_(backend), workers_(workers), checks_(checks) {}
 
   int processor() const { return processor_; }
   comm::Wire& wire() const { return wire_; }
   const Backend& backend() const { return backend_; }
   Workers& workers() const { return workers_; }
-  bool checks_finite() const { return checks_finite_; }  // every instruction's results, as soon as they are there
+  const Checks& checks() const { return checks_; }
   comm::Group& group(const Mesh& mesh, const Axes& axes);
   void* workspace(std::size_t bytes);     // lives as long as the binder, reachable by peers
   void number(std::vector<Step>& steps);  // gives each its number; they stay where they are from now on
@@ -55,7 +61,7 @@ class Binder {
   comm::Wire& wire_;
   const Backend& backend_;
   Workers& workers_;
-  const bool checks_finite_;
+  const Checks checks_;
   std::vector<comm::Arena> workspaces_;
   std::map<Axes, std::unique_ptr<comm::Group>> groups_;
   std::atomic<const Step*> current_ = nullptr;
@@ -82,6 +88,7 @@ class Block {
   Kernel bound_loop(const Instr& instr, const MemoryPlan& plan, std::byte* arena);
   KernelArgs args_of(const Instr& instr) const;
   Kernel checked(Kernel kernel, const Instr& instr) const;
+  Kernel with_finite_check(Kernel kernel, const Instr& instr) const;
   void run_step(const Step& step, const StepState& state) const;
   [[noreturn]] void fail(const Step& step, const std::string& reason) const;
 

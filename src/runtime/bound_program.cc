@@ -20,8 +20,8 @@ std::vector<std::unique_ptr<Workers>> make_workers(const comm::Wire& wire, const
 
 // One arena, as the memory plan says; variables lie where the session holds them.
 BoundProgram::BoundProgram(const Program& program, int processor, comm::Wire& wire, const Backend& backend,
-                           const std::map<ValueId, void*>& held, Workers* workers, bool checks_finite)
-    : program_(program), binder_(processor, wire, backend, workers ? *workers : alone_, checks_finite) {
+                           const std::map<ValueId, void*>& held, Workers* workers, const Checks& checks)
+    : program_(program), binder_(processor, wire, backend, workers ? *workers : alone_, checks) {
   check_backend(program, backend);
   const std::int64_t planning = TraceLog::now();
   const MemoryPlan plan = plan_memory(program);

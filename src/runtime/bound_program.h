@@ -28,11 +28,10 @@ struct RunContext {
 
 class BoundProgram {
  public:
-  // `held`: where the variables lie. `workers`, null for none, share the work and outlive this. With `checks_finite` a run
-  // fails at the first instruction that makes a NaN or an infinity. UserError listing all instructions that the backend
-  // lacks.
+  // `held`: where the variables lie. `workers`, null for none, share the work and outlive this. A run fails at the
+  // first instruction that does not pass the checks. UserError listing all instructions that the backend lacks.
   BoundProgram(const Program& program, int processor, comm::Wire& wire, const Backend& backend,
-               const std::map<ValueId, void*>& held, Workers* workers = nullptr, bool checks_finite = false);
+               const std::map<ValueId, void*>& held, Workers* workers = nullptr, const Checks& checks = {});
 
   // Where a value lies: dense, unless it is a view.
   void* data(ValueId id) const { return block_->view(id).data; }

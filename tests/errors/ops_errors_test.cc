@@ -16,6 +16,40 @@ class OpsErrors : public ::testing::Test {
   Tensor index = g.input("index", {}, DType::kI32);
 };
 
+using EinsumErrors = OpsErrors;
+
+// Without the check the typo would sum 'hidden' and fill the output with copies of the sum.
+TEST_F(EinsumErrors, AMisspeltDimOfTheOutput) {
+  const Dim batch{"batch", 8}, hidden{"hidden", 16}, io{"io", 4};
+  const Tensor rows = g.input("rows", {batch, io}), w = g.input("w", {io, hidden});
+  EXPECT_USER_ERROR(einsum({rows, w}, {batch, {"hiden", 16}}),
+                    lines("einsum sums dim hidden=16 of its inputs and makes copies along dim hiden=16 of its output "
+                          "[batch=8 hiden=16], which no input has",
+                          "einsum at " + here(),
+                          "write 'hidden' in the output if it is the dim that is meant; if not, leave 'hiden' out "
+                          "there and make the copies with broadcast()"));
+  EXPECT_USER_ERROR(einsum({rows, w}, {{"batches", 8}, hidden}), "makes copies along dim batches=8");
+  EXPECT_USER_ERROR(einsum({rows}, {io, {"bacth", 8}}), "sums dim batch=8");
+}
+
+TEST_F(EinsumErrors, CopiesThatAreMeantAreNotRefused) {
+  const Dim batch{"batch", 8}, hidden{"hidden", 16}, io{"io", 4};
+  const Tensor rows = g.input("rows", {batch, io}), w = g.input("w", {io, hidden});
+  EXPECT_NO_THROW(einsum({rows, w}, {batch, {"hidden2", 32}})) << "another size is another dim";
+  EXPECT_NO_THROW(einsum({rows, w}, {batch, {"copies", 16}}));
+  EXPECT_NO_THROW(einsum({rows, w}, {batch, hidden, {"batch2", 8}})) << "nothing like it is summed";
+  EXPECT_NO_THROW(einsum({x}, {b, {"d", 6}})) << "names of one letter are all alike";
+  const Tensor sum = einsum({rows, w}, {batch});
+  EXPECT_NO_THROW(broadcast(sum, {batch, {"hiden", 16}}));
+}
+
+// The derivative by an input copies dy along the dims that only this input had.
+TEST_F(EinsumErrors, DerivativesMayCopyAlongSuchDims) {
+  const Dim first{"width1", 4}, second{"width2", 4};
+  const Tensor p = g.input("p", {first}), q = g.input("q", {second});
+  EXPECT_EQ(gradients({einsum({p, q}, Shape{})}, {p, q})[0].shape(), Shape{first});
+}
+
 using PointwiseErrors = OpsErrors;
 
 TEST_F(PointwiseErrors, NeedsFloats) {

@@ -70,14 +70,40 @@ TEST(Explain, CollectivesCarryPhaseAndLine) {
 
 TEST(Explain, WarnsOfReplicatedWork) {
   const Explanation e = of("two_layer", "rows:2 cols:4", "batch:rows");
-  ASSERT_FALSE(e.warnings.empty());
-  const Explanation::Warning& w = e.warnings[0];
+  ASSERT_GE(e.warnings.size(), 2u);
+  const Explanation::Warning& w = e.warnings[1];  // the first one is of the axis as a whole
   EXPECT_EQ(w.kind, "replicated work");
   EXPECT_THAT(w.axes, ElementsAre("cols"));
   EXPECT_GT(w.share, 0.3);
   EXPECT_THAT(w.cause, ElementsAre(HasSubstr("two_layer.cc:")));
   EXPECT_THAT(w.text, HasSubstr("of the flops are done alike by all 4 processors along cols"));
   EXPECT_THAT(w.text, HasSubstr("hidden"));  // a dim that could lie there
+}
+
+TEST(Explain, WarnsOfAnAxisThatSplitsNothing) {
+  const Explanation e = of("two_layer", "rows:2 cols:4", "batch:rows");
+  ASSERT_FALSE(e.warnings.empty());
+  EXPECT_EQ(e.warnings[0].kind, "idle axis");
+  EXPECT_THAT(e.warnings[0].axes, ElementsAre("cols"));
+  EXPECT_EQ(e.warnings[0].share, 1);
+  EXPECT_EQ(e.warnings[0].text,
+            "axis 'cols' splits nothing: the 4 processors along it do the same work; lay a dim on it, or leave it "
+            "out of the mesh");
+  for (const char* layout : {"batch:rows hidden:cols", "batch:rows+cols", "batch:rows io:cols"})
+    EXPECT_THAT(kinds(of("two_layer", "rows:2 cols:4", layout)), Not(testing::Contains("idle axis"))) << layout;
+}
+
+// Whoever does not ask explain sees it in the report of what is compiled.
+TEST(Explain, AnExecutableHasItsWarnings) {
+  const models::Model model = models::build("two_layer", {});
+  Session session(Mesh::parse("rows:1 cols:2"));
+  const Executable idle = session.compile(model.graph, Layout::parse("batch:rows"), model.options);
+  EXPECT_THAT(idle.warnings(), ElementsAre(HasSubstr("axis 'cols' splits nothing: the 2 processors along it")));
+  EXPECT_THAT(idle.report(), HasSubstr("\n  warning: axis 'cols' splits nothing"));
+  Session other(Mesh::parse("rows:1 cols:2"));
+  const Executable busy = other.compile(model.graph, Layout::parse("batch:cols"), model.options);
+  EXPECT_THAT(busy.warnings(), ElementsAre());
+  EXPECT_THAT(busy.report(), Not(HasSubstr("warning")));
 }
 
 TEST(Explain, WarnsOfNoWorkThatIsShared) {

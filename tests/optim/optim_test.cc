@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "support/expect_error.h"
 #include "weft/ops.h"
 
 namespace weft::test {
@@ -51,10 +52,33 @@ TEST(Sgd, TheRateMayBeAnInput) {
   }
 }
 
-TEST(Sgd, LeavesOutWhatTheLossDoesNotDependOn) {
+TEST(Optimizers, RefuseALossThatIsNotAScalar) {
   Bowl bowl;
-  bowl.graph.variable("idle", {kX}, init::ones());
-  EXPECT_EQ(optim::sgd(bowl.loss, bowl.graph.variables(), 0.1).size(), 1u);
+  const Tensor each = square(bowl.w).named("each");
+  const char* what = "the loss 'each' [x=4] is not a scalar";
+  const char* fix = "give mean(loss), or reduce_sum(loss) for the sum over its elements";
+  EXPECT_USER_ERROR(optim::sgd(each, {bowl.w}, 0.1), what, fix, "optim_test.cc");
+  EXPECT_USER_ERROR(optim::Adam(each, {bowl.w}), what, fix, "optim_test.cc");
+  EXPECT_NO_THROW(optim::Momentum(mean(each), {bowl.w}));
+}
+
+// A weight that stays as it was is hardly meant; there are ways to say that it is.
+TEST(Optimizers, RefuseVariablesThatTheLossDoesNotDependOn) {
+  Bowl bowl;
+  const Tensor idle = bowl.graph.variable("idle", {kX}, init::ones());
+  const Tensor stopped = bowl.graph.variable("stopped", {kX}, init::ones());
+  const Tensor loss = (bowl.loss + reduce_sum(stop_gradient(stopped))).named("loss");
+  const char* what = "the loss 'loss' does not depend on variables to be trained: 'idle', 'stopped'";
+  const char* fix = "let the loss use them, leave them out of the optimizer's variables, or declare them with "
+                    "VariableOptions::trainable = false";
+  EXPECT_USER_ERROR(optim::sgd(loss, bowl.graph.variables(), 0.1), what, fix, "optim_test.cc");
+  EXPECT_USER_ERROR(optim::Adafactor(loss, bowl.graph.variables()), what, fix, "optim_test.cc");
+  EXPECT_EQ(optim::sgd(loss, {bowl.w}, 0.1).size(), 1u);
+  const optim::Rules frozen = {{.pattern = "idle|stopped", .train = false}};
+  EXPECT_EQ(optim::Sgd(loss, bowl.graph.variables(), {.rules = frozen}).updates().size(), 1u);
+  Bowl other;
+  other.graph.variable("count", {}, init::zeros(), {.trainable = false});
+  EXPECT_EQ(optim::sgd(other.loss, other.graph.variables(), 0.1).size(), 1u);
 }
 
 TEST(Sgd, KeepsTheSliceDtypeOfAVariable) {

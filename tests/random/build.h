@@ -35,6 +35,16 @@ inline Tensor changed(const Change& change, const Tensor& variable, const Tensor
   return change.how == "assign_sub" ? assign_sub(variable, value) : assign(variable, value);
 }
 
+// Those of the trained variables that the loss depends on: optimizers refuse the others.
+inline Refs reached(const Recipe& recipe, const Tensors& values) {
+  const Tensors loss = tensors_of({recipe.loss}, values);
+  const Tensors derivatives = gradients(loss, tensors_of(recipe.trained, values));
+  Refs refs;
+  for (std::size_t i = 0; i < derivatives.size(); ++i)
+    if (derivatives[i]) refs.push_back(recipe.trained[i]);
+  return refs;
+}
+
 inline Built build(const Recipe& recipe) {
   Built built;
   for (const Step& step : recipe.steps) {
@@ -46,7 +56,7 @@ inline Built build(const Recipe& recipe) {
     const Tensor loss = built.values[static_cast<std::size_t>(recipe.loss.step)];
     for (const Tensor& d : gradients({loss}, tensors_of(recipe.by, built.values)))
       if (d) built.fetch.push_back(d);
-    built.update = optim::sgd(loss, tensors_of(recipe.trained, built.values), kRate);
+    built.update = optim::sgd(loss, tensors_of(reached(recipe, built.values), built.values), kRate);
   }
   for (const Change& change : recipe.changes) {
     const Tensors pair = tensors_of({change.variable, change.value}, built.values);

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/str.h"
+#include "build.h"
 #include "calls.h"
 
 namespace weft::random_graphs {
@@ -136,8 +137,8 @@ inline std::string ends_code(const Recipe& recipe) {
   if (recipe.loss.step >= 0) {
     text += str("  for (const Tensor& d : gradients({", code_of(recipe.loss), "}, ", code_of(recipe.by), "))\n",
                 "    if (d) built.fetch.push_back(d);\n");
-    text += str("  built.update = optim::sgd(", code_of(recipe.loss), ", ", code_of(recipe.trained), ", ",
-                code_of(kRate), ");\n");
+    text += str("  built.update = optim::sgd(", code_of(recipe.loss), ", ",
+                code_of(reached(recipe, build(recipe).values)), ", ", code_of(kRate), ");\n");
   }
   for (const Change& change : recipe.changes)
     text += str("  built.update.push_back(", change.how, "(", code_of(change.variable), ", ", code_of(change.value),

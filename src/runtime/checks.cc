@@ -1,9 +1,11 @@
-#include "runtime/finite.h"
+#include "runtime/checks.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/dispatch.h"
 #include "base/str.h"
+#include "runtime/views.h"
 
 namespace weft {
 
@@ -42,6 +44,24 @@ std::string not_finite(const TensorView& view) {
     }
     return "";
   });
+}
+
+bool looks_up_ids(const Instr& instr) {
+  const auto& causes = instr.origin.causes;
+  return instr.is<Gather>() &&
+         std::any_of(causes.begin(), causes.end(), [](const std::string& cause) { return cause.ends_with(" gather"); });
+}
+
+std::string id_out_of_range(const TensorView& table, const TensorView& ids, const std::string& dim) {
+  const std::size_t d = table.shape.position(dim);
+  const bool are_labels = same_dims(table.shape.minus({table.shape[d]}), ids.shape);
+  const std::int64_t size = table.whole[d];
+  for (std::int64_t i = 0; i < ids.shape.elements(); ++i) {
+    const std::int64_t id = integer_at(ids, offset_of(ids, i));
+    if (id < size && (id >= 0 || are_labels)) continue;
+    return str("the id ", id, " at ", place_of(ids, i), ", but dim ", dim, "=", size, " has 0 to ", size - 1);
+  }
+  return "";
 }
 
 }  // namespace weft
