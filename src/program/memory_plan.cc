@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "program/builder.h"
 
@@ -32,6 +33,7 @@ class Planner {
     for (std::size_t i = 0; i < p_.inputs.size(); ++i)
       if (carried_ == kNoLoop || i == 0) make(p_.inputs[i].value, -1);
     for (int i = 0; i < static_cast<int>(p_.body.size()); ++i) visit(i);
+    if (carried_ != kNoLoop) order_moves();
     place();
     for (auto& [position, inner] : plan_.loops) inner.offset = plan_.storages[at(loop_storage_.at(position))].offset;
     find_fullest();
@@ -174,6 +176,55 @@ class Planner {
     if (!same_storage(out, held)) return false;
     plan_.over[out] = held;
     return true;
+  }
+
+  // The carried value that a next one is, or is a view of, if it is still to be written over by another; else kNoLoop.
+  std::size_t read_by_move(std::size_t next, const std::set<std::size_t>& open) const {
+    const ValueId root = root_[at(p_.outputs[next].value)];
+    for (std::size_t k : open)
+      if (p_.inputs[k + 1].value == root) return k;
+    return kNoLoop;
+  }
+
+  // The next values that lie elsewhere than the carried ones are moved there as if all at once: a place is written when
+  // nobody is to read it any more. Where every place is to be read, they form rings; saving one value opens a ring.
+  void order_moves() {
+    std::set<std::size_t> open;  // carried values whose next one is to be moved
+    for (std::size_t k = 0; k < carried_; ++k) {
+      const ValueId last = p_.inputs[k + 1].value, next = p_.outputs[k].value;
+      const auto written = plan_.over.find(next);
+      const bool is_over = written != plan_.over.end() && written->second == last;
+      if (!is_over && !(root_[at(next)] == last && dense_[at(next)])) open.insert(k);
+    }
+    std::map<std::size_t, std::size_t> reads;  // by the carried value whose next one reads it
+    for (std::size_t k : open)
+      if (const std::size_t read = read_by_move(k, open); read != kNoLoop) reads[k] = read;
+    const auto is_read = [&](std::size_t k) {
+      return std::any_of(reads.begin(), reads.end(), [&](const auto& read) { return read.second == k; });
+    };
+    std::size_t saved = kNoLoop;
+    while (!open.empty()) {
+      const auto free = std::find_if_not(open.begin(), open.end(), is_read);
+      if (free == open.end()) {
+        saved = *open.begin();
+        plan_.moves.push_back({saved, MemoryPlan::Move::How::kSave});
+        make_saved(bytes_of(p_.values[at(p_.outputs[saved].value)]));
+        reads.erase(saved);
+        continue;
+      }
+      plan_.moves.push_back(
+          {*free, *free == saved ? MemoryPlan::Move::How::kPlaceSaved : MemoryPlan::Move::How::kPlace});
+      reads.erase(*free);
+      open.erase(free);
+    }
+  }
+
+  // One place after the body's end for all that moves save: a ring is closed before another is opened.
+  void make_saved(std::int64_t bytes) {
+    const int end = static_cast<int>(p_.body.size());
+    if (plan_.saved == MemoryPlan::kHeld) plan_.saved = add_storage(end, end, bytes);
+    Storage& storage = plan_.storages[at(plan_.saved)];
+    storage.bytes = std::max(storage.bytes, aligned(bytes));
   }
 
   // The largest first, each at the lowest offset where nothing that lives at the same time lies.

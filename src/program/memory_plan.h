@@ -34,11 +34,22 @@ struct MemoryPlan {
   };
   std::map<int, Inner> loops;       // by position in the body
   std::map<ValueId, ValueId> over;  // new contents that are written over old ones: of a variable or a carried value
+
+  // In a loop's body: how the next values come to lie where the carried ones do, in this order. No move writes over what
+  // a later one reads. Where next values go round in a ring of carried ones, one of the ring is saved first.
+  struct Move {
+    enum class How { kPlace, kSave, kPlaceSaved };
+    std::size_t carried = 0;  // whose next value it is
+    How how = How::kPlace;
+  };
+  std::vector<Move> moves;
+  int saved = kHeld;  // an index into storages, or kHeld where no move saves
 };
 
 // Values live from their definition to their last use; inputs from the start, outputs and updates to the end; what a
 // collective reads until it is done. A map, put, all_reduce, permute or loop takes over the storage of an operand that
-// dies with it and lies exactly like its result.
+// dies with it and lies exactly like its result. In a loop's body the next of a carried value is written over it where it
+// can be, and moved there at the end of a trip elsewhere.
 MemoryPlan plan_memory(const Program& program);
 
 std::int64_t bytes_of(const Value& value);            // on each processor

@@ -179,7 +179,7 @@ Kernel Block::with_finite_check(Kernel kernel, const Instr& instr) const {
   };
 }
 
-// The carried values lie where the loop's outputs do; what the body writes elsewhere is copied there after each trip.
+// The carried values lie where the loop's outputs do; what the body writes elsewhere is moved there after each trip.
 Kernel Block::bound_loop(const Instr& instr, const MemoryPlan& plan, std::byte* arena) {
   const Loop& loop = *instr.as<Loop>();
   const Program& body = *loop.body;
@@ -192,9 +192,14 @@ Kernel Block::bound_loop(const Instr& instr, const MemoryPlan& plan, std::byte* 
     if (view(instr.inputs[k]).data != view(instr.outputs[k]).data)
       first.emplace_back(view(instr.inputs[k]), view(instr.outputs[k]));
   auto block = std::make_shared<Block>(body, plan, arena, held, binder_);
-  for (std::size_t k = 0; k < carried; ++k)
-    if (block->view(body.outputs[k].value).data != view(instr.outputs[k]).data)
-      next.emplace_back(block->view(body.outputs[k].value), view(instr.outputs[k]));
+  for (const auto& [k, how] : plan.moves) {
+    using How = MemoryPlan::Move::How;
+    const TensorView &made = block->view(body.outputs[k].value), &place = view(instr.outputs[k]);
+    const auto saved = [&] {
+      return dense_view(arena + plan.storages[at(plan.saved)].offset, place.dtype, place.shape);
+    };
+    next.emplace_back(how == How::kPlaceSaved ? saved() : made, how == How::kSave ? saved() : place);
+  }
   auto* iteration = static_cast<std::int64_t*>(block->view(body.inputs[0].value).data);
   const auto* stop = loop.stops ? static_cast<const bool*>(block->view(body.outputs.back().value).data) : nullptr;
   return [=, trips = loop.trips](const StepState& state) mutable {

@@ -170,6 +170,58 @@ TEST(LoopMemory, ACarriedValueThatIsReadAgainIsNotWrittenOver) {
   EXPECT_TRUE(plan.loops.at(0).plan[0].over.empty());
 }
 
+// A loop of three carried values; `next` names what becomes of each.
+Program handing_on(const std::string& next0, const std::string& next1, const std::string& next2) {
+  return program_of(str(R"(
+input x %0 f32 [a=32]
+input y %1 f32 [a=32]
+input z %2 f32 [a=32]
+%10 f32 [a=32], %11 f32 [a=32], %12 f32 [a=32] = loop %0, %1, %2 trips=3 stops=false
+  input i %0 i64 []
+  input c %1 f32 [a=32]
+  input d %2 f32 [a=32]
+  input e %3 f32 [a=32]
+  %4 f32 [a=32] = map %1 expr=exp($0)
+  output next %)",
+                        next0, "\n  output next %", next1, "\n  output next %", next2, R"(
+end
+output o %10
+output p %11
+output q %12)"));
+}
+
+// The moves at the end of a trip, each as "1" (placed), "save 1" or "saved 1".
+std::string moves_of(const MemoryPlan& plan) {
+  std::string text;
+  for (const auto& [carried, how] : plan.loops.at(0).plan[0].moves) {
+    using How = MemoryPlan::Move::How;
+    text += str(text.empty() ? "" : ", ",
+                how == How::kSave         ? "save "
+                : how == How::kPlaceSaved ? "saved "
+                                          : "",
+                carried);
+  }
+  return text;
+}
+
+TEST(LoopMemory, NextValuesAreMovedBeforeTheirPlacesAreWritten) {
+  EXPECT_EQ(moves_of(plan_memory(program_of(kLoop))), "");
+  EXPECT_EQ(moves_of(plan_memory(handing_on("1", "2", "3"))), "");
+  EXPECT_EQ(moves_of(plan_memory(handing_on("4", "2", "3"))), "");  // written over
+  EXPECT_EQ(moves_of(plan_memory(handing_on("4", "1", "2"))), "2, 1, 0");
+  EXPECT_EQ(moves_of(plan_memory(handing_on("4", "4", "3"))), "1");  // from the place of the first
+  EXPECT_EQ(moves_of(plan_memory(handing_on("2", "1", "1"))), "2, save 0, 1, saved 0");
+  EXPECT_EQ(moves_of(plan_memory(handing_on("2", "3", "1"))), "save 0, 1, 2, saved 0");
+  EXPECT_EQ(moves_of(plan_memory(handing_on("4", "3", "2"))), "save 1, 2, saved 1");
+}
+
+TEST(LoopMemory, OnlyARingOfNextValuesNeedsMoreMemory) {
+  const auto bytes = [](const Program& p) { return plan_memory(p).loops.at(0).plan[0].arena_bytes; };
+  EXPECT_EQ(bytes(handing_on("4", "2", "3")), 64);   // the iteration alone
+  EXPECT_EQ(bytes(handing_on("4", "1", "2")), 128);  // a chain: exp of the first, which is still to be read
+  EXPECT_EQ(bytes(handing_on("4", "3", "2")), 128);  // a ring: where the iteration was, one of the two is saved
+}
+
 // --- Dones ---
 
 Program scheduled(const std::string& lines) { return schedule_collectives(program_of(lines), {}); }
