@@ -1,4 +1,5 @@
 // Reverse-mode differentiation, graph to graph.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -46,14 +47,14 @@ class Reverse {
   void visit(int n) {
     const Node& node = graph_->nodes[static_cast<std::size_t>(n)];
     Tensors dys, outputs, inputs;
-    bool reached = false;
+    std::vector<bool> used;
     for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) {
       outputs.emplace_back(graph_, TensorId{n, i});
       const auto found = sums_.find({n, i});
       dys.push_back(found == sums_.end() ? Tensor() : found->second);
-      reached |= found != sums_.end();
+      used.push_back(found != sums_.end());
     }
-    if (!reached) return;
+    if (std::find(used.begin(), used.end(), true) == used.end()) return;
     const CauseGuard cause(*graph_, node.site);
     if (!node.op->gradient) {
       if (node.op->no_gradient.empty()) return;
@@ -66,7 +67,7 @@ class Reverse {
       if (!dys[i] && is_float(node.outputs[i].dtype)) dys[i] = zeros_like(outputs[i], site_);
     for (TensorId id : node.inputs) inputs.emplace_back(graph_, id);
     const std::vector<TensorId> ids = node.inputs;
-    const Tensors dxs = node.op->gradient(Grad(inputs, outputs, dys, node.attrs, node.site));
+    const Tensors dxs = node.op->gradient(Grad(inputs, outputs, dys, used, node.attrs, node.site));
     for (std::size_t i = 0; i < dxs.size(); ++i)
       if (dxs[i]) add(ids[i], dxs[i]);
   }

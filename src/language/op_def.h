@@ -39,11 +39,17 @@ OpCall call_of(const GraphData& graph, const Node& node);
 // What a gradient sees: the op's inputs and outputs and the derivatives of its outputs.
 class Grad {
  public:
-  Grad(Tensors inputs, Tensors outputs, Tensors dys, const Attrs& attrs, Site site)
-      : inputs_(std::move(inputs)), outputs_(std::move(outputs)), dys_(std::move(dys)), attrs_(attrs), site_(site) {}
+  Grad(Tensors inputs, Tensors outputs, Tensors dys, std::vector<bool> used, const Attrs& attrs, Site site)
+      : inputs_(std::move(inputs)),
+        outputs_(std::move(outputs)),
+        dys_(std::move(dys)),
+        used_(std::move(used)),
+        attrs_(attrs),
+        site_(site) {}
   const Tensor& x(std::size_t i = 0) const { return inputs_[i]; }
   const Tensor& y(std::size_t i = 0) const { return outputs_[i]; }
   const Tensor& dy(std::size_t i = 0) const { return dys_[i]; }  // zeros if that output is unused
+  bool is_used(std::size_t i) const { return used_[i]; }         // whether output i is on the way to a y
   const Tensors& xs() const { return inputs_; }
   const Tensors& ys() const { return outputs_; }
   const Tensors& dys() const { return dys_; }
@@ -55,6 +61,7 @@ class Grad {
 
  private:
   Tensors inputs_, outputs_, dys_;
+  std::vector<bool> used_;
   const Attrs& attrs_;
   Site site_;
 };

@@ -117,11 +117,13 @@ struct BackwardTrip {
     const Tensor i =
         subtract(constant(Graph(graph), static_cast<double>(body.trips - 1), {}, DType::kI64, site), j, site);
     std::map<TensorId, Tensor> by = {{body.index, i}};
-    Tensors given, xs;
+    Tensors xs, d_starts;  // d_starts: by what was kept of the trip's start, which derivatives of derivatives use
     for (std::size_t k = 0; k < body.carried; ++k) {
-      given.push_back(of_trip(g.y(body.first_start() + k), i));
-      by[body.given[k]] = given.back();
-      if (has_derivative(body.types[k])) xs.push_back(given.back());
+      const std::size_t start = body.first_start() + k;
+      const Tensor given = by[body.given[k]] = of_trip(g.y(start), i);
+      if (!has_derivative(body.types[k])) continue;
+      xs.push_back(given);
+      d_starts.push_back(g.is_used(start) ? of_trip(g.dy(start), i) : Tensor());
     }
     const std::size_t carried_xs = xs.size();
     for (std::size_t c = 0; c < body.captures.size(); ++c) {
@@ -139,8 +141,10 @@ struct BackwardTrip {
     }
     const Tensors dxs = gradients_from(first, ys, xs, dys, site);
     LoopStep step;
-    for (std::size_t k = 0; k < carried_xs; ++k)
-      step.carried.push_back(dxs[k] ? transpose(dxs[k], xs[k].shape(), site) : zeros_like(xs[k], site));
+    for (std::size_t k = 0; k < carried_xs; ++k) {
+      const Tensor dx = dxs[k] ? transpose(dxs[k], xs[k].shape(), site) : zeros_like(xs[k], site);
+      step.carried.push_back(d_starts[k] ? add(dx, d_starts[k], site) : dx);
+    }
     for (std::size_t c = carried_xs; c < xs.size(); ++c) {
       if (!dxs[c]) continue;
       step.sums.push_back(is_narrow(dxs[c].dtype()) ? cast(dxs[c], DType::kF32, site) : dxs[c]);

@@ -1,4 +1,4 @@
-// Loops held against the same body written out trip by trip: values and derivatives, on both
+// Loops held against the same body written out trip by trip: values and first, second and third derivatives, on both
 // engines, alone and split.
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ struct Case {
   std::vector<Shape> carried;  // of the first values
   // The tensors from outside are of shape [a b].
   std::function<LoopStep(Graph& g, const Tensor& i, const Tensors& carried, const Tensors& outside)> body;
-  int derivatives = 1;
+  int derivatives = 2;
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
@@ -192,7 +192,8 @@ const std::vector<Case> kHandedOn = {
      {kAB, kAB},
      [](Graph&, const Tensor&, const Tensors& c, const Tensors&) {
        return carries({c[1], sin(c[0])});
-     }},
+     },
+     3},
     {"one to two",
      3,
      {kAB, kAB},
@@ -272,6 +273,62 @@ const std::vector<Case> kHandedOn = {
      }},
 };
 
+// Derivatives by what the backward loop reads of every trip.
+const std::vector<Case> kDerived = {
+    {"square",
+     2,
+     {kAB},
+     [](Graph&, const Tensor&, const Tensors& c, const Tensors&) { return carries({c[0] * c[0]}); },
+     3},
+    {"weights",
+     3,
+     {kAB},
+     [](Graph&, const Tensor&, const Tensors& c, const Tensors& w) {
+       return carries({sin(c[0] * w[0]) + w[1] * w[0]});
+     },
+     3},
+    {"product",
+     2,
+     {kAB},
+     [](Graph&, const Tensor&, const Tensors& c, const Tensors& w) {
+       return carries({tanh(rename(einsum({c[0], rename(w[0], kA, "n")}, {kA, {"n", 4}}), {"n", 4}, "b"))});
+     }},
+    {"sum",
+     3,
+     {kAB},
+     [](Graph&, const Tensor&, const Tensors& c, const Tensors& w) {
+       return LoopStep{{c[0] * w[0]}, {square(c[0]) * w[1], reduce_sum(c[0] * c[0])}, {}, {}};
+     }},
+    {"kept",
+     3,
+     {kAB},
+     [](Graph&, const Tensor&, const Tensors& c, const Tensors& w) {
+       return LoopStep{{sin(c[0]) + c[0]}, {}, {c[0] * c[0] * w[0]}, {}};
+     },
+     3},
+    {"only kept",
+     2,
+     {kAB, kAB},
+     [](Graph&, const Tensor&, const Tensors& c, const Tensors& w) {
+       return LoopStep{{c[0] * c[1], w[0]}, {}, {c[0]}, {}};
+     }},
+    {"nested squares",
+     2,
+     {kAB},
+     [](Graph& g, const Tensor&, const Tensors& c, const Tensors& w) {
+       const LoopResult in = loop(g, 2, {c[0]}, [&](const Tensor&, const Tensors& d) {
+         return LoopStep{{d[0] * d[0] * w[0] + c[0]}, {d[0] * c[0]}, {}, {}};
+       });
+       return LoopStep{{in.carried[0]}, {in.sums[0]}, {}, {}};
+     }},
+    {"recomputed",
+     2,
+     {kAB},
+     [](Graph& g, const Tensor&, const Tensors& c, const Tensors& w) {
+       return carries({recompute(g, [&] { return Tensors{sin(c[0] * c[0]) * w[0]}; })[0]});
+     }},
+};
+
 std::string name_of(const testing::TestParamInfo<Case>& info) {
   std::string name = info.param.name;
   std::replace(name.begin(), name.end(), ' ', '_');
@@ -279,6 +336,7 @@ std::string name_of(const testing::TestParamInfo<Case>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(HandedOn, LoopUnrolled, testing::ValuesIn(kHandedOn), name_of);
+INSTANTIATE_TEST_SUITE_P(Derived, LoopUnrolled, testing::ValuesIn(kDerived), name_of);
 
 }  // namespace
 }  // namespace weft
