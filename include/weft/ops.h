@@ -209,6 +209,7 @@ Tensor stop_gradient(const Tensor& x, Site site = Site::current());
 // x itself; its derivative is scaled down to a root mean square of at most `rms`.
 Tensor clip_activation_gradient(const Tensor& x, double rms = 1, Site site = Site::current());
 // backward(inputs, outputs, dys) gives one derivative (or an empty Tensor) per input, in place of forward's own.
+// Tensors that forward uses or returns without being given them have no derivative: give them as inputs.
 Tensors custom_gradient(
     const Tensors& inputs, const std::function<Tensors(const Tensors&)>& forward,
     const std::function<Tensors(const Tensors& inputs, const Tensors& outputs, const Tensors& dys)>& backward,

@@ -35,13 +35,16 @@ bool is_in(const GraphData& graph, const Region& region, int node) {
          !node_at(graph, node).op->is_state && !(region.loop < 0 && casts_variable(graph, node));
 }
 
-std::vector<TensorId> captures_of(const GraphData& graph, const Region& region) {
+std::vector<TensorId> captures_of(const GraphData& graph, const Region& region, const std::vector<TensorId>& results) {
   std::vector<TensorId> captures;
   std::set<TensorId> seen;
+  const auto add = [&](TensorId id) {
+    if (!is_in(graph, region, id.node) && seen.insert(id).second) captures.push_back(id);
+  };
   for (int n = region.first; n < region.last; ++n)
     if (is_in(graph, region, n))
-      for (TensorId input : node_at(graph, n).inputs)
-        if (!is_in(graph, region, input.node) && seen.insert(input).second) captures.push_back(input);
+      for (TensorId input : node_at(graph, n).inputs) add(input);
+  for (TensorId id : results) add(id);
   return captures;
 }
 

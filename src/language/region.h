@@ -17,8 +17,9 @@ struct Region {
 
 bool is_in(const GraphData& graph, const Region& region, int node);
 
-// What the region reads from outside, each tensor once, in order of first use.
-std::vector<TensorId> captures_of(const GraphData& graph, const Region& region);
+// What the region reads from outside, each tensor once, in order of first use; then the results that are themselves
+// outside of it.
+std::vector<TensorId> captures_of(const GraphData& graph, const Region& region, const std::vector<TensorId>& results);
 
 // Makes the nodes that `results` stand on again: same names, so the same random numbers; marked as recomputed.
 // Outside tensors are replaced by `by` where it has them.

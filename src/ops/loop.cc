@@ -1,7 +1,5 @@
 // loop: a body that runs again and again. The body is a set of nodes of the same graph; the loop is one op whose
 // operands are the first carried values and what the body reads from outside.
-#include <algorithm>
-
 #include "base/str.h"
 #include "ops/loop_body.h"
 #include "ops/rules.h"
@@ -278,15 +276,6 @@ double flops_in(const GraphData& graph, const Region& region) {
   return sum;
 }
 
-// The captures of a body: without what the loop itself gives it.
-std::vector<TensorId> captures_of(const GraphData& graph, const LoopBody& body) {
-  std::vector<TensorId> captures = captures_of(graph, body.region);
-  for (TensorId id : body.results)  // a result may be an outside tensor itself
-    if (!is_in(graph, body.region, id.node) && std::find(captures.begin(), captures.end(), id) == captures.end())
-      captures.push_back(id);
-  return captures;
-}
-
 }  // namespace
 
 LoopResult loop(const Graph& g, std::int64_t trips, const Tensors& first,
@@ -342,7 +331,7 @@ LoopResult loop(const Graph& g, std::int64_t trips, const Tensors& first,
     body->types.push_back({x.shape(), x.dtype()});
   }
   Tensors operands = first;
-  body->captures = captures_of(graph, *body);
+  body->captures = captures_of(graph, body->region, body->results);
   for (TensorId id : body->captures) operands.emplace_back(g.data(), id);
   const Tensors outputs = apply_all(g, kLoop, operands, {{"body", body}}, site);
   const auto sums = outputs.begin() + static_cast<std::ptrdiff_t>(body->carried);

@@ -105,7 +105,7 @@ Tensor microbatch_loss(const Tensors& inputs, const Dim& batch, std::int64_t par
             candidates.push_back(part[i]);
             outside.push_back(inputs[i]);
           }
-        for (TensorId id : captures_of(graph, {first, static_cast<int>(graph.nodes.size()), graph.loop}))
+        for (TensorId id : captures_of(graph, {first, static_cast<int>(graph.nodes.size()), graph.loop}, {share.id()}))
           if (graph.node(id).loop != graph.loop && is_float(graph.type(id).dtype)) {
             candidates.emplace_back(part[0].graph(), id);
             outside.push_back(candidates.back());

@@ -19,7 +19,7 @@ struct Recorded {
 Recorded recorded(const GraphData& graph, int first, const Tensors& results) {
   Recorded made{{first, static_cast<int>(graph.nodes.size()), graph.loop}, {}, {}};
   for (const Tensor& x : results) made.results.push_back(x.id());
-  made.captures = captures_of(graph, made.region);
+  made.captures = captures_of(graph, made.region, made.results);
   return made;
 }
 
@@ -88,7 +88,7 @@ Tensors reversed_gradient(const Grad& g) {
   Tensors all(g.xs().size());
   for (auto layer = stack.layers.rbegin(); layer != stack.layers.rend(); ++layer) {
     // y1 = x2, y2 = x1 + f(x2).
-    const Tensor x2 = y1;
+    const Tensor x2 = identity(y1, site);  // so that its derivative is told from that of a capture, which y1 may be
     std::map<TensorId, Tensor> by = {{layer->x, x2}};
     Tensors xs = {x2};
     std::vector<std::size_t> operand = {kNoCapture};

@@ -260,6 +260,59 @@ TEST(Recompute, CommonWorkIsNotMergedWithTheFirstTime) {
   EXPECT_EQ(regions, (std::set<int>{0, 1, 2}));
 }
 
+// A function of x and w and how its results are used; recomputed or not, its derivatives are the same.
+void expect_recomputed_alike(const std::function<Tensors(Graph&, const Tensor& x, const Tensor& w)>& function) {
+  Graph g;
+  const Tensor x = g.input("x", {kBatch, kIn}), w = g.input("w", {kBatch, kIn});
+  Tensors fetch;
+  for (const bool again : {false, true}) {
+    const Tensors r = again ? recompute(g, [&] { return function(g, x, w); }) : function(g, x, w);
+    Tensor loss = reduce_sum(square(r[0]) * r.back());
+    for (std::size_t i = 0; i < r.size(); ++i) loss = loss + reduce_sum(square(r[i])) * static_cast<double>(i);
+    for (int order = 0; order < 2; ++order) {
+      const Tensors dxs = gradients({loss}, {x, w});
+      ASSERT_TRUE(dxs[0] && dxs[1]) << again;
+      fetch.insert(fetch.end(), dxs.begin(), dxs.end());
+      loss = reduce_sum(square(dxs[0])) + reduce_sum(square(dxs[1]) * 2.0);
+    }
+  }
+  const Feeds feeds = {{x, filled({kBatch, kIn})}, {w, filled({kIn, kBatch})}};
+  for (const auto& [mesh, layout] : {std::pair("", ""), std::pair("data:2", "batch:data")}) {
+    const std::vector<Array> got = run(g, fetch, feeds, mesh, layout);
+    for (std::size_t i = 0; i < 4; ++i) expect_near(got[i], got[4 + i], 1e-10);
+  }
+}
+
+TEST(Recompute, AnOutsideTensorThatIsReturnedKeepsItsDerivative) {
+  expect_recomputed_alike([](Graph&, const Tensor& x, const Tensor& w) { return Tensors{sin(x), w}; });
+  expect_recomputed_alike([](Graph&, const Tensor& x, const Tensor& w) { return Tensors{w, x, w}; });
+  expect_recomputed_alike([](Graph&, const Tensor& x, const Tensor& w) {
+    const Tensor both = sin(x * w);
+    return Tensors{both, both, x};
+  });
+  expect_recomputed_alike([](Graph& g, const Tensor& x, const Tensor& w) {
+    return recompute(g, [&] { return Tensors{sin(x) * w, w, x}; });
+  });
+  expect_recomputed_alike([](Graph& g, const Tensor& x, const Tensor& w) {
+    return loop(g, 2, {x, w},
+                [&](const Tensor&, const Tensors& c) {
+                  return LoopStep{{w, c[0] * c[1]}, {}, {}, {}};
+                })
+        .carried;
+  });
+}
+
+TEST(Recompute, AVariableThatIsReturnedIsTrained) {
+  Graph g;
+  const Tensor x = g.input("x", {kIn});
+  Tensor w;
+  const Tensors r = recompute(g, [&] {
+    w = g.variable("w", {kIn}, init::normal(1), {.activation = DType::kBF16});
+    return Tensors{sin(x), w};
+  });
+  EXPECT_TRUE(gradients({reduce_sum(r[0] * cast(r[1], DType::kF32))}, {w})[0]);
+}
+
 TEST(Recompute, OfNothingIsAnError) {
   Graph g;
   EXPECT_USER_ERROR(recompute(g, [] { return Tensors{}; }), "the function given to recompute() returned no tensor",
@@ -305,6 +358,45 @@ TEST(Reversible, HasTheGradientsOfTheStackAndKeepsNothing) {
                                      "data:2 model:2", "batch:data hidden:model");
   for (std::size_t i = 0; i < a.size(); ++i) expect_near(one[i], two[i], 1e-10);
   EXPECT_LT(peak(reversed, b), peak(kept, a) * 7 / 10);
+}
+
+TEST(Reversible, LayersMayReturnAndReadWhatIsOutside) {
+  Graph g;
+  const Shape shape{kBatch, kIn};
+  const Tensor x1 = g.input("x1", shape), x2 = g.input("x2", shape), w = g.input("w", shape);
+  using Layer = std::function<Tensor(const Tensor&)>;
+  const std::vector<std::vector<Layer>> stacks = {
+      {[&](const Tensor&) { return w; }, [](const Tensor& h) { return sin(h); }},
+      {[](const Tensor& h) { return h; }, [&](const Tensor& h) { return h * w; }},
+      {[&](const Tensor&) { return x1; }, [&](const Tensor& h) { return h * w; }},
+      {[&](const Tensor& h) { return h * x2 * w; }},
+      {[&](const Tensor&) { return x2; }, [&](const Tensor& h) { return h * x2 + w * x1; }},
+      {[&](const Tensor& h) { return recompute(g, [&] { return Tensors{h * x2 * w}; })[0]; }},
+  };
+  const Feeds feeds = {{x1, filled(shape)}, {x2, filled({kIn, kBatch})}, {w, filled({{"in", 4}, {"batch", 8}})}};
+  for (std::size_t s = 0; s < stacks.size(); ++s) {
+    Tensor a = x1, b = x2;
+    for (const Layer& layer : stacks[s]) {
+      const Tensor next = a + layer(b);
+      a = b;
+      b = next;
+    }
+    Tensors fetch;
+    for (const Tensors& y : {Tensors{a, b}, reversible(x1, x2, stacks[s])}) {
+      Tensor loss = reduce_sum(square(y[0])) + reduce_sum(sin(y[1] * 2.0));
+      for (int order = 0; order < 2; ++order) {
+        const Tensors dxs = gradients({loss}, {x1, x2, w});
+        for (const Tensor& dx : dxs) ASSERT_TRUE(dx) << s;
+        fetch.insert(fetch.end(), dxs.begin(), dxs.end());
+        loss = reduce_sum(square(dxs[0])) + reduce_sum(square(dxs[1]) * 2.0) + reduce_sum(square(dxs[2]) * 3.0);
+      }
+    }
+    const std::vector<Array> got = run(g, fetch, feeds, "", "");
+    for (std::size_t i = 0; i < 6; ++i) {
+      SCOPED_TRACE(str("stack ", s, ", derivative ", i));
+      expect_near(got[i], got[6 + i], 1e-9);
+    }
+  }
 }
 
 TEST(Reversible, ErrorsSayWhatToDo) {

@@ -321,6 +321,13 @@ const std::vector<Case> kDerived = {
        });
        return LoopStep{{in.carried[0]}, {in.sums[0]}, {}, {}};
      }},
+    {"recomputed outside",
+     2,
+     {kAB},
+     [](Graph& g, const Tensor&, const Tensors& c, const Tensors& w) {
+       const Tensors r = recompute(g, [&] { return Tensors{sin(c[0]), w[0], c[0]}; });
+       return carries({r[0] * r[1] + r[2]});
+     }},
     {"recomputed",
      2,
      {kAB},
