@@ -58,6 +58,7 @@ struct Node {
 struct LoopData {
   int around = -1;     // the loop whose body it is in
   TensorId iteration;  // i64 scalar, counted over this loop and those around it
+  Dim batch = {};      // of a microbatch: the whole dim that its inputs are cut along
 };
 
 struct GraphData {

@@ -39,6 +39,28 @@ void check_inputs(const std::shared_ptr<GraphData>& graph, const OpDef& op, cons
   }
 }
 
+// The operands of an op do not fit. Inside a microbatch the cause may be an outside tensor that has the whole batch.
+void check_cut_inputs(const GraphData& graph, const OpDef& op, const Tensors& inputs, Site site) {
+  for (int l = graph.loop; l >= 0; l = graph.loops[static_cast<std::size_t>(l)].around) {
+    const Dim& batch = graph.loops[static_cast<std::size_t>(l)].batch;
+    for (const Tensor& x : inputs)
+      if (!batch.name.empty() && x.shape().has(batch) && !graph.sees(graph.node(x.id()).loop, l))
+        throw UserError({.what = str(op.name, " inside a microbatch uses '", x.name(), "' ", x.shape(),
+                                     " from outside, which has the whole batch dim ", batch),
+                         .where = str(op.name, " at ", to_string(site)),
+                         .fix = str("pass '", x.name(), "' in `inputs` and use the part that the function is given")});
+  }
+}
+
+std::vector<TensorType> types_of(const OpCall& call, const GraphData& graph, const Tensors& inputs) {
+  try {
+    return call.op->shape(call);
+  } catch (const UserError&) {
+    check_cut_inputs(graph, *call.op, inputs, call.site);
+    throw;
+  }
+}
+
 }  // namespace
 
 Place OpCall::where() const { return str(op->name, " at ", to_string(site)); }
@@ -73,7 +95,7 @@ Tensors apply_all(const Graph& graph, const OpDef& op, const Tensors& inputs, At
     node.inputs.push_back(input.id());
     call.inputs.push_back(data->type(input.id()));
   }
-  node.outputs = op.shape(call);
+  node.outputs = types_of(call, *data, inputs);
   node.full_name = data->scoped(op.name);
   node.ordinal = data->ordinals[node.full_name]++;
   node.name = node.ordinal == 0 ? node.full_name : str(node.full_name, "_", node.ordinal);

@@ -68,6 +68,8 @@ Tensors microbatch(const Tensors& inputs, const Dim& batch, std::int64_t parts,
   const LoopResult result = loop(
       Graph(inputs[0].graph()), parts, {},
       [&](const Tensor& i, const Tensors&) {
+        GraphData& graph = *i.graph();
+        graph.loops[static_cast<std::size_t>(graph.loop)].batch = batch;
         Tensors part;
         for (const Tensor& x : split) part.push_back(by.take(x, i));
         LoopStep out;
@@ -120,15 +122,17 @@ Tensor microbatch_loss(const Tensors& inputs, const Dim& batch, std::int64_t par
       },
       site);
   if (xs.empty()) return sums[0];
-  std::vector<TensorId> ids;  // the graph keeps the function below: a Tensor in it would keep the graph for ever
-  for (std::size_t i = 1; i < sums.size(); ++i) ids.push_back(sums[i].id());
+  // The derivatives are inputs too: where the loss is made again, as in the backward pass of a loop around it, so are they.
+  const std::size_t count = xs.size();
+  Tensors inputs_and_derivatives = xs;
+  inputs_and_derivatives.insert(inputs_and_derivatives.end(), sums.begin() + 1, sums.end());
   return custom_gradient(
-      xs, [&](const Tensors&) { return Tensors{sums[0]}; },
-      [ids, site](const Tensors&, const Tensors&, const Tensors& dys) {
-        Tensors dxs;
-        for (TensorId id : ids) {
-          const Tensor dx(dys[0].graph(), id);
-          dxs.push_back(multiply(dx, cast(dys[0], dx.dtype(), site), site));
+      inputs_and_derivatives, [&](const Tensors&) { return Tensors{sums[0]}; },
+      [count, site](const Tensors& given, const Tensors&, const Tensors& dys) {
+        Tensors dxs(given.size());
+        for (std::size_t i = 0; i < count; ++i) {
+          const Tensor& dx = given[count + i];
+          dxs[i] = multiply(dx, cast(dys[0], dx.dtype(), site), site);
         }
         return dxs;
       },

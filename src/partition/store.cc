@@ -29,6 +29,13 @@ bool is_pointwise(const GraphData& graph, const Node& node) {
                      [&](const TensorType& input) { return input.shape.minus(node.outputs[0].shape).empty(); });
 }
 
+// How many operands, from the first on, a run of the op reads: the others are there for its derivative alone.
+std::ptrdiff_t reads(const Node& node) {
+  const std::string& op = node.op->name;
+  const bool passes_on = op == "custom_gradient" || op == "recompute" || op == "reversible";
+  return static_cast<std::ptrdiff_t>(passes_on ? node.outputs.size() : node.inputs.size());
+}
+
 // Those of `axes` that split nothing yet.
 Axes unused(const Axes& axes, const Sharding& sharding) {
   Axes rest;
@@ -92,7 +99,8 @@ StorePlan::StorePlan(const Request& r) {
     add_assign(r, *n);
     flow(r, *n);
     const Node& node = r.graph.nodes[static_cast<std::size_t>(*n)];
-    if (!is_update(node) && !axes_.contains(*n)) elsewhere_.insert(node.inputs.begin(), node.inputs.end());
+    if (!is_update(node) && !axes_.contains(*n))
+      elsewhere_.insert(node.inputs.begin(), node.inputs.begin() + reads(node));
     for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i)
       if (want({*n, i}) && is_summed_in_shards(r, {*n, i})) sums_.insert({*n, i});
   }

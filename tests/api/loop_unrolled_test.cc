@@ -321,6 +321,15 @@ const std::vector<Case> kDerived = {
        });
        return LoopStep{{in.carried[0]}, {in.sums[0]}, {}, {}};
      }},
+    {"microbatches",
+     2,
+     {kAB, kAB},
+     [](Graph&, const Tensor&, const Tensors& c, const Tensors& w) {
+       const Tensor loss = microbatch_loss({c[0], w[0]}, kA, 2, [&](const Tensors& part) {
+         return mean(square(part[0] * part[1]) + part[0] * reduce_sum(c[1] * w[1], {kA}));
+       });
+       return LoopStep{{c[0] * loss, c[1] + w[1]}, {loss}, {}, {}};
+     }},
     {"recomputed outside",
      2,
      {kAB},
