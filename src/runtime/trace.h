@@ -40,7 +40,7 @@ class TraceLog {
   bool covers(std::int64_t run) const { return run >= first_ && run < first_ + runs_; }
   void enter(std::int64_t run) { run_ = run; }  // what follows belongs to this run
   void add(std::int64_t what, std::int64_t begin) { write(steps_, {what, run_, begin, now(), 0}); }
-  void add_share(int worker, std::int64_t begin);  // of the step that runs now; by that worker
+  void add_share(int worker, std::int64_t begin);  // a share of the step that runs now; by the worker that ran it
 
   // One step, from here to the end of the scope. A null log takes nothing.
   class Span {

@@ -1,6 +1,8 @@
 #include "runtime/workers.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +17,13 @@ namespace weft {
 
 namespace {
 
-constexpr int kSpins = 20000;  // some 100 us: longer than what lies between two instructions
+constexpr std::int64_t kMicrosecond = 1000, kMillisecond = 1000 * kMicrosecond;
+constexpr std::int64_t kSpin = 200 * kMicrosecond;  // longer than what lies between two instructions
+constexpr int kPauses = 64;                         // between two looks at the clock
+
+constexpr std::int64_t kWindow = 50 * kMillisecond;
+constexpr std::int64_t kAlonePerLoss = 8;  // so that the losses of trying again stay a small part of the time
+constexpr std::int64_t kMostAlone = 200 * kMillisecond;
 
 void pause() {
 #if defined(__x86_64__)
@@ -25,15 +33,30 @@ void pause() {
 
 }  // namespace
 
+// Alone, the processor's thread would run the other shares too, each in about the time of its own.
+void SharingBalance::add(std::int64_t worked, std::int64_t lost, std::int64_t now) {
+  saved_ += others_ * worked;
+  lost_ += lost;
+  if (lost_ > saved_) {
+    alone_until_ = now + std::min(kMostAlone, kAlonePerLoss * (lost_ - saved_));
+    saved_ = lost_ = 0;
+  } else if (now - since_ > kWindow) {
+    saved_ /= 2;
+    lost_ /= 2;
+    since_ = now;
+  }
+}
+
 Workers::Workers(int size, bool spins)
     : size_(std::max(1, size)),
       spins_(spins),
+      balance_(size_),
       seats_(std::make_unique<Seat[]>(static_cast<std::size_t>(size_))),
       scratch_(static_cast<std::size_t>(size_)) {
   try {
     for (int worker = 1; worker < size_; ++worker) threads_.emplace_back([this, worker] { serve(worker); });
   } catch (const std::system_error& error) {
-    this->~Workers();
+    stop();
     throw RunError(
         {.what = str("the system gives no thread for worker ", threads_.size() + 1, " of ", size_, ": ", error.what()),
          .where = "Session",
@@ -41,12 +64,13 @@ Workers::Workers(int size, bool spins)
   }
 }
 
-Workers::~Workers() {
+Workers::~Workers() { stop(); }
+
+void Workers::stop() {
   ends_.store(true);
   round_.fetch_add(1);
   round_.notify_all();
-  for (std::thread& thread : threads_)
-    if (thread.joinable()) thread.join();
+  for (std::thread& thread : threads_) thread.join();
 }
 
 void Workers::reserve(std::size_t bytes) {
@@ -56,52 +80,113 @@ void Workers::reserve(std::size_t bytes) {
   for (auto& memory : scratch_) memory.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, scratch_bytes_)));
 }
 
-void Workers::wait_while(const std::atomic<std::uint32_t>& number, std::uint32_t value) const {
-  for (int i = 0; spins_ && i < kSpins; ++i) {
-    if (number.load(std::memory_order_acquire) != value) return;
-    pause();
+// Whether the number changed within the time of a spin.
+bool Workers::spin_while(const std::atomic<std::uint32_t>& number, std::uint32_t value) const {
+  if (!spins_) return number.load(std::memory_order_acquire) != value;
+  for (std::int64_t end = 0;;) {
+    for (int i = 0; i < kPauses; ++i) {
+      if (number.load(std::memory_order_acquire) != value) return true;
+      pause();
+    }
+    const std::int64_t now = TraceLog::now();
+    if (end == 0) end = now + kSpin;
+    if (now > end) return false;
   }
-  number.wait(value, std::memory_order_acquire);
 }
 
-void Workers::attempt(const Job& job, int worker, Seat& seat) {
+// 0 if the system does not say.
+std::int64_t Workers::cpu_time_of(int worker) {
+  clockid_t clock;
+  timespec time;
+  const bool known =
+      pthread_getcpuclockid(threads_[static_cast<std::size_t>(worker - 1)].native_handle(), &clock) == 0 &&
+      clock_gettime(clock, &time) == 0;
+  return known ? time.tv_sec * 1000 * kMillisecond + time.tv_nsec : 0;
+}
+
+// Waits until the share that another worker runs is finished: how long that worker was not running meanwhile.
+std::int64_t Workers::wait_for(int share, std::uint32_t round) {
+  const Seat& seat = this->seat(share);
+  if (spin_while(seat.finished, round - 1)) return 0;
+  const int named = seat.runner.load(std::memory_order_relaxed), runner = named == 0 ? share : named;
+  const std::int64_t begin = TraceLog::now(), cpu_begin = cpu_time_of(runner);
+  seat.finished.wait(round - 1, std::memory_order_acquire);
+  const std::int64_t ran = cpu_time_of(runner) - cpu_begin;
+  return std::max<std::int64_t>(0, TraceLog::now() - begin - ran);
+}
+
+void Workers::attempt(const Job& job, int share, int worker) {
   const std::int64_t begin = trace_ ? TraceLog::now() : 0;
   try {
-    job.call(job.fn, worker);
+    job.call(job.fn, share);
   } catch (...) {
-    seat.error = std::current_exception();
+    seat(share).error = std::current_exception();
   }
   if (trace_) trace_->add_share(worker, begin);
 }
 
+// Every share is taken in every round, so one that was last taken in the round before is free, and its job is there
+// until it is finished. A worker that comes late, to a round that is over, takes nothing.
+bool Workers::takes(int share, int worker, std::uint32_t round) {
+  Seat& seat = this->seat(share);
+  std::uint32_t before = round - 1;
+  if (seat.begun.load(std::memory_order_relaxed) != before || !seat.begun.compare_exchange_strong(before, round))
+    return false;
+  seat.runner.store(worker, std::memory_order_relaxed);
+  return true;
+}
+
+void Workers::run_taken(int share, int worker, std::uint32_t round) {
+  Seat& seat = this->seat(share);
+  attempt(job_, share, worker);
+  seat.finished.store(round);
+  if (worker != 0) seat.finished.notify_one();
+}
+
 void Workers::run_job(const Job& job) {
+  const std::int64_t begin = TraceLog::now();
+  if (balance_.alone(begin))
+    for (int share = 0; share < size_; ++share) attempt(job, share, 0);
+  else run_shared(job, begin);
+  rethrow();
+}
+
+void Workers::run_shared(const Job& job, std::int64_t begin) {
   job_ = job;
   const std::uint32_t round = round_.load(std::memory_order_relaxed) + 1;
-  round_.store(round, std::memory_order_release);
+  round_.store(round);
   round_.notify_all();
-  attempt(job, 0, seats_[0]);
-  for (int worker = 1; worker < size_; ++worker) {
-    Seat& seat = seats_[static_cast<std::size_t>(worker)];
-    wait_while(seat.finished, round - 1);
+  attempt(job, 0, 0);
+  for (int share = 1; share < size_; ++share)
+    if (takes(share, 0, round)) run_taken(share, 0, round);
+  const std::int64_t worked = TraceLog::now() - begin;
+  std::int64_t lost = 0;
+  for (int share = 1; share < size_; ++share) lost += wait_for(share, round);
+  balance_.add(worked, lost, begin + worked + lost);
+}
+
+// The error of the first share that has one.
+void Workers::rethrow() {
+  std::exception_ptr first;
+  for (int share = 0; share < size_; ++share) {
+    if (!seat(share).error) continue;
+    const std::exception_ptr error = std::exchange(seat(share).error, nullptr);
+    if (!first) first = error;
   }
-  for (int worker = 0; worker < size_; ++worker) {
-    Seat& seat = seats_[static_cast<std::size_t>(worker)];
-    if (!seat.error) continue;
-    const std::exception_ptr error = std::exchange(seat.error, nullptr);
-    for (int other = worker + 1; other < size_; ++other) seats_[static_cast<std::size_t>(other)].error = nullptr;
-    std::rethrow_exception(error);
-  }
+  if (first) std::rethrow_exception(first);
 }
 
 void Workers::serve(int worker) {
-  Seat& seat = seats_[static_cast<std::size_t>(worker)];
   for (std::uint32_t round = 0;;) {
-    wait_while(round_, round);
+    if (!spin_while(round_, round)) round_.wait(round, std::memory_order_acquire);
+    round = round_.load(std::memory_order_acquire);
     if (ends_.load()) return;
-    ++round;
-    attempt(job_, worker, seat);
-    seat.finished.store(round, std::memory_order_release);
-    seat.finished.notify_one();
+    if (takes(worker, worker, round)) run_taken(worker, worker, round);
+    for (int i = 1, share = worker; i < size_ - 1; ++i) {
+      share = share + 1 < size_ ? share + 1 : 1;
+      if (!takes(share, worker, round)) break;
+      run_taken(share, worker, round);
+    }
   }
 }
 

@@ -1,4 +1,9 @@
 // The threads that share the work of one processor's instructions. The processor's own thread is worker 0.
+//
+// A job has one share for every worker. A worker begins with its own share and then runs those that nobody has begun: a
+// job waits for a thread that the system does not let run only if that thread has begun a share. Where such waits cost
+// more than sharing saves, the processor's thread runs all shares by itself for a while. The result of a share does not
+// depend on the thread that runs it.
 #pragma once
 
 #include <atomic>
@@ -13,6 +18,23 @@
 namespace weft {
 
 class TraceLog;
+
+// Whether sharing is worth its waits. Times in nanoseconds of one clock.
+class SharingBalance {
+ public:
+  explicit SharingBalance(int workers) : others_(workers - 1) {}
+
+  bool alone(std::int64_t now) const { return now < alone_until_; }
+
+  // After a shared job. `worked`: what the processor's thread spent on its shares. `lost`: how long it then waited for
+  // threads that were not running.
+  void add(std::int64_t worked, std::int64_t lost, std::int64_t now);
+
+ private:
+  const std::int64_t others_;
+  std::int64_t saved_ = 0, lost_ = 0, since_ = 0;  // in about the last kWindow
+  std::int64_t alone_until_ = 0;
+};
 
 class Workers {
  public:
@@ -32,32 +54,43 @@ class Workers {
   void reserve(std::size_t bytes);
   std::byte* scratch(int worker) const { return scratch_[static_cast<std::size_t>(worker)].get(); }
 
-  // Calls fn(worker) on every worker and waits for all. What one of them throws is thrown here. Not reentrant; allocates
-  // nothing.
+  // Calls fn(share) for share 0 … size - 1, each on the worker of that number unless it is late, and waits for all. No
+  // call may wait for another. What one of them throws is thrown here. Not reentrant; allocates nothing.
   template <class Fn>
   void run(const Fn& fn) {
     if (size_ == 1) return fn(0);
-    run_job({[](const void* f, int worker) { (*static_cast<const Fn*>(f))(worker); }, &fn});
+    run_job({[](const void* f, int share) { (*static_cast<const Fn*>(f))(share); }, &fn});
   }
 
  private:
   struct Job {
-    void (*call)(const void* fn, int worker) = nullptr;
+    void (*call)(const void* fn, int share) = nullptr;
     const void* fn = nullptr;
   };
-  struct alignas(64) Seat {  // one cache line each: nobody disturbs the others
-    std::atomic<std::uint32_t> finished = 0;
+  struct alignas(64) Seat {                   // of a share; one cache line each: nobody disturbs the others
+    std::atomic<std::uint32_t> begun = 0;     // the last round in which a thread took the share
+    std::atomic<std::uint32_t> finished = 0;  // and in which it was finished
+    std::atomic<int> runner = 0;              // the worker that took it
     std::exception_ptr error;
   };
 
+  Seat& seat(int share) const { return seats_[static_cast<std::size_t>(share)]; }
   void run_job(const Job& job);
+  void run_shared(const Job& job, std::int64_t begin);
   void serve(int worker);
-  void attempt(const Job& job, int worker, Seat& seat);
-  void wait_while(const std::atomic<std::uint32_t>& number, std::uint32_t value) const;
+  bool takes(int share, int worker, std::uint32_t round);
+  void run_taken(int share, int worker, std::uint32_t round);
+  void attempt(const Job& job, int share, int worker);
+  void rethrow();
+  void stop();
+  bool spin_while(const std::atomic<std::uint32_t>& number, std::uint32_t value) const;
+  std::int64_t wait_for(int share, std::uint32_t round);
+  std::int64_t cpu_time_of(int worker);
 
   const int size_;
   const bool spins_;
   Job job_;
+  SharingBalance balance_;
   alignas(64) std::atomic<std::uint32_t> round_ = 0;  // of the job; the last one ends the threads
   std::atomic<bool> ends_ = false;
   std::unique_ptr<Seat[]> seats_;
