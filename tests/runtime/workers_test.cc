@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/expect_error.h"
+
 namespace weft {
 namespace {
 
@@ -37,6 +39,26 @@ TEST(Workers, ThrowWhatTheFirstShareThrows) {
     }
     workers.run([](int) {});  // nothing is left of it
   }
+}
+
+TEST(Workers, SayThatTheSystemGivesNoThread) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer ends a process that gets no thread";
+#endif
+  pthread_attr_t before, huge;
+  pthread_getattr_default_np(&before);
+  pthread_attr_init(&huge);
+  pthread_attr_setstacksize(&huge, std::size_t{1} << 46);  // the address space has no room for two such stacks
+  pthread_setattr_default_np(&huge);
+  EXPECT_RUN_ERROR(Workers(4), "the system gives no thread for worker ", " of 4", "Session",
+                   "ask for fewer workers, or raise the limit on threads");
+  pthread_setattr_default_np(&before);
+  pthread_attr_destroy(&huge);
+  pthread_attr_destroy(&before);
+  Workers workers(4);
+  std::atomic<int> runs = 0;
+  workers.run([&](int) { ++runs; });
+  EXPECT_EQ(runs, 4);
 }
 
 // A handler that holds its thread, as a busy system would, until the test lets it go.
