@@ -37,7 +37,7 @@ CompileTime compile(const Graph& graph, const Mesh& mesh, const Layout& layout, 
     const auto begin = std::chrono::steady_clock::now();
     const Compiled compiled = compile_program(graph, mesh, layout, options, store, cpu_backend());
     const auto planning = std::chrono::steady_clock::now();
-    const MemoryPlan plan = plan_memory(compiled.program);
+    const MemoryPlan plan = plan_memory(compiled.program, cpu_backend().workspace_bytes);
     const auto end = std::chrono::steady_clock::now();
     whole.push_back(std::chrono::duration<double>(end - begin).count());
     std::vector<PassTime> times = compiled.times;

@@ -77,6 +77,7 @@ Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& lay
   if (options.dump) options.dump("partition", to_text(program));
   PassOptions passes{.verify = kVerify, .times = &result.times};
   passes.fuses = backend.makers.contains(Fused::kName);
+  passes.workspace_bytes = backend.workspace_bytes;
   if (options.memory_bytes > 0) passes.arena_limit = arena_limit(program, options.memory_bytes);
   if (options.dump) passes.dump = [&](std::string_view pass, const Program& p) { options.dump(pass, to_text(p)); };
   result.program = run_passes(std::move(program), passes);

@@ -87,8 +87,8 @@ std::vector<Explanation::Placed> placed_tensors(const Program& p) {
   return all;
 }
 
-void count_memory(const Program& p, Explanation& e) {
-  const MemoryPlan plan = plan_memory(p);
+void count_memory(const Program& p, const Backend& backend, Explanation& e) {
+  const MemoryPlan plan = plan_memory(p, backend.workspace_bytes);
   e.arena_bytes = plan.arena_bytes;
   e.live_bytes = plan.live_bytes;
   e.variable_bytes = variable_bytes(p);
@@ -141,7 +141,7 @@ Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, 
   e.layout = layout.text();
   e.store = store;
   e.machine = machine;
-  count_memory(p, e);
+  count_memory(p, backend, e);
   count_work(p, e);
   e.model_flops = model_flops(*graph.data(), options);
   CompileOptions quiet = options;

@@ -15,12 +15,14 @@ constexpr std::size_t kNoLoop = static_cast<std::size_t>(-1);
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
-std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
 class Planner {
  public:
-  Planner(const Program& program, std::size_t carried)
-      : p_(program), carried_(carried), strides_(strides_of(program)), done_at_(program.body.size(), -1) {
+  Planner(const Program& program, const WorkspaceBytes& workspace_bytes, std::size_t carried)
+      : p_(program),
+        workspace_bytes_(workspace_bytes),
+        carried_(carried),
+        strides_(strides_of(program)),
+        done_at_(program.body.size(), -1) {
     plan_.storage_of.assign(p_.values.size(), MemoryPlan::kHeld);
     dense_.resize(p_.values.size());
     root_.resize(p_.values.size());
@@ -33,7 +35,8 @@ class Planner {
     for (std::size_t i = 0; i < p_.inputs.size(); ++i)
       if (carried_ == kNoLoop || i == 0) make(p_.inputs[i].value, -1);
     for (int i = 0; i < static_cast<int>(p_.body.size()); ++i) visit(i);
-    if (carried_ != kNoLoop) order_moves();
+    if (carried_ == kNoLoop) save_views();
+    else order_moves();
     place();
     for (auto& [position, inner] : plan_.loops) inner.offset = plan_.storages[at(loop_storage_.at(position))].offset;
     find_fullest();
@@ -69,7 +72,7 @@ class Planner {
   int ends_at(int i) const { return std::max(i, done_at_[at(i)]); }
 
   int add_storage(int first, int last, std::int64_t bytes) {
-    plan_.storages.push_back({first, last, aligned(bytes), 0});
+    plan_.storages.push_back({first, last, aligned_bytes(bytes), 0});
     filled_.push_back(bytes);
     read_until_.push_back(last);
     return static_cast<int>(plan_.storages.size()) - 1;
@@ -82,7 +85,7 @@ class Planner {
   }
 
   void plan_loop(int i, const Instr& instr, const Program& body) {
-    MemoryPlan inner = Planner(body, instr.outputs.size()).run();
+    MemoryPlan inner = Planner(body, workspace_bytes_, instr.outputs.size()).run();
     loop_storage_[i] = add_storage(i, i, inner.arena_bytes);
     plan_.loops[i].plan.push_back(std::move(inner));
   }
@@ -95,6 +98,8 @@ class Planner {
       return;
     }
     if (const auto* loop = instr.as<Loop>()) plan_loop(i, instr, *loop->body);
+    else if (const std::int64_t bytes = workspace_bytes_ ? workspace_bytes_(p_, instr, strides_) : 0; bytes > 0)
+      plan_.workspaces[i] = add_storage(i, ends_at(i), bytes);
     for (std::size_t k = 0; k < instr.outputs.size(); ++k) {
       const ValueId out = instr.outputs[k];
       if (write_over_carried(i, instr, out) || write_over_variable(i, instr, out)) continue;
@@ -108,6 +113,20 @@ class Planner {
       storage.last = std::max(storage.last, last_use_[at(out)]);
       read_until_[at(taken)] = std::max(read_until_[at(taken)], last_read_[at(out)]);
     }
+  }
+
+  // Updates and outputs that share a variable's memory are saved before any variable is written at the end.
+  void save_views() {
+    const auto is_written = [](const ProgramVariable& v) { return v.update && *v.update != v.value; };
+    if (std::ranges::none_of(p_.variables, is_written)) return;
+    std::set<ValueId> variables, saved;
+    for (const ProgramVariable& variable : p_.variables) variables.insert(variable.value);
+    for (const ProgramVariable& variable : p_.variables)
+      if (is_written(variable) && variables.contains(root_[at(*variable.update)])) saved.insert(*variable.update);
+    for (const ProgramOutput& output : p_.outputs)
+      if (variables.contains(root_[at(output.value)])) saved.insert(output.value);
+    const int end = static_cast<int>(p_.body.size());
+    for (const ValueId id : saved) plan_.saved[id] = add_storage(end, end, bytes_of(p_.values[at(id)]));
   }
 
   // The storage that the k-th output may write over, or kHeld.
@@ -222,8 +241,8 @@ class Planner {
   // One place after the body's end for all that moves save: a ring is closed before another is opened.
   void make_saved(std::int64_t bytes) {
     const int end = static_cast<int>(p_.body.size());
-    if (plan_.saved == MemoryPlan::kHeld) plan_.saved = add_storage(end, end, bytes);
-    Storage& storage = plan_.storages[at(plan_.saved)];
+    if (plan_.ring_storage == MemoryPlan::kHeld) plan_.ring_storage = add_storage(end, end, bytes);
+    Storage& storage = plan_.storages[at(plan_.ring_storage)];
     storage.bytes = std::max(storage.bytes, aligned(bytes));
   }
 
@@ -267,6 +286,7 @@ class Planner {
   }
 
   const Program& p_;
+  const WorkspaceBytes& workspace_bytes_;
   const std::size_t carried_;  // of the loop whose body it is
   std::vector<std::vector<std::int64_t>> strides_;
   std::vector<bool> dense_;
@@ -282,7 +302,11 @@ class Planner {
 
 }  // namespace
 
-MemoryPlan plan_memory(const Program& program) { return Planner(program, kNoLoop).run(); }
+std::int64_t aligned_bytes(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+MemoryPlan plan_memory(const Program& program, const WorkspaceBytes& workspace_bytes) {
+  return Planner(program, workspace_bytes, kNoLoop).run();
+}
 
 std::int64_t bytes_of(const Value& value) {
   return value.shape.elements() * static_cast<std::int64_t>(size_of(value.dtype));

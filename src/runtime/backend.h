@@ -8,6 +8,7 @@
 
 #include "comm/group.h"
 #include "program/ir.h"
+#include "program/memory_plan.h"
 #include "runtime/workers.h"
 #include "weft/array.h"
 
@@ -48,7 +49,9 @@ struct KernelArgs {
   std::string label;  // for the wire's reports; lives as long as the kernel
   std::function<comm::Group&(const Axes&)> group;
   Workers* workers = nullptr;
-  std::function<void*(std::size_t bytes)> workspace;  // memory that lives as long as the kernel, reachable by peers
+  // The next piece of the memory that the instruction has for its run (a collective until its done), reachable by peers:
+  // as much in all as Backend::workspace_bytes says. Its contents do not outlive the run.
+  std::function<void*(std::size_t bytes)> workspace;
 };
 
 // A collective in two halves: what starts it, and what waits for it and leaves the outputs in place.
@@ -61,6 +64,7 @@ struct Backend {
   std::string name;
   std::map<std::string, std::function<Kernel(const KernelArgs&)>> makers;
   std::map<std::string, std::function<Talk(const KernelArgs&)>> collectives;
+  WorkspaceBytes workspace_bytes;
 };
 
 const Backend& reference_backend();  // slow and readable

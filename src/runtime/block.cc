@@ -40,11 +40,6 @@ comm::Group& Binder::group(const Mesh& mesh, const Axes& axes) {
   return *group;
 }
 
-void* Binder::workspace(std::size_t bytes) {
-  workspaces_.push_back(wire_.allocate(processor_, bytes));
-  return workspaces_.back().data();
-}
-
 void Binder::number(std::vector<Step>& steps) {
   for (Step& step : steps) {
     step.number = static_cast<std::int64_t>(steps_.size());
@@ -107,7 +102,7 @@ void Block::bind(const MemoryPlan& plan, std::byte* arena) {
     const auto add = [&](Kernel kernel) { steps_.push_back({&program_, &instr, std::move(kernel), {}, {}}); };
     if (is_view(instr)) continue;
     if (is_collective(instr)) {
-      Talk talk = binder_.backend().collectives.at(name_of(instr))(args_of(instr));
+      Talk talk = binder_.backend().collectives.at(name_of(instr))(args_of(i, plan, arena));
       add(std::move(talk.start));
       Step done{&program_, &instr, checked(std::move(talk.done), instr), true, {}};
       if (finished.contains(instr.outputs[0])) dones[instr.outputs[0]] = std::move(done);
@@ -118,12 +113,29 @@ void Block::bind(const MemoryPlan& plan, std::byte* arena) {
       const MemoryPlan::Inner& inner = plan.loops.at(i);
       add(bound_loop(instr, inner.plan[0], arena + inner.offset));
     } else {
-      add(checked(binder_.backend().makers.at(name_of(instr))(args_of(instr)), instr));
+      add(checked(binder_.backend().makers.at(name_of(instr))(args_of(i, plan, arena)), instr));
     }
   }
 }
 
-KernelArgs Block::args_of(const Instr& instr) const {
+namespace {
+
+// Gives out the storage of a workspace, piece by piece; copies give out the same storage.
+std::function<void*(std::size_t)> workspace_of(const MemoryPlan& plan, int position, std::byte* arena) {
+  const auto found = plan.workspaces.find(position);
+  const Storage storage = found == plan.workspaces.end() ? Storage{} : plan.storages[at(found->second)];
+  return [storage, begin = arena + storage.offset, used = std::make_shared<std::int64_t>(0)](std::size_t bytes) -> void* {
+    std::byte* piece = begin + *used;
+    *used += aligned_bytes(static_cast<std::int64_t>(bytes));
+    internal_check(*used <= storage.bytes, "a kernel asks for more workspace than was planned");
+    return piece;
+  };
+}
+
+}  // namespace
+
+KernelArgs Block::args_of(int position, const MemoryPlan& plan, std::byte* arena) const {
+  const Instr& instr = program_.body[at(position)];
   KernelArgs args{.program = program_,
                   .instr = instr,
                   .inputs = {},
@@ -132,13 +144,12 @@ KernelArgs Block::args_of(const Instr& instr) const {
                   .label = {},
                   .group = {},
                   .workers = &binder_.workers(),
-                  .workspace = {}};
+                  .workspace = workspace_of(plan, position, arena)};
   for (ValueId id : instr.inputs) args.inputs.push_back(views_[at(id)]);
   for (ValueId id : instr.outputs) args.outputs.push_back(views_[at(id)]);
   if (is_collective(instr))
     args.label = str("of '", program_.values[at(instr.outputs[0])].name, "', ", join(instr.origin.causes, ", "));
   args.group = [this](const Axes& axes) -> comm::Group& { return binder_.group(program_.mesh, axes); };
-  args.workspace = [this](std::size_t bytes) { return binder_.workspace(bytes); };
   return args;
 }
 
@@ -196,7 +207,7 @@ Kernel Block::bound_loop(const Instr& instr, const MemoryPlan& plan, std::byte* 
     using How = MemoryPlan::Move::How;
     const TensorView &made = block->view(body.outputs[k].value), &place = view(instr.outputs[k]);
     const auto saved = [&] {
-      return dense_view(arena + plan.storages[at(plan.saved)].offset, place.dtype, place.shape);
+      return dense_view(arena + plan.storages[at(plan.ring_storage)].offset, place.dtype, place.shape);
     };
     next.emplace_back(how == How::kPlaceSaved ? saved() : made, how == How::kSave ? saved() : place);
   }

@@ -32,7 +32,7 @@ struct Checks {
   bool ids = false;     // an id that is out of range in the operands of every gather()
 };
 
-// What the blocks of one processor share: its wire, groups and workspaces, and where it is.
+// What the blocks of one processor share: its wire and groups, and where it is.
 class Binder {
  public:
   Binder(int processor, comm::Wire& wire, const Backend& backend, Workers& workers, const Checks& checks)
@@ -44,7 +44,6 @@ class Binder {
   Workers& workers() const { return workers_; }
   const Checks& checks() const { return checks_; }
   comm::Group& group(const Mesh& mesh, const Axes& axes);
-  void* workspace(std::size_t bytes);     // lives as long as the binder, reachable by peers
   void number(std::vector<Step>& steps);  // gives each its number; they stay where they are from now on
   const std::vector<const Step*>& steps() const { return steps_; }  // by number
 
@@ -62,7 +61,6 @@ class Binder {
   const Backend& backend_;
   Workers& workers_;
   const Checks checks_;
-  std::vector<comm::Arena> workspaces_;
   std::map<Axes, std::unique_ptr<comm::Group>> groups_;
   std::atomic<const Step*> current_ = nullptr;
   std::vector<const Step*> steps_;
@@ -86,7 +84,7 @@ class Block {
   void place_views();
   void bind(const MemoryPlan& plan, std::byte* arena);
   Kernel bound_loop(const Instr& instr, const MemoryPlan& plan, std::byte* arena);
-  KernelArgs args_of(const Instr& instr) const;
+  KernelArgs args_of(int position, const MemoryPlan& plan, std::byte* arena) const;
   Kernel checked(Kernel kernel, const Instr& instr) const;
   Kernel with_finite_check(Kernel kernel, const Instr& instr) const;
   void run_step(const Step& step, const StepState& state) const;

@@ -1,7 +1,6 @@
 #include "runtime/bound_program.h"
 
 #include <algorithm>
-#include <set>
 
 #include "program/memory_plan.h"
 #include "runtime/strided.h"
@@ -24,38 +23,30 @@ BoundProgram::BoundProgram(const Program& program, int processor, comm::Wire& wi
     : program_(program), binder_(processor, wire, backend, workers ? *workers : alone_, checks) {
   check_backend(program, backend);
   const std::int64_t planning = TraceLog::now();
-  const MemoryPlan plan = plan_memory(program);
+  const MemoryPlan plan = plan_memory(program, backend.workspace_bytes);
   const std::int64_t allocating = TraceLog::now();
   arena_ = wire.allocate(processor, static_cast<std::size_t>(plan.arena_bytes));
   const std::int64_t binding = TraceLog::now();
   block_ = std::make_unique<Block>(program, plan, arena_.data(), held, binder_);
-  bind_updates();
+  bind_updates(plan);
   bind_seconds_ = static_cast<double>(TraceLog::now() - binding + allocating - planning) * 1e-9;
 }
 
-TensorView BoundProgram::saved(ValueId id) {
-  const TensorView& from = block_->view(id);
-  const std::size_t bytes = static_cast<std::size_t>(from.shape.elements()) * size_of(from.dtype);
-  const TensorView to = dense_view(binder_.workspace(bytes), from.dtype, from.shape);
-  save_.emplace_back(from, to);
-  return to;
-}
-
-// Whatever shares a variable's memory is saved before any variable is written: updates and outputs are of old contents.
-void BoundProgram::bind_updates() {
-  std::set<ValueId> from_variables;
-  for (const ProgramVariable& variable : program_.variables) from_variables.insert(variable.value);
-  for (const Instr& instr : program_.body)
-    if (is_view(instr) && from_variables.contains(instr.inputs[0])) from_variables.insert(instr.outputs[0]);
-  for (const ProgramVariable& variable : program_.variables) {
-    if (!variable.update || *variable.update == variable.value) continue;
-    TensorView from = block_->view(*variable.update);
-    if (from_variables.contains(*variable.update)) from = saved(*variable.update);
-    commit_.emplace_back(from, block_->view(variable.value));
+// What the plan saves is saved before any variable is written: updates and outputs are of old contents.
+void BoundProgram::bind_updates(const MemoryPlan& plan) {
+  std::map<ValueId, TensorView> saved;
+  for (const auto& [id, storage] : plan.saved) {
+    const TensorView& from = block_->view(id);
+    std::byte* place = arena_.data() + plan.storages[static_cast<std::size_t>(storage)].offset;
+    saved[id] = dense_view(place, from.dtype, from.shape);
+    save_.emplace_back(from, saved[id]);
   }
+  const auto contents = [&](ValueId id) { return saved.contains(id) ? saved.at(id) : block_->view(id); };
+  for (const ProgramVariable& variable : program_.variables)
+    if (variable.update && *variable.update != variable.value)
+      commit_.emplace_back(contents(*variable.update), block_->view(variable.value));
   for (const ProgramOutput& output : program_.outputs)
-    if (!commit_.empty() && from_variables.contains(output.value) && !outputs_.contains(output.value))
-      outputs_[output.value] = saved(output.value).data;
+    if (saved.contains(output.value)) outputs_[output.value] = saved.at(output.value).data;
 }
 
 void BoundProgram::run(const RunContext& context) {

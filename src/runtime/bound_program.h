@@ -54,8 +54,7 @@ class BoundProgram {
   std::size_t arena_bytes() const { return arena_.bytes(); }
 
  private:
-  void bind_updates();
-  TensorView saved(ValueId id);
+  void bind_updates(const MemoryPlan& plan);
 
   const Program& program_;
   Workers alone_{1};

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <random>
 
@@ -105,8 +106,10 @@ inline void set_number(const TensorView& view, std::int64_t element, double x) {
   visit_dtype(view.dtype, [&]<class T>() { static_cast<T*>(view.data)[offset_of(view, element)] = from_double<T>(x); });
 }
 
+// Their workspace lives as long as the args.
 inline KernelArgs kernel_args(const Program& program, const Instr& instr, Workers& workers,
                               std::vector<TensorView> inputs, std::vector<TensorView> outputs) {
+  auto memory = std::make_shared<std::deque<std::vector<std::max_align_t>>>();
   return {.program = program,
           .instr = instr,
           .inputs = std::move(inputs),
@@ -115,7 +118,9 @@ inline KernelArgs kernel_args(const Program& program, const Instr& instr, Worker
           .label = {},
           .group = {},
           .workers = &workers,
-          .workspace = {}};
+          .workspace = [memory](std::size_t bytes) -> void* {
+            return memory->emplace_back(bytes / sizeof(std::max_align_t) + 1).data();
+          }};
 }
 
 // Every value of the body, by the reference's kernels.

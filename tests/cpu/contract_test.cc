@@ -1,6 +1,5 @@
 // contract on the CPU: any dims in any order and with any strides, for any number of workers, gives the reference's numbers.
 #include <algorithm>
-#include <deque>
 
 #include "cpu/bodies.h"
 
@@ -42,14 +41,12 @@ Contraction random_contraction(std::mt19937& random) {
 
 Held run(const Contraction& c, const Held& x, const Held& y, DType out, int workers, bool on_cpu) {
   Workers team(workers);
-  std::deque<std::vector<std::byte>> memory;
   Program program;
   for (const auto& dims : {c.x, c.y, c.out})
     program.values.push_back({"", DType::kF32, Shape(dims), Sharding{std::vector<Axes>(dims.size()), {}}});
   const Instr instr{Contract{}, {0, 1}, {2}, {}};
   const Held result = held(Shape(c.out), out, Shape(c.out));
-  KernelArgs args = kernel_args(program, instr, team, {x.view, y.view}, {result.view});
-  args.workspace = [&](std::size_t bytes) { return memory.emplace_back(bytes).data(); };
+  const KernelArgs args = kernel_args(program, instr, team, {x.view, y.view}, {result.view});
   const Kernel kernel = on_cpu ? cpu::contract(args) : reference::contract(args);
   kernel({});
   kernel({});

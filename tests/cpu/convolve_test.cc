@@ -62,7 +62,8 @@ Held run(const Make& make, const Work& work, const std::vector<Held>& inputs, co
   std::vector<TensorView> in;
   for (const Held& input : inputs) in.push_back(input.view);
   Held out = held(shape, dtype, order);
-  const Kernel kernel = make(kernel_args(program, instr, team, in, {out.view}));
+  const KernelArgs args = kernel_args(program, instr, team, in, {out.view});
+  const Kernel kernel = make(args);
   kernel({});
   kernel({});
   return out;

@@ -49,7 +49,8 @@ void expect_same(const Case& c, const Make& make, const Make& reference) {
       out.push_back(held(shape, dtype, shape));
       views.push_back(out.back().view);
     }
-    const Kernel kernel = maker(kernel_args(program, instr, team, in, views));
+    const KernelArgs args = kernel_args(program, instr, team, in, views);
+    const Kernel kernel = maker(args);
     StepState state;
     state.seed = 7;
     state.step = 3;

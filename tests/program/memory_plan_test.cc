@@ -99,5 +99,38 @@ output y %2)"));
   EXPECT_EQ(plan.storage_of[1], plan.storage_of[2]);
 }
 
+// A kernel's workspace lives while its instruction runs: those of several instructions share memory, with each other and
+// with values that do not live meanwhile; a collective's lives until its done.
+TEST(MemoryPlan, HasWorkspacesForAsLongAsInstructionsRun) {
+  const Program p = program_of(R"(input x %0 f32 [a=16 b=16] {a:data}
+%1 f32 [a=32 b=16] {} = all_gather %0 dim=a axes=data
+%2 f32 [a=16 b=16] {a:data} = map %0 expr=sin($0)
+done %1
+%3 f32 [] {} = reduce %1 how=sum
+output y %3
+output z %2)");
+  const MemoryPlan without = plan_memory(p);
+  const MemoryPlan plan = plan_memory(p, [](const Program&, const Instr& instr, const auto&) -> std::int64_t {
+    return instr.is<AllGather>() ? 5000 : instr.is<ReduceDims>() ? 3000 : 0;
+  });
+  EXPECT_TRUE(without.workspaces.empty());
+  ASSERT_EQ(plan.workspaces.size(), 2u);
+  const Storage &gather = plan.storages[static_cast<std::size_t>(plan.workspaces.at(0))],
+                &reduce = plan.storages[static_cast<std::size_t>(plan.workspaces.at(3))];
+  EXPECT_EQ(gather.bytes, 5056);
+  EXPECT_EQ(gather.first, 0);
+  EXPECT_EQ(gather.last, 2);
+  EXPECT_EQ(reduce.first, 3);
+  EXPECT_EQ(reduce.last, 3);
+  EXPECT_EQ(plan.live_bytes, without.live_bytes + 5056);
+  EXPECT_EQ(plan.arena_bytes, without.arena_bytes + 5056);
+  for (std::size_t value = 0; value < p.values.size(); ++value) {
+    const Storage& storage = plan.storages[static_cast<std::size_t>(plan.storage_of[value])];
+    EXPECT_TRUE(storage.last < gather.first || storage.first > gather.last ||
+                storage.offset + storage.bytes <= gather.offset || gather.offset + gather.bytes <= storage.offset)
+        << "value " << value;
+  }
+}
+
 }  // namespace
 }  // namespace weft::test

@@ -36,8 +36,11 @@ struct Choice {
 
 class Chooser {
  public:
-  explicit Chooser(const Program& program)
-      : p_(program), plan_(plan_memory(program)), uses_(program), defined_(definitions_of(program)) {}
+  Chooser(const Program& program, const WorkspaceBytes& workspace_bytes)
+      : p_(program),
+        plan_(plan_memory(program, workspace_bytes)),
+        uses_(program),
+        defined_(definitions_of(program)) {}
 
   const MemoryPlan& plan() const { return plan_; }
 
@@ -174,7 +177,7 @@ Program recompute_for_memory(Program p, const PassOptions& options) {
   if (options.arena_limit == 0) return p;
   int number = last_recompute(p);
   while (true) {
-    const Chooser chooser(p);
+    const Chooser chooser(p, options.workspace_bytes);
     if (chooser.plan().arena_bytes <= options.arena_limit) return p;
     const std::optional<Choice> choice = chooser.best();
     if (!choice)

@@ -21,6 +21,12 @@ MatrixForm form_of(const TensorView& x, const TensorView& y, const TensorView& o
   return matrix_form({x.shape, x.strides}, {y.shape, y.strides}, {out.shape, out.strides});
 }
 
+// Whether oneDNN takes it as it is, or seen the other way round: with the columns side by side.
+bool is_product(const MatrixForm& form) {
+  const DimRun& columns = form.n.out != 1 && form.m.out == 1 ? form.m : form.n;
+  return form.x_plain && form.y_plain && (columns.size == 1 || columns.out == 1);
+}
+
 // A worker's part of every product, and the products it makes.
 struct Part {
   Share outer;
@@ -36,8 +42,6 @@ class ContractKernel {
     if (form_.n.out != 1 && form_.m.out == 1) flip();
     divide();
   }
-
-  bool is_plain() const { return form_.x_plain && form_.y_plain && (form_.n.size == 1 || form_.n.out == 1); }
 
   void run() {
     if (sharing_ == 1) run_part(0);  // nobody else is woken
@@ -58,7 +62,6 @@ class ContractKernel {
   // Rows are divided if x lies by rows, so that a worker keeps its rows from instruction to instruction; else the longer
   // side.
   void divide() {
-    if (!is_plain()) return;
     const std::int64_t m = form_.m.size, n = form_.n.size, k = form_.k.size;
     const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
                         static_cast<double>(form_.outers * form_.sums);
@@ -136,31 +139,45 @@ struct Orders {
 };
 
 // Some of the operands and the result are copied into such an order: as few as will do.
+struct Packing {
+  TensorView views[3];  // x, y and out; copies have no data yet
+  bool copied[3] = {};
+
+  Packing(const TensorView& x, const TensorView& y, const TensorView& out) {
+    const TensorView* given[3] = {&x, &y, &out};
+    const Orders orders(x.shape, y.shape, out.shape);
+    const Shape* order[3] = {&orders.x, &orders.y, &orders.out};
+    for (const unsigned some : {1u, 2u, 4u, 3u, 5u, 6u, 7u}) {
+      for (unsigned i = 0; i < 3; ++i) {
+        copied[i] = some & (1u << i);
+        views[i] = copied[i] ? dense_view(nullptr, given[i]->dtype, *order[i]) : *given[i];
+      }
+      if (form_of(views[0], views[1], views[2]).is_plain()) return;
+    }
+  }
+
+  std::size_t bytes(std::size_t i) const {
+    return static_cast<std::size_t>(views[i].shape.elements()) * size_of(views[i].dtype);
+  }
+};
+
 Kernel packed(const KernelArgs& args) {
   const TensorView given[3] = {args.inputs[0], args.inputs[1], args.outputs[0]};
-  const Orders orders(given[0].shape, given[1].shape, given[2].shape);
-  const Shape* order[3] = {&orders.x, &orders.y, &orders.out};
-  for (const unsigned copied : {1u, 2u, 4u, 3u, 5u, 6u, 7u}) {
-    TensorView views[3] = {given[0], given[1], given[2]};
-    for (unsigned i = 0; i < 3; ++i)
-      if (copied & (1u << i)) views[i] = dense_view(nullptr, given[i].dtype, *order[i]);
-    const MatrixForm form = form_of(views[0], views[1], views[2]);
-    if (copied != 7 && !form.is_plain()) continue;
-    std::vector<StridedCopy> before, after;
-    for (unsigned i = 0; i < 3; ++i) {
-      if (!(copied & (1u << i))) continue;
-      views[i].data = args.workspace(static_cast<std::size_t>(order[i]->elements()) * size_of(given[i].dtype));
-      if (i < 2) before.emplace_back(given[i], views[i]);
-      else after.emplace_back(views[i], given[i]);
-    }
-    auto multiply = std::make_shared<ContractKernel>(views[0], views[1], views[2], *args.workers);
-    return [multiply, before, after, workers = args.workers](const StepState&) {
-      for (const StridedCopy& copy : before) copy.run(*workers);
-      multiply->run();
-      for (const StridedCopy& copy : after) copy.run(*workers);
-    };
+  Packing packing(given[0], given[1], given[2]);
+  std::vector<StridedCopy> before, after;
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (!packing.copied[i]) continue;
+    packing.views[i].data = args.workspace(packing.bytes(i));
+    if (i < 2) before.emplace_back(given[i], packing.views[i]);
+    else after.emplace_back(packing.views[i], given[i]);
   }
-  throw InternalError("a contraction without a matrix form");
+  auto multiply =
+      std::make_shared<ContractKernel>(packing.views[0], packing.views[1], packing.views[2], *args.workers);
+  return [multiply, before, after, workers = args.workers](const StepState&) {
+    for (const StridedCopy& copy : before) copy.run(*workers);
+    multiply->run();
+    for (const StridedCopy& copy : after) copy.run(*workers);
+  };
 }
 
 }  // namespace
@@ -168,9 +185,18 @@ Kernel packed(const KernelArgs& args) {
 Kernel contract(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &y = args.inputs[1], &out = args.outputs[0];
   if (!has_product(x.dtype, out.dtype)) return reference::contract(args);
-  auto kernel = std::make_shared<ContractKernel>(x, y, out, *args.workers);
-  if (!kernel->is_plain()) return packed(args);
-  return [kernel](const StepState&) { kernel->run(); };
+  if (!is_product(form_of(x, y, out))) return packed(args);
+  return [kernel = std::make_shared<ContractKernel>(x, y, out, *args.workers)](const StepState&) { kernel->run(); };
+}
+
+std::optional<std::int64_t> contract_bytes(const TensorView& x, const TensorView& y, const TensorView& out) {
+  if (!has_product(x.dtype, out.dtype)) return std::nullopt;
+  if (is_product(form_of(x, y, out))) return 0;
+  const Packing packing(x, y, out);
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < 3; ++i)
+    if (packing.copied[i]) bytes += aligned_bytes(static_cast<std::int64_t>(packing.bytes(i)));
+  return bytes;
 }
 
 }  // namespace weft::cpu

@@ -1,6 +1,9 @@
 // The fast kernels of one CPU: vectors, and workers that share an instruction's rows.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "runtime/backend.h"
 
 namespace weft::cpu {
@@ -22,5 +25,10 @@ Kernel scan(const KernelArgs& args);
 Kernel sort(const KernelArgs& args);
 Kernel convolve(const KernelArgs& args);
 Kernel pool(const KernelArgs& args);
+
+// What these need besides operands and results (WorkspaceBytes); none: the reference's kernel does it.
+std::optional<std::int64_t> contract_bytes(const TensorView& x, const TensorView& y, const TensorView& out);
+std::optional<std::int64_t> scatter_bytes(const TensorView& indices, const TensorView& updates, const TensorView& out,
+                                          const std::string& dim);
 
 }  // namespace weft::cpu

@@ -40,8 +40,8 @@ class ScatterKernel {
   }
 
   // Rows must be one run of memory, in the updates and in the output, and long enough to be worth listing.
-  static bool takes(const KernelArgs& args, const std::string& dim) {
-    const TensorView &indices = args.inputs[0], &updates = args.inputs[1], &out = args.outputs[0];
+  static bool takes(const TensorView& indices, const TensorView& updates, const TensorView& out,
+                    const std::string& dim) {
     if (lane_of(out.dtype) != Lane::kF32 || out.shape.elements() >= (std::int64_t{1} << 40)) return false;
     std::int64_t length = 1;
     for (std::size_t d = out.shape.rank(); d-- > 0;) {
@@ -152,9 +152,14 @@ class ScatterKernel {
 
 }  // namespace
 
+std::optional<std::int64_t> scatter_bytes(const TensorView& indices, const TensorView& updates, const TensorView& out,
+                                          const std::string& dim) {
+  return ScatterKernel::takes(indices, updates, out, dim) ? std::optional<std::int64_t>(0) : std::nullopt;
+}
+
 Kernel scatter_add(const KernelArgs& args) {
   const std::string& dim = args.instr.as<ScatterAdd>()->dim;
-  if (!ScatterKernel::takes(args, dim)) return reference::scatter_add(args);
+  if (!scatter_bytes(args.inputs[0], args.inputs[1], args.outputs[0], dim)) return reference::scatter_add(args);
   return [kernel = std::make_shared<ScatterKernel>(args, dim)](const StepState&) { kernel->run(); };
 }
 

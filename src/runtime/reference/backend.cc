@@ -55,7 +55,8 @@ const Backend& reference_backend() {
                                  {ReduceScatter::kName, each(reference::reduce_scatter)},
                                  {AllGather::kName, each(reference::all_gather)},
                                  {AllToAll::kName, reference::all_to_all},
-                                 {Permute::kName, reference::permute}}};
+                                 {Permute::kName, reference::permute}},
+                                reference::workspace_bytes};
   return kBackend;
 }
 

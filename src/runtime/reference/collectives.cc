@@ -129,14 +129,24 @@ Talk all_gather(const KernelArgs& args) {
 
 Talk all_to_all(const KernelArgs& args) {
   const auto& work = *args.instr.as<AllToAll>();
-  const TensorView& in = args.inputs[0];
+  const TensorView &in = args.inputs[0], &out = args.outputs[0];
   comm::Group& group = args.group(work.axes);
   const Shape one = block(in, work.split, group.size(), 0).shape;
-  const std::vector<TensorView> sent = blocks(args, one, in.dtype, group.size());
-  const std::vector<TensorView> received = blocks(args, one, in.dtype, group.size());
-  return talk(packing(in, work.split, sent),
-              {{group, comm::Collective::kAllToAll, buffer(sent), buffer(received), {}, args.label}},
-              unpacking(received, args.outputs[0], work.gather));
+  const auto packed = [&] { return blocks(args, one, in.dtype, group.size()); };
+  std::vector<ElementCopy> pack, unpack;
+  comm::Buffer sent = buffer(in), received = buffer(out);
+  if (!lies_in_blocks(in, work.split)) {
+    const std::vector<TensorView> all = packed();
+    pack = packing(in, work.split, all);
+    sent = buffer(all);
+  }
+  if (!lies_in_blocks(out, work.gather)) {
+    const std::vector<TensorView> all = packed();
+    unpack = unpacking(all, out, work.gather);
+    received = buffer(all);
+  }
+  return talk(std::move(pack), {{group, comm::Collective::kAllToAll, sent, received, {}, args.label}},
+              std::move(unpack));
 }
 
 Talk permute(const KernelArgs& args) {
@@ -149,6 +159,27 @@ Talk permute(const KernelArgs& args) {
   const comm::Buffer out = buffer(args.outputs[0]);
   return talk({ElementCopy(args.inputs[0], args.outputs[0])},
               {{group, comm::Collective::kPermute, out, out, peers, args.label}}, {});
+}
+
+std::int64_t workspace_bytes(const Program& program, const Instr& instr,
+                             const std::vector<std::vector<std::int64_t>>& strides) {
+  const auto wide = [&](ValueId id) {
+    return aligned_bytes(program.values[static_cast<std::size_t>(id)].shape.elements() * std::int64_t{sizeof(double)});
+  };
+  if (instr.is<Contract>()) return wide(instr.inputs[0]) + wide(instr.inputs[1]) + wide(instr.outputs[0]);
+  if (instr.is<ScatterAdd>()) return wide(instr.outputs[0]);
+  const auto if_packed = [&](ValueId id, const std::string& dim) {
+    const TensorView view = unplaced_view(program, id, strides);
+    return lies_in_blocks(view, dim) ? 0 : aligned_bytes(bytes_of(program.values[static_cast<std::size_t>(id)]));
+  };
+  std::int64_t bytes = 0;
+  if (const auto* work = instr.as<ReduceScatter>())
+    for (const ValueId id : instr.inputs) bytes += if_packed(id, work->dim);
+  if (const auto* work = instr.as<AllGather>())
+    for (const ValueId id : instr.outputs) bytes += if_packed(id, work->dim);
+  if (const auto* work = instr.as<AllToAll>())
+    bytes = if_packed(instr.inputs[0], work->split) + if_packed(instr.outputs[0], work->gather);
+  return bytes;
 }
 
 }  // namespace weft::reference

@@ -1,6 +1,7 @@
 // contract: out = sum over the dims absent from the output of x * y. Operands are packed into [batch, m, k] and
 // [batch, k, n] in a wide type, multiplied row by row, and rounded once.
 #include <algorithm>
+#include <span>
 
 #include "base/dispatch.h"
 #include "runtime/reference/kernels.h"
@@ -13,8 +14,9 @@ namespace {
 template <class Wide>
 class Packed {
  public:
-  Packed(const TensorView& view, const Shape& order)
-      : data(static_cast<std::size_t>(order.elements())),
+  Packed(const TensorView& view, const Shape& order, const KernelArgs& args)
+      : data(static_cast<Wide*>(args.workspace(static_cast<std::size_t>(order.elements()) * sizeof(Wide))),
+             static_cast<std::size_t>(order.elements())),
         view_(view),
         length_(row_length(order)),
         step_(row_stride(strides_along(view, order))),
@@ -33,7 +35,7 @@ class Packed {
     });
   }
 
-  std::vector<Wide> data;
+  std::span<Wide> data;
 
  private:
   template <class Visit>
@@ -69,14 +71,14 @@ struct Roles {
 template <class Wide>
 class ContractKernel {
  public:
-  ContractKernel(const TensorView& x, const TensorView& y, const TensorView& out, const Roles& roles)
+  ContractKernel(const KernelArgs& args, const Roles& roles)
       : batch_(size(roles.batch)),
         m_(size(roles.m)),
         n_(size(roles.n)),
         k_(size(roles.k)),
-        x_(x, roles.batch.plus(roles.m).plus(roles.k)),
-        y_(y, roles.batch.plus(roles.k).plus(roles.n)),
-        out_(out, roles.batch.plus(roles.m).plus(roles.n)) {}
+        x_(args.inputs[0], roles.batch.plus(roles.m).plus(roles.k), args),
+        y_(args.inputs[1], roles.batch.plus(roles.k).plus(roles.n), args),
+        out_(args.outputs[0], roles.batch.plus(roles.m).plus(roles.n), args) {}
 
   void run() {
     x_.load();
@@ -103,9 +105,8 @@ class ContractKernel {
 
 template <class Wide>
 Kernel make(const KernelArgs& args) {
-  const TensorView &x = args.inputs[0], &y = args.inputs[1], &out = args.outputs[0];
-  const Roles roles(x.shape, y.shape, out.shape);
-  return [kernel = ContractKernel<Wide>(x, y, out, roles)](const StepState&) mutable { kernel.run(); };
+  const Roles roles(args.inputs[0].shape, args.inputs[1].shape, args.outputs[0].shape);
+  return [kernel = ContractKernel<Wide>(args, roles)](const StepState&) mutable { kernel.run(); };
 }
 
 }  // namespace

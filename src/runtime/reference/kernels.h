@@ -34,4 +34,8 @@ Talk all_gather(const KernelArgs& args);
 Talk all_to_all(const KernelArgs& args);
 Talk permute(const KernelArgs& args);
 
+// See WorkspaceBytes: what contract and scatter_add keep wide, and what collectives pack.
+std::int64_t workspace_bytes(const Program& program, const Instr& instr,
+                             const std::vector<std::vector<std::int64_t>>& strides);
+
 }  // namespace weft::reference

@@ -1,5 +1,6 @@
 // copy, concat, take, put, gather, scatter_add: moving elements.
 #include <algorithm>
+#include <span>
 
 #include "base/dispatch.h"
 #include "runtime/reference/kernels.h"
@@ -132,17 +133,19 @@ class GatherKernel {
 template <class Wide>
 class ScatterKernel {
  public:
-  ScatterKernel(const TensorView& indices, const TensorView& updates, const TensorView& out, const std::string& dim)
-      : indices_(indices),
-        updates_(updates),
-        out_(out),
-        d_(out.shape.position(dim)),
-        every_(updates.shape.plus(indices.shape)),
-        update_strides_(strides_along(updates, every_)),
-        index_strides_(strides_along(indices, every_)),
-        sum_strides_(strides_along(without(dense_view(nullptr, out.dtype, out.shape), d_), every_)),
-        rows_(every_, {update_strides_, index_strides_, sum_strides_}),
-        sums_(static_cast<std::size_t>(out.shape.elements())) {}
+  explicit ScatterKernel(const KernelArgs& args)
+      : indices_(args.inputs[0]),
+        updates_(args.inputs[1]),
+        out_(args.outputs[0]),
+        d_(out_.shape.position(args.instr.as<ScatterAdd>()->dim)),
+        every_(updates_.shape.plus(indices_.shape)),
+        update_strides_(strides_along(updates_, every_)),
+        index_strides_(strides_along(indices_, every_)),
+        sum_strides_(strides_along(without(dense_view(nullptr, out_.dtype, out_.shape), d_), every_)),
+        rows_(every_, {update_strides_, index_strides_, sum_strides_}) {
+    const auto count = static_cast<std::size_t>(out_.shape.elements());
+    sums_ = {static_cast<Wide*>(args.workspace(count * sizeof(Wide))), count};
+  }
 
   void run() {
     std::fill(sums_.begin(), sums_.end(), Wide{0});
@@ -179,7 +182,7 @@ class ScatterKernel {
   Shape every_;
   std::vector<std::int64_t> update_strides_, index_strides_, sum_strides_;
   Rows rows_;
-  std::vector<Wide> sums_;
+  std::span<Wide> sums_;
 };
 
 }  // namespace
@@ -190,12 +193,9 @@ Kernel gather(const KernelArgs& args) {
 }
 
 Kernel scatter_add(const KernelArgs& args) {
-  const TensorView &indices = args.inputs[0], &updates = args.inputs[1], &out = args.outputs[0];
-  const std::string& dim = args.instr.as<ScatterAdd>()->dim;
-  if (is_float(out.dtype))
-    return [kernel = ScatterKernel<double>(indices, updates, out, dim)](const StepState&) mutable { kernel.run(); };
-  return
-      [kernel = ScatterKernel<std::uint64_t>(indices, updates, out, dim)](const StepState&) mutable { kernel.run(); };
+  if (is_float(args.outputs[0].dtype))
+    return [kernel = ScatterKernel<double>(args)](const StepState&) mutable { kernel.run(); };
+  return [kernel = ScatterKernel<std::uint64_t>(args)](const StepState&) mutable { kernel.run(); };
 }
 
 }  // namespace weft::reference

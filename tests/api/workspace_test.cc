@@ -1,0 +1,133 @@
+// What kernels need besides operands and results is a part of the plan: a run holds what was planned, and no more.
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "api/compile.h"
+#include "api/state.h"
+#include "program/memory_plan.h"
+#include "support/expect_error.h"
+#include "weft/weft.h"
+
+namespace weft {
+namespace {
+
+// The threads wire, which counts what processor 0 allocates.
+class CountingWire : public comm::Wire {
+ public:
+  CountingWire(int processors, std::atomic<std::int64_t>& bytes)
+      : wire_(comm::make_threads_wire(processors)), bytes_(bytes) {}
+
+  int size() const override { return wire_->size(); }
+  std::vector<int> local() const override { return wire_->local(); }
+  std::unique_ptr<comm::Group> join(int processor, const std::vector<int>& members) override {
+    return wire_->join(processor, members);
+  }
+  comm::Arena allocate(int processor, std::size_t bytes) override {
+    if (processor == 0) bytes_ += static_cast<std::int64_t>(bytes);
+    return wire_->allocate(processor, bytes);
+  }
+  void abort(std::string_view reason) override { wire_->abort(reason); }
+  std::string report() const override { return wire_->report(); }
+  std::size_t overhead_bytes() const override { return wire_->overhead_bytes(); }
+
+ private:
+  std::unique_ptr<comm::Wire> wire_;
+  std::atomic<std::int64_t>& bytes_;
+};
+
+constexpr std::int64_t kMiB = 1 << 20;
+
+struct Chain {
+  Graph g;
+  Tensor x, y;
+  Dim a{"a", 512}, b{"b", 1024};
+  Chain() { x = g.input("x", {a, b}); }
+
+  // The dims change their names, and the one that is split changes with them.
+  Tensor turned(const Tensor& h) const {
+    const Tensor once = rename(h, h.shape().dim("a"), "other");
+    return rename(rename(once, once.shape().dim("b"), "a"), once.shape().dim("other"), "b");
+  }
+  Array values() const {
+    Array array({a, b}, DType::kF32);
+    for (std::int64_t i = 0; i < array.elements(); ++i) array.set(i, static_cast<double>(i * 37 % 1009) / 1009);
+    return array;
+  }
+
+  // Runs it on two processors within `limit`, holds what is planned, and gives what one processor gives.
+  void check(std::int64_t limit) const {
+    const CompileOptions options{.fetch = {y}, .memory_bytes = limit};
+    const Layout layout = Layout::parse("a:p");
+    for (const Backend* backend : {&cpu_backend(), &reference_backend()}) {
+      std::atomic<std::int64_t> held = 0;
+      const Mesh mesh = Mesh::parse("p:2");
+      Session session = SessionState::open(mesh, std::make_unique<CountingWire>(2, held), *backend, {.workers = 2});
+      Executable step = session.compile(g, layout, options);
+      const Program program = compile_program(g, mesh, layout, options, {}, *backend).program;
+      EXPECT_EQ(held, plan_memory(program, backend->workspace_bytes).arena_bytes) << backend->name;
+      EXPECT_LE(held, limit) << backend->name;
+      const Array got = step.run({{x, values()}})[y];
+      Session alone = SessionState::open(Mesh(), comm::make_threads_wire(1), *backend, {});
+      const Array want = alone.compile(g, Layout(), {.fetch = {y}}).run({{x, values()}})[y];
+      EXPECT_EQ(got.values(), want.values()) << backend->name;
+      EXPECT_EQ(step.run({{x, values()}})[y].values(), want.values()) << backend->name;
+    }
+  }
+};
+
+TEST(Workspace, IsSharedByReshardings) {
+  Chain chain;
+  Tensor h = chain.x;
+  for (int i = 0; i < 32; ++i) h = sin(chain.turned(h));
+  chain.y = h;
+  chain.check(16 * kMiB);  // the whole of x is 2 MiB
+}
+
+TEST(Workspace, IsSharedBySortsAlongASplitDim) {
+  Chain chain;
+  Tensor h = chain.x;
+  for (int i = 0; i < 8; ++i) h = chain.turned(sin(sort(h, h.shape().dim("a")).values));
+  chain.y = h;
+  chain.check(12 * kMiB);
+}
+
+TEST(Workspace, CountsAgainstTheLimit) {
+  Chain chain;
+  chain.y = chain.turned(sin(chain.turned(chain.x)));
+  const Mesh mesh = Mesh::parse("p:2");
+  const Layout layout = Layout::parse("a:p");
+  const auto compiled = [&](std::int64_t limit) {
+    return compile_program(chain.g, mesh, layout, {.fetch = {chain.y}, .memory_bytes = limit}, {}, cpu_backend());
+  };
+  const Program program = compiled(0).program;
+  const std::int64_t values = plan_memory(program).arena_bytes;
+  const std::int64_t all = plan_memory(program, cpu_backend().workspace_bytes).arena_bytes;
+  EXPECT_GT(all, values);
+  EXPECT_NO_THROW(compiled(all));
+  EXPECT_USER_ERROR(compiled(values), "the step needs ", " bytes besides its variables");
+}
+
+// A product that has no matrix form is packed, in workspace, and so are wide sums.
+TEST(Workspace, IsPlannedForWhatIsPacked) {
+  for (const DType dtype : {DType::kF32, DType::kF64, DType::kI32}) {
+    Graph g;
+    const Dim a{"a", 6}, b{"b", 10}, c{"c", 4}, d{"d", 3};
+    const Tensor x = g.input("x", {c, a, b}, dtype), y = g.input("y", {b, d, c}, dtype);
+    const Tensor z = einsum({x, y}, {d, a, c});
+    const Tensor rows = g.input("rows", {a}, DType::kI32);
+    const Tensor sums = scatter_add(z, rows, {"row", 5}, {d, c});
+    Array p({c, a, b}, dtype), q({b, d, c}, dtype), r({a}, DType::kI32);
+    for (Array* array : {&p, &q, &r})
+      for (std::int64_t i = 0; i < array->elements(); ++i) array->set(i, static_cast<double>(i * 7 % 5));
+    const auto run = [&](const runtime::Choice& choice) {
+      Session session(Mesh(), wire::threads(), choice, {.workers = 2});
+      const Values out = session.compile(g, Layout(), {.fetch = {z, sums}}).run({{x, p}, {y, q}, {rows, r}});
+      return std::pair(out[z].values(), out[sums].values());
+    };
+    EXPECT_EQ(run(runtime::cpu()), run(runtime::reference())) << dtype;
+  }
+}
+
+}  // namespace
+}  // namespace weft
