@@ -124,7 +124,8 @@ namespace {
 std::function<void*(std::size_t)> workspace_of(const MemoryPlan& plan, int position, std::byte* arena) {
   const auto found = plan.workspaces.find(position);
   const Storage storage = found == plan.workspaces.end() ? Storage{} : plan.storages[at(found->second)];
-  return [storage, begin = arena + storage.offset, used = std::make_shared<std::int64_t>(0)](std::size_t bytes) -> void* {
+  auto used = std::make_shared<std::int64_t>(0);
+  return [storage, used, begin = arena + storage.offset](std::size_t bytes) -> void* {
     std::byte* piece = begin + *used;
     *used += aligned_bytes(static_cast<std::int64_t>(bytes));
     internal_check(*used <= storage.bytes, "a kernel asks for more workspace than was planned");
