@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -48,6 +49,9 @@ class Checkpoints {
   // What failed leaves the earlier checkpoints as they are.
   void save(const CheckpointState& state);
   void wait();  // until the last save is on disk, or its RunError
+  // What has failed so far, in this process, of a save that is being written; null if nothing has. Does not wait: save() and
+  // wait() throw it, in all processes.
+  std::exception_ptr failure() const;
 
  private:
   struct Writer;

@@ -38,7 +38,8 @@ struct RunConfig {
   std::string out;  // the folder of checkpoints and metrics; "": runs/<name>
   std::int64_t steps = 1000, seed = 0;
   std::int64_t log_every = 10, eval_every = 0, eval_batches = 0, checkpoint_every = 0, keep = 3;
-  bool f64 = false;  // compute_as f64, on the reference runtime: for proofs
+  double checkpoint_minutes = 10;  // besides checkpoint_every; 0: none
+  bool f64 = false;                // compute_as f64, on the reference runtime: for proofs
   double deadline = 600;
 };
 

@@ -40,7 +40,7 @@ struct TrainOptions {
 
 struct Trained {
   std::int64_t first = 0, step = 0;  // this call began after step `first`; `step` are done
-  bool stopped = false;              // by SIGINT or SIGTERM, after a checkpoint
+  bool stopped = false;              // by SIGINT, SIGTERM, SIGHUP or SIGPIPE, after a checkpoint
   std::vector<double> losses;        // of the steps of this call
   std::optional<evaluate::Scores> dev;
   double tokens_per_second = 0;  // targets, padding counted; evaluations and checkpoints included

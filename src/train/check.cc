@@ -61,6 +61,8 @@ void check(const Config& config) {
   refuse(config, config.data.format == "pairs" && config.data.train.size() != 2, "data.train",
          "pairs are two files, but data.train has " + std::to_string(config.data.train.size()),
          "give the file of the inputs, then that of the targets");
+  refuse(config, !(config.run.checkpoint_minutes >= 0), "run.checkpoint_minutes",
+         "checkpoints cannot be less than 0 minutes apart", "set run.checkpoint_minutes to minutes, or to 0 for none");
   check_choices(config);
   mesh_of(config);
   layout_of(config);

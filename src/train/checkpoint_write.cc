@@ -100,6 +100,8 @@ struct Checkpoints::Writer {
   std::thread thread;
   std::promise<std::exception_ptr> written;
   std::exception_ptr commit_error;
+  std::exception_ptr first_error;  // of this process; written before has_failed is set
+  std::atomic<bool> has_failed = false;
   std::atomic<bool> is_abandoned = false;
 
   Writer(const Session& own, const CheckpointOptions& chosen) : session(own), options(chosen) {}
@@ -192,7 +194,7 @@ void Checkpoints::Writer::begin(const CheckpointState& next) {
   prepare();
   copy_shards();
   is_busy = true;
-  is_abandoned = false;
+  is_abandoned = has_failed = false;
   commit_error = nullptr;
   written = {};
   if (options.async) thread = std::thread([this] { work(); });
@@ -207,6 +209,8 @@ void Checkpoints::Writer::work() {
   if (!leads) leave_notes(error);
   written.set_value(error);
   if (leads) commit_error = error ? error : caught([&] { commit(); });
+  first_error = leads ? commit_error : error;
+  has_failed = first_error != nullptr;
 }
 
 void Checkpoints::Writer::write_files() {
@@ -351,5 +355,9 @@ void Checkpoints::save(const CheckpointState& state) {
 }
 
 void Checkpoints::wait() { writer_->finish(); }
+
+std::exception_ptr Checkpoints::failure() const {
+  return writer_->is_busy && writer_->has_failed ? writer_->first_error : nullptr;
+}
 
 }  // namespace weft

@@ -1,7 +1,9 @@
 #include "train/metrics.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -62,22 +64,38 @@ std::string event_record(const std::string& data) {
          little_endian(masked(checkpoint::crc32c(data)));
 }
 
-MetricsFiles::MetricsFiles(const std::string& folder)
-    : lines_path_(folder + "/metrics.jsonl"),
-      events_path_(folder + "/events.out.tfevents." + std::to_string(static_cast<std::int64_t>(wall_time())) + "." +
-                   std::to_string(getpid()) + ".weft"),
-      lines_(lines_path_, std::ios::app | std::ios::binary),
-      events_(events_path_, std::ios::app | std::ios::binary) {
-  events_ << event_record(version_event()) << std::flush;
-  check(lines_, lines_path_);
-  check(events_, events_path_);
+RecordFile::RecordFile(std::string path)
+    : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
+  if (descriptor_ < 0) fail(errno);
 }
 
-void MetricsFiles::check(const std::ofstream& file, const std::string& path) const {
-  if (file) return;
-  throw RunError({.what = "cannot write metrics to '" + path + "'",
-                  .where = path,
+RecordFile::~RecordFile() { ::close(descriptor_); }
+
+void RecordFile::append(std::string_view record) {
+  const off_t end = ::lseek(descriptor_, 0, SEEK_END);
+  while (!record.empty()) {
+    const ssize_t done = ::write(descriptor_, record.data(), record.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) {
+      const int error = errno;
+      if (end >= 0 && ::ftruncate(descriptor_, end) != 0) fail(error);  // of no file with a size, such as a pipe
+      fail(error);
+    }
+    record.remove_prefix(static_cast<std::size_t>(done));
+  }
+}
+
+void RecordFile::fail(int error) const {
+  throw RunError({.what = "cannot write metrics to '" + path_ + "': " + std::strerror(error),
+                  .where = path_,
                   .fix = "see that the disk has room and that you may write there, or set run.out to another folder"});
+}
+
+MetricsFiles::MetricsFiles(const std::string& folder)
+    : lines_(folder + "/metrics.jsonl"),
+      events_(folder + "/events.out.tfevents." + std::to_string(static_cast<std::int64_t>(wall_time())) + "." +
+              std::to_string(getpid()) + ".weft") {
+  events_.append(event_record(version_event()));
 }
 
 void MetricsFiles::write(std::int64_t step, const Metrics& metrics) {
@@ -86,10 +104,8 @@ void MetricsFiles::write(std::int64_t step, const Metrics& metrics) {
     if (std::isfinite(value)) line[name] = value;
     else line[name] = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";  // JSON has no such numbers
   }
-  lines_ << line.dump() + "\n" << std::flush;
-  events_ << event_record(metrics_event(step, metrics)) << std::flush;
-  check(lines_, lines_path_);
-  check(events_, events_path_);
+  lines_.append(line.dump() + "\n");
+  events_.append(event_record(metrics_event(step, metrics)));
 }
 
 }  // namespace weft::train

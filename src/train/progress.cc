@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <iostream>
 
 namespace weft::train {
 
@@ -35,6 +36,11 @@ Progress::Progress(std::int64_t steps, bool shown) : steps_(steps), line_(shown,
 void Progress::say(const std::vector<LinePart>& parts) {
   const std::size_t columns = terminal_columns(STDOUT_FILENO);
   say(fitted(parts, columns > 0 ? columns : std::string::npos));
+}
+
+void Progress::warn(const std::string& text) {
+  line_.clear();
+  std::cerr << "warning: " << text << std::endl;
 }
 
 void Progress::step(const ProgressNumbers& n, bool logged) {

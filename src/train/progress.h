@@ -21,6 +21,7 @@ class Progress {
 
   void say(const std::string& line) { line_.say(line); }  // a line of its own
   void say(const std::vector<LinePart>& parts);           // the same; on a terminal, what fits
+  void warn(const std::string& text);                     // on standard error, also if nothing else is shown
   void step(const ProgressNumbers& now, bool logged);     // moves the progress line; `logged`: also leaves a line
 
  private:

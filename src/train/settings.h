@@ -149,7 +149,10 @@ void each_setting(Config& c, const Visit& visit) {
   visit("run.log_every", c.run.log_every, "steps between lines of metrics");
   visit("run.eval_every", c.run.eval_every, "steps between evaluations on data.dev; 0: at the end only");
   visit("run.eval_batches", c.run.eval_batches, "of an evaluation; 0: all of data.dev");
-  visit("run.checkpoint_every", c.run.checkpoint_every, "steps between checkpoints; 0: at the end only");
+  visit("run.checkpoint_every", c.run.checkpoint_every,
+        "steps between checkpoints; 0: by run.checkpoint_minutes and at the end only");
+  visit("run.checkpoint_minutes", c.run.checkpoint_minutes,
+        "most minutes between checkpoints, by the clock of process 0; 0: no limit");
   visit("run.keep", c.run.keep, "checkpoints that stay");
   visit("run.f64", c.run.f64, "all floats become f64, on runtime reference: to prove layouts equal");
   visit("run.deadline", c.run.deadline, "seconds that a processor waits for the others");

@@ -1,6 +1,12 @@
-// SIGINT and SIGTERM as a wish to stop, while it lives. A second signal ends the process as if nobody listened.
+// Signals as a wish to stop, while it lives: SIGINT and SIGTERM, and SIGHUP and SIGPIPE, which come when the terminal is
+// closed or the reader of the output has ended.
+//
+// A second SIGINT or SIGTERM ends the process as if nobody listened. SIGHUP and SIGPIPE may come again and again: every line
+// that is printed to a closed pipe raises one. They stay ignored if they were (nohup). SIGXFSZ is ignored, so that a write
+// beyond the limit of a file's size fails as it does on a full disk.
 #pragma once
 
+#include <array>
 #include <csignal>
 
 namespace weft::train {
@@ -15,7 +21,8 @@ class StopSignals {
   bool asked() const;
 
  private:
-  struct sigaction before_[2];
+  static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ};
+  std::array<struct sigaction, kSignals.size()> before_;
 };
 
 }  // namespace weft::train

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 #include "train/fault.h"
 #include "train/identity.h"
@@ -134,7 +135,10 @@ class Trainer {
   void take_oldest(Checkpoints& checkpoints);
   void log(const Begun& begun, const Values& values);
   void evaluate(std::int64_t step);
-  void save(Checkpoints& checkpoints, std::int64_t step);
+  void save(Checkpoints& checkpoints, std::int64_t step, bool is_last);
+  void warn_of_failed_save(const std::exception_ptr& error);
+  bool minutes_passed() const;
+  void write_metrics(std::int64_t step, const Metrics& metrics);
   void check_trace() const;
   void write_trace();
   [[noreturn]] void not_finite(Checkpoints& checkpoints, std::int64_t step, double loss);
@@ -156,6 +160,9 @@ class Trainer {
   double seconds_ = 0;  // that the last step took
   Trained done_;
   std::map<std::string, std::string> texts_;  // of every checkpoint
+  double saved_at_ = 0;                       // when the last save began
+  std::int64_t saved_step_ = 0;
+  bool warned_of_save_ = false, warned_of_metrics_ = false;  // of the save at hand; at all
 };
 
 // Of what the run goes on from, or begins with.
@@ -201,7 +208,7 @@ Trained Trainer::run() {
   if (options_.progress || !options_.trace.empty()) announce();
   prepare();
   const double begin = now();
-  logged_at_ = begin;
+  logged_at_ = saved_at_ = begin;
   logged_step_ = first();
   steps();
   const auto made = static_cast<double>(done_.step - first());
@@ -219,16 +226,19 @@ void Trainer::steps() {
   for (std::int64_t step = first() + 1; step <= config_.run.steps && !done_.stopped; ++step) {
     begin(step);
     if (begun_.size() > 1) take_oldest(checkpoints);  // while the processors are at this one
+    if (checkpoints.failure()) warn_of_failed_save(checkpoints.failure());
     const bool last = step == config_.run.steps;
-    done_.stopped = machinery_->session.any(signals.asked()) && !last;
+    const bool asked = signals.asked();
+    const bool stops_or_saves = machinery_->session.any(asked || minutes_passed());  // one question in most steps
+    done_.stopped = stops_or_saves && machinery_->session.any(asked) && !last;
     const bool evaluates = last || due(config_.run.eval_every, step);
-    const bool saves = last || done_.stopped || due(config_.run.checkpoint_every, step);
+    const bool saves = last || stops_or_saves || due(config_.run.checkpoint_every, step);
     if (evaluates || saves) take_oldest(checkpoints);
     if (evaluates) evaluate(step);
     if (done_.stopped) progress_.say("stopping at step " + std::to_string(step) + ", after a checkpoint");
-    if (saves) save(checkpoints, step);
+    if (saves) save(checkpoints, step, last || done_.stopped);
   }
-  if (config_.run.steps == 0) save(checkpoints, 0);  // the first weights
+  if (config_.run.steps == 0) save(checkpoints, 0, true);  // the first weights
   checkpoints.wait();
 }
 
@@ -276,7 +286,7 @@ void Trainer::log(const Begun& begun, const Values& values) {
                      {"epoch", static_cast<double>(begun.epoch)}};
   if (config_.optimizer.clip_norm > 0)
     metrics["gradient_norm"] = values.scalar(machinery_->step.optimizer->gradient_norm());
-  metrics_->write(step, metrics);
+  write_metrics(step, metrics);
 }
 
 void Trainer::evaluate(std::int64_t step) {
@@ -289,15 +299,55 @@ void Trainer::evaluate(std::int64_t step) {
                  {number("perplexity %.2f", perplexity), 1},
                  {number("accuracy %.1f %%", 100 * done_.dev->token_accuracy()), 2},
                  {duration_text(now() - begin), 3}});
-  if (metrics_)
-    metrics_->write(step, {{"dev/log_perplexity", done_.dev->log_perplexity()},
-                           {"dev/token_accuracy", done_.dev->token_accuracy()}});
+  write_metrics(
+      step, {{"dev/log_perplexity", done_.dev->log_perplexity()}, {"dev/token_accuracy", done_.dev->token_accuracy()}});
   logged_at_ += now() - begin;  // the speed that is shown is that of training
 }
 
-void Trainer::save(Checkpoints& checkpoints, std::int64_t step) {
+// A failed save does not end the run: the next one may find room. If the last one fails, the run does.
+void Trainer::save(Checkpoints& checkpoints, std::int64_t step, bool is_last) {
+  const auto attempted = [&](bool is_required, const auto& work) {
+    try {
+      work();
+    } catch (const RunError&) {
+      if (is_required) throw;
+      if (first_process()) warn_of_failed_save(std::current_exception());
+    }
+  };
+  attempted(false, [&] { checkpoints.wait(); });  // for the one before
   texts_["data.json"] = machinery_->batches.position();
-  checkpoints.save({.step = step, .texts = texts_});
+  saved_at_ = now();
+  saved_step_ = step;
+  warned_of_save_ = false;
+  attempted(is_last, [&] { checkpoints.save({.step = step, .texts = texts_}); });
+}
+
+void Trainer::warn_of_failed_save(const std::exception_ptr& error) {
+  if (std::exchange(warned_of_save_, true)) return;
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& failed) {
+    progress_.warn("there is no checkpoint of step " + std::to_string(saved_step_) + ": " + failed.text().what +
+                   "; training goes on, and the next checkpoint is tried\nfix: " + failed.text().fix);
+  } catch (const std::exception& failed) {
+    progress_.warn("there is no checkpoint of step " + std::to_string(saved_step_) + ": " + failed.what());
+  }
+}
+
+bool Trainer::minutes_passed() const {
+  const double minutes = config_.run.checkpoint_minutes;
+  return first_process() && minutes > 0 && now() - saved_at_ >= 60 * minutes;
+}
+
+void Trainer::write_metrics(std::int64_t step, const Metrics& metrics) {
+  if (!metrics_) return;
+  try {
+    metrics_->write(step, metrics);
+  } catch (const RunError& failed) {
+    if (!std::exchange(warned_of_metrics_, true))
+      progress_.warn("there are no metrics of step " + std::to_string(step) + ", and perhaps of later ones: " +
+                     failed.text().what + "; training goes on\nfix: " + failed.text().fix);
+  }
 }
 
 void Trainer::check_trace() const {

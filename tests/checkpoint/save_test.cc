@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "checkpoint/training.h"
 #include "support/expect_error.h"
+#include "weft/error.h"
 #include "weft/tensor_file.h"
 
 namespace weft {
@@ -135,6 +139,27 @@ TEST(CheckpointSave, TellsTheLatestOnlyWhenAllIsThere) {
   checkpoints.save({.step = 2});
   checkpoints.wait();
   EXPECT_EQ(latest.back(), 1);
+  EXPECT_EQ(Checkpoint::open(folder).state().step, 2);
+}
+
+TEST(CheckpointSave, TellsOfAFailureWithoutWaiting) {
+  const std::string folder = new_folder("failure");
+  Training t;
+  std::atomic<bool> fails = true;
+  const auto at = [&](const std::string& phase) {
+    if (fails && phase == "before-rename") throw RunError({.what = "no room", .where = "disk", .fix = "make some"});
+  };
+  Checkpoints checkpoints(t.session, {.folder = folder, .at = at});
+  EXPECT_FALSE(checkpoints.failure());
+  checkpoints.save({.step = 1});
+  while (!checkpoints.failure()) std::this_thread::yield();
+  EXPECT_RUN_ERROR(std::rethrow_exception(checkpoints.failure()), "no room");
+  EXPECT_RUN_ERROR(checkpoints.wait(), "no room");
+  EXPECT_FALSE(checkpoints.failure());
+  fails = false;
+  checkpoints.save({.step = 2});
+  checkpoints.wait();
+  EXPECT_FALSE(checkpoints.failure());
   EXPECT_EQ(Checkpoint::open(folder).state().step, 2);
 }
 

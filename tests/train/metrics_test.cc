@@ -1,6 +1,7 @@
 #include "train/metrics.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
 #include <cmath>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <sstream>
 
 #include "support/expect_error.h"
+#include "train/signals.h"
 
 namespace weft::train {
 namespace {
@@ -71,6 +73,24 @@ TEST(Metrics, EventFilesAreRecords) {
   EXPECT_THAT(records[0], ::testing::HasSubstr("brain.Event:2"));
   EXPECT_THAT(records[1], ::testing::HasSubstr(std::string("\x10\x07")));                     // step = 7
   EXPECT_THAT(records[1], ::testing::HasSubstr(std::string("\x0a\x04loss\x15\0\0\0?", 11)));  // tag, 0.5f
+}
+
+TEST(Metrics, ARecordIsWholeOrAbsent) {
+  const Folder folder;
+  const std::string path = folder.path + "/records", record(600, 'a');
+  const StopSignals signals;  // a write beyond the limit fails instead of ending the process
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  rlimit few = before;
+  few.rlim_cur = 1000;
+  RecordFile file(path);
+  file.append(record);
+  setrlimit(RLIMIT_FSIZE, &few);
+  EXPECT_RUN_ERROR(file.append(record), "cannot write metrics to '" + path + "': File too large", "run.out");
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(file_text(path), record);
+  file.append(record);
+  EXPECT_EQ(file_text(path), record + record);
 }
 
 TEST(Metrics, AFolderThatIsNotThereIsAnError) {

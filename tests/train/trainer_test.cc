@@ -1,9 +1,7 @@
 #include <gmock/gmock.h>
-#include <signal.h>
 
 #include <cmath>
 #include <numeric>
-#include <thread>
 
 #include "small_run.h"
 #include "support/expect_error.h"
@@ -155,20 +153,6 @@ TEST(Trainer, ALossThatIsNoNumberNamesItsMaker) {
   const Trained done = train(config, kQuiet);
   EXPECT_EQ(done.step, 12);
   for (const double loss : done.losses) EXPECT_TRUE(std::isfinite(loss));
-}
-
-TEST(Trainer, ASignalStopsAfterACheckpoint) {
-  const SmallRun run("signal");
-  const std::string lines = run.config.out() + "/metrics.jsonl";
-  const std::jthread sender([&](const std::stop_token& stop) {
-    const auto has_begun = [&] { return fs::exists(lines) && !fs::is_empty(lines); };
-    while (!stop.stop_requested() && !has_begun()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    if (!stop.stop_requested()) kill(getpid(), SIGTERM);
-  });
-  const Trained done = train(run.with("run.steps=1000000"), kQuiet);
-  EXPECT_TRUE(done.stopped);
-  ASSERT_TRUE(Checkpoint::latest(run.config.out()));
-  EXPECT_EQ(Checkpoint::latest(run.config.out())->state().step, done.step);
 }
 
 TEST(Trainer, AFolderThatCannotBeMadeIsAnError) {
