@@ -161,28 +161,26 @@ TEST(Microbatch, ResultsWithTheBatchDimComeBackWhole) {
 TEST(Microbatch, AnOutsideTensorWithTheWholeBatchIsNamed) {
   Model m;
   const Tensor y = m.g.input("y", {kBatch}), ids = m.g.input("ids", {kBatch}, DType::kI32);
-  const auto what = [](const std::string& op, const std::string& tensor) {
-    return op + " inside a microbatch uses " + tensor + " from outside, which has the whole batch dim batch=8";
-  };
   const auto loss_with = [&](const std::function<Tensor(const Tensor& part)>& each) {
     return microbatch_loss({m.x}, kBatch, 2, [&](const Tensors& part) { return mean(each(part[0])); });
   };
-  const std::string fix = "pass 'y' in `inputs` and use the part that the function is given";
-  EXPECT_USER_ERROR(loss_with([&](const Tensor& part) { return part * y; }), what("multiply", "'y' [batch=8]"), fix);
+  EXPECT_USER_ERROR(
+      loss_with([&](const Tensor& part) { return part * y; }),
+      "multiply inside a microbatch uses 'y' [batch=8] from outside, which has the whole batch dim batch=8",
+      "pass 'y' in `inputs` and use the part that the function is given");
   EXPECT_USER_ERROR(loss_with([&](const Tensor& part) {
                       return einsum({part, y}, {kIn});
                     }),
-                    what("einsum", "'y' [batch=8]"), fix);
-  EXPECT_USER_ERROR(loss_with([&](const Tensor& part) { return cross_entropy(part, ids, kIn); }), "'ids' [batch=8]",
-                    "pass 'ids' in `inputs`");
+                    "einsum inside a microbatch uses 'y' [batch=8] from outside", "pass 'y' in `inputs`");
+  EXPECT_USER_ERROR(loss_with([&](const Tensor& part) { return cross_entropy(part, ids, kIn); }),
+                    "inside a microbatch uses 'ids' [batch=8] from outside", "pass 'ids' in `inputs`");
   EXPECT_USER_ERROR(loss_with([&](const Tensor& part) {
-                      return loop(m.g, 2, {part},
-                                  [&](const Tensor&, const Tensors& c) {
-                                    return LoopStep{{c[0] * y}, {}, {}, {}};
-                                  })
-                          .carried[0];
+                      const auto body = [&](const Tensor&, const Tensors& c) {
+                        return LoopStep{{c[0] * y}, {}, {}, {}};
+                      };
+                      return loop(m.g, 2, {part}, body).carried[0];
                     }),
-                    what("multiply", "'y' [batch=8]"), fix);
+                    "multiply inside a microbatch uses 'y' [batch=8] from outside", "pass 'y' in `inputs`");
   loss_with([&](const Tensor& part) { return part * mean(y); });  // no fault: the whole batch is meant
 }
 
