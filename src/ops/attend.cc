@@ -132,21 +132,24 @@ Tensor masked(const Tensor& scores, double hidden, const Operands& o, const Atte
   return select(alike, x, hidden, site);
 }
 
+Tensor whole_weights(const Tensor& scores, const Operands& o, const AttendRules& rules, Site site) {
+  constexpr double kLowest = -3.0e38;  // of all scores; finite, so that a query which sees nothing gets finite weights
+  const Dim memory = o.k.shape().dim(rules.memory);
+  return masked(softmax(masked(scores, kLowest, o, rules, site), memory, site), 0, o, rules, site);
+}
+
 // The same function of q, k, v and bias as attend.
 Tensor by_whole_scores(const Operands& o, const AttendRules& rules, Site site) {
-  const Tensor scores = masked(whole_scores(o, rules, site), -1e30, o, rules, site);
-  const Dim memory = o.k.shape().dim(rules.memory);
-  const Tensor weights = masked(softmax(scores, memory, site), 0, o, rules, site);
+  const Tensor weights = whole_weights(whole_scores(o, rules, site), o, rules, site);
   const Shape dims = o.q.shape().replaced(rules.key, {o.v.shape().dim(rules.value)});
   return cast(einsum({weights, wide(o.v, site)}, dims, site), o.q.dtype(), site);
 }
 
-Tensor bias_gradient(const Operands& o, const Tensor& y, const Tensor& logsumexp, const Tensor& dy,
-                     const AttendRules& rules, Site site) {
+Tensor bias_gradient(const Operands& o, const Tensor& y, const Tensor& dy, const AttendRules& rules, Site site) {
   const Tensor scores = whole_scores(o, rules, site);
-  const Tensor weights = masked(exp(subtract(scores, logsumexp, site), site), 0, o, rules, site);
+  const Tensor weights = whole_weights(scores, o, rules, site);
   const Tensor by_weights = einsum({wide(dy, site), wide(o.v, site)}, scores.shape(), site);
-  const Tensor mean = einsum({wide(dy, site), wide(y, site)}, logsumexp.shape(), site);
+  const Tensor mean = einsum({wide(dy, site), wide(y, site)}, o.q.shape().minus({{rules.key, 1}}), site);
   const Tensor by_scores = multiply(weights, subtract(by_weights, mean, site), site);
   return cast(reduce_sum_to(by_scores, o.bias.shape(), site), o.bias.dtype(), site);
 }
@@ -167,7 +170,7 @@ std::vector<ValueId> lower_attend_back(Lowering& l) {
   return l.builder.emit(AttendBack{rules_of(l.call), {}}, l.inputs, std::move(outs));
 }
 
-// y and logsumexp are functions of the rest, whose derivatives hold theirs.
+// y and the total are functions of the rest, whose derivatives hold theirs.
 Tensors attend_back_gradient(const Grad& g) {
   const auto& rules = g.attr<AttendRules>("rules");
   Tensors xs = g.xs();  // one tensor may be several operands: each by itself
@@ -206,7 +209,7 @@ std::vector<Sample> attend_back_samples() {
 
 const OpDef& kAttendBack = define_op({
     .name = "attend_back",
-    .doc = "The derivatives of attend by q, k and v; makes the weights again from the log of their sum.",
+    .doc = "The derivatives of attend by q, k and v; makes the weights again from the total.",
     .shape = [](const OpCall& call) { return std::vector(call.inputs.begin(), call.inputs.begin() + 3); },
     .sharding = attend_sharding,
     .gradient = attend_back_gradient,
@@ -223,7 +226,7 @@ Tensors attend_gradient(const Grad& g) {
   Tensors inputs{o.q, o.k, o.v, g.y(0), g.y(1), g.dy(0)};
   for (const Tensor& mask : o.masks()) inputs.push_back(mask);
   Tensors results = apply_all(kAttendBack, inputs, {{"rules", rules}}, g.site());
-  if (o.bias) results.push_back(bias_gradient(o, g.y(0), g.y(1), g.dy(0), rules, g.site()));
+  if (o.bias) results.push_back(bias_gradient(o, g.y(0), g.dy(0), rules, g.site()));
   results.resize(g.xs().size());
   return results;
 }
@@ -296,7 +299,7 @@ std::vector<Sample> attend_samples() {
 
 const OpDef& kAttend = define_op({
     .name = "attend",
-    .doc = "Softmax attention; gives the log of the sum of exponents too, for its derivative.",
+    .doc = "Softmax attention; gives the total of e^(score - largest score) too, for its derivative.",
     .shape = attend_type,
     .sharding = attend_sharding,
     .gradient = attend_gradient,

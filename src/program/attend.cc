@@ -16,7 +16,7 @@ AttendOperands attend_operands(const Instr& instr) {
   };
   const bool back = instr.is<AttendBack>();
   next(at.y, back);
-  next(at.logsumexp, back);
+  next(at.total, back);
   next(at.dy, back);
   next(at.bias, rules.biased);
   next(at.query_ids, rules.segments);

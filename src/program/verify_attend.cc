@@ -76,15 +76,15 @@ void check_attend(const Checked& c) {
     c.demand(c.instr.outputs.size() == 2, "gives 2 values");
     c.demand(same_dims(c.out(0).shape, y) && c.out(0).dtype == c.in(0).dtype,
              "y has q's dims with the value for the key");
-    c.demand(same_dims(c.out(1).shape, rows) && is_float(c.out(1).dtype), "logsumexp has y's dims without the value");
+    c.demand(same_dims(c.out(1).shape, rows) && is_float(c.out(1).dtype), "the total has y's dims without the value");
     return;
   }
   for (int i : {at.y, at.dy})
     c.demand(same_dims(c.in(static_cast<std::size_t>(i)).shape, y) &&
                  c.in(static_cast<std::size_t>(i)).dtype == c.in(0).dtype,
              "y and dy have q's dims with the value for the key");
-  const Value& logsumexp = c.in(static_cast<std::size_t>(at.logsumexp));
-  c.demand(same_dims(logsumexp.shape, rows) && is_float(logsumexp.dtype), "logsumexp has y's dims without the value");
+  const Value& total = c.in(static_cast<std::size_t>(at.total));
+  c.demand(same_dims(total.shape, rows) && is_float(total.dtype), "the total has y's dims without the value");
   if (const auto& work = *c.instr.as<AttendBack>(); !work.joined.empty()) return check_joined(c, work);
   c.demand(c.instr.outputs.size() == 3, "gives 3 values");
   for (std::size_t i = 0; i < 3; ++i)

@@ -141,12 +141,12 @@ struct AttendRules {
                            std::pair("biased", &biased), std::pair("segments", &segments));
   }
 };
-// (q, k, v, …) -> y, q's dims with `value` for `key`, and the log of the sum of exponents, y's dims without `value`. A
-// query that sees nothing gives zeros for both.
+// (q, k, v, …) -> y, q's dims with `value` for `key`, and the total of e^(score - the query's largest score), y's dims
+// without `value`. A query that sees nothing gives zeros for both.
 struct Attend : AttendRules {
   static constexpr const char* kName = "attend";
 };
-// (q, k, v, y, logsumexp, dy, …) -> dq, dk, dv; or, if `joined` is not empty, one value that holds the three one after
+// (q, k, v, y, total, dy, …) -> dq, dk, dv; or, if `joined` is not empty, one value that holds the three one after
 // another along that dim, which they lack, with q's dims: `length` for `memory`, `key` for `value`.
 struct AttendBack : AttendRules {
   static constexpr const char* kName = "attend_back";

@@ -53,7 +53,7 @@ class Attention {
     if (c.sliced) outs = {b_.type(joined_)};
     const auto back = b_.emit(AttendBack{rules_, c.sliced ? "qkv" : ""}, operands, std::move(outs));
     b_.output("y", forward[0]);
-    b_.output("logsumexp", forward[1]);
+    b_.output("total", forward[1]);
     for (std::size_t i = 0; i < back.size(); ++i) b_.output(str("derivative", i), back[i]);
   }
 

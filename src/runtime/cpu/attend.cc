@@ -132,7 +132,7 @@ class AttendKernel {
     k_ = matrices(input(1), rules_.memory, rules_.key);
     v_ = matrices(input(2), rules_.memory, rules_.value);
     y_ = matrices(back_ ? input(at.y) : args.outputs[0], rules_.length, rules_.value);
-    logsumexp_ = matrices(back_ ? input(at.logsumexp) : args.outputs[1], rules_.length, "");
+    total_ = matrices(back_ ? input(at.total) : args.outputs[1], rules_.length, "");
     if (at.bias >= 0) bias_ = matrices(input(at.bias), rules_.length, rules_.memory);
     if (rules_.segments) {
       query_ids_ = Ids(input(at.query_ids), shared_dims_, group_dims_, rules_.length, sizes_.length);
@@ -152,7 +152,7 @@ class AttendKernel {
     item.v = v_.at(s, g);
     item.y = y_.at(s, g);
     item.bias = bias_.at(s, g);
-    item.logsumexp = logsumexp_.at(s, g);
+    item.total = total_.at(s, g);
     if (rules_.segments) {
       auto* ids = reinterpret_cast<std::int64_t*>(scratch(worker) + floats_);
       query_ids_.read(s, g, ids);
@@ -194,7 +194,7 @@ class AttendKernel {
   Shape shared_dims_, group_dims_;
   std::int64_t shared_ = 1, groups_ = 1, floats_ = 0;
   AttendSizes sizes_;
-  Matrices q_, k_, v_, y_, logsumexp_, bias_, dy_, dq_, dk_, dv_;
+  Matrices q_, k_, v_, y_, total_, bias_, dy_, dq_, dk_, dv_;
   Ids query_ids_, memory_ids_;
 };
 
@@ -204,8 +204,8 @@ bool is_fast(const KernelArgs& args) {
     return x.dtype == DType::kF32 || x.dtype == DType::kBF16 || is_integer(x.dtype);
   };
   const AttendOperands at = attend_operands(args.instr);
-  const TensorView& lse = at.logsumexp >= 0 ? args.inputs[static_cast<std::size_t>(at.logsumexp)] : args.outputs[1];
-  return std::all_of(args.inputs.begin(), args.inputs.end(), narrow) && lse.dtype == DType::kF32;
+  const TensorView& total = at.total >= 0 ? args.inputs[static_cast<std::size_t>(at.total)] : args.outputs[1];
+  return std::all_of(args.inputs.begin(), args.inputs.end(), narrow) && total.dtype == DType::kF32;
 }
 
 Kernel bound(const KernelArgs& args) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 #include <utility>
 
 #include "weft/dtype.h"
@@ -166,17 +165,24 @@ HWY_INLINE hn::Mask<F> first_lanes(std::int64_t seen, std::int64_t m) {
   return hn::FirstN(F(), static_cast<std::size_t>(std::clamp<std::int64_t>(seen - m, 0, kLanes)));
 }
 
-// Scores become e^(score - most), zeros behind `seen`. Gives their sum and `most`; 0 and 0 if nothing is seen.
-std::pair<float, float> exponents(float* scores, std::int64_t seen, std::int64_t width) {
+// The largest of the first `seen` scores; -inf if nothing is seen.
+HWY_INLINE float largest(const float* scores, std::int64_t seen) {
   const F f;
   const VF none = hn::Set(f, -INFINITY);
   VF top = none;
-  for (std::int64_t m = 0; m < seen; m += kLanes)
-    top = hn::Max(top, hn::IfThenElse(first_lanes(seen, m), hn::Load(f, scores + m), none));
-  const float most = hn::GetLane(hn::MaxOfLanes(f, top));
-  if (seen <= 0 || most == -INFINITY) {
+  std::int64_t m = 0;
+  for (; m + kLanes <= seen; m += kLanes) top = hn::Max(top, hn::Load(f, scores + m));
+  if (m < seen) top = hn::Max(top, hn::IfThenElse(first_lanes(seen, m), hn::Load(f, scores + m), none));
+  return hn::GetLane(hn::MaxOfLanes(f, top));
+}
+
+// Scores become e^(score - the largest), zeros behind `seen`. Gives their sum; 0 if nothing is seen.
+float exponents(float* scores, std::int64_t seen, std::int64_t width) {
+  const F f;
+  const float most = largest(scores, seen);
+  if (most == -INFINITY) {
     std::fill(scores, scores + width, 0.0f);
-    return {0, 0};
+    return 0;
   }
   VF sum = hn::Zero(f);
   for (std::int64_t m = 0; m < width; m += kLanes) {
@@ -185,32 +191,26 @@ std::pair<float, float> exponents(float* scores, std::int64_t seen, std::int64_t
     hn::Store(kept, f, scores + m);
     sum = hn::Add(sum, kept);
   }
-  return {hn::GetLane(hn::SumOfLanes(f, sum)), most};
+  return hn::GetLane(hn::SumOfLanes(f, sum));
 }
 
-// What a block has come to: the largest score and the sum of exponents of each query, then the factor of its result.
-struct Sums {
-  float *most, *sum;
-  void close(const AttendMatrix& logsumexp, std::int64_t first, std::int64_t queries) const {
-    const F f;
-    for (std::int64_t i = 0; i < queries; i += kLanes) {
-      const VF total = hn::Load(f, sum + i);
-      const auto none = hn::Eq(total, hn::Zero(f));
-      hn::Store(hn::IfThenZeroElse(none, hn::Add(hn::Load(f, most + i), math::log(f, total))), f, most + i);
-      hn::Store(hn::IfThenZeroElse(none, hn::Div(hn::Set(f, 1), total)), f, sum + i);
-    }
-    for (std::int64_t i = 0; i < queries; ++i)
-      static_cast<float*>(logsumexp.data)[(first + i) * logsumexp.row] = most[i];
+// The totals of a block of queries are written; in `totals` stay the factors of their results, 0 where nothing is seen.
+void finish_totals(float* totals, const AttendMatrix& to, std::int64_t first, std::int64_t queries) {
+  const F f;
+  for (std::int64_t i = 0; i < queries; ++i) static_cast<float*>(to.data)[(first + i) * to.row] = totals[i];
+  for (std::int64_t i = 0; i < queries; i += kLanes) {
+    const VF total = hn::Load(f, totals + i);
+    hn::Store(hn::IfThenZeroElse(hn::Eq(total, hn::Zero(f)), hn::Div(hn::Set(f, 1), total)), f, totals + i);
   }
-};
+}
 
 void Forward(const AttendSizes& s, const AttendItem& item, bool fresh, float* scratch) {
   const std::int64_t key = AttendSizes::padded(s.key), value = AttendSizes::padded(s.value),
                      memory = AttendSizes::padded(s.memory), block_size = s.block();
   Cut cut{scratch};
   float *turned = cut.take(s.key * memory), *v = cut.take(s.memory * value), *q = cut.take(block_size * key),
-        *y = cut.take(block_size * value), *scores = cut.take(std::max(block_size * memory, s.memory * key));
-  const Sums sums{cut.take(block_size), cut.take(block_size)};
+        *y = cut.take(block_size * value), *scores = cut.take(std::max(block_size * memory, s.memory * key)),
+        *totals = cut.take(block_size);
   if (fresh) {
     pack(item.k, {0, s.memory, s.memory}, s.key, 1, scores, key);
     transpose(scores, key, s.memory, s.key, turned, memory);
@@ -223,19 +223,21 @@ void Forward(const AttendSizes& s, const AttendItem& item, bool fresh, float* sc
     for (std::int64_t i = 0; i < b.queries; ++i) {
       const std::int64_t seen = s.seen_by(first + i);
       mask(item, first + i, seen, scores + i * b.width);
-      std::tie(sums.sum[i], sums.most[i]) = exponents(scores + i * b.width, seen, b.width);
+      totals[i] = exponents(scores + i * b.width, seen, b.width);
     }
-    sums.close(item.logsumexp, first, b.queries);
+    finish_totals(totals, item.total, first, b.queries);
     small_product({b.queries, value, b.seen, scores, b.width, 1, v, value, y, value, false});
-    unpack(y, value, sums.sum, 1, item.y, first, b.queries, s.value);
+    unpack(y, value, totals, 1, item.y, first, b.queries, s.value);
   }
 }
 
 // One query's scores become its weights, and what the weights' derivatives are that of the scores.
-void weights_back(const VF mean, const VF logsumexp, std::int64_t seen, std::int64_t width, float* scores, float* dp) {
+void weights_back(const VF mean, float total, std::int64_t seen, std::int64_t width, float* scores, float* dp) {
   const F f;
+  const VF most = hn::Set(f, total == 0 ? 0 : largest(scores, seen)), factor = hn::Set(f, total == 0 ? 0 : 1 / total);
   for (std::int64_t m = 0; m < width; m += kLanes) {
-    const VF p = hn::IfThenElseZero(first_lanes(seen, m), math::exp(f, hn::Sub(hn::Load(f, scores + m), logsumexp)));
+    const VF e = math::exp(f, hn::Sub(hn::Load(f, scores + m), most));
+    const VF p = hn::IfThenElseZero(first_lanes(seen, m), hn::Mul(e, factor));
     hn::Store(p, f, scores + m);
     hn::Store(hn::Mul(p, hn::Sub(hn::Load(f, dp + m), mean)), f, dp + m);
   }
@@ -274,8 +276,8 @@ void Back(const AttendSizes& s, const AttendItem& item, bool fresh, bool last, f
     for (std::int64_t i = 0; i < b.queries; ++i) {
       const std::int64_t seen = s.seen_by(first + i);
       mask(item, first + i, seen, scores + i * b.width);
-      const float lse = static_cast<const float*>(item.logsumexp.data)[(first + i) * item.logsumexp.row];
-      weights_back(dot(dy + i * value, y + i * value, value), hn::Set(F(), lse), seen, b.width, scores + i * b.width,
+      const float total = static_cast<const float*>(item.total.data)[(first + i) * item.total.row];
+      weights_back(dot(dy + i * value, y + i * value, value), total, seen, b.width, scores + i * b.width,
                    dp + i * b.width);
     }
     small_product({b.seen, value, b.queries, scores, 1, b.width, dy, value, dv, value, true});
@@ -311,7 +313,7 @@ std::int64_t forward_scratch(const AttendSizes& s) {
   const std::int64_t key = AttendSizes::padded(s.key), value = AttendSizes::padded(s.value),
                      memory = AttendSizes::padded(s.memory);
   return key * memory + memory * value + s.block() * (key + value) + std::max(s.block() * memory, memory * key) +
-         2 * AttendSizes::padded(s.block());
+         AttendSizes::padded(s.block());
 }
 
 std::int64_t back_scratch(const AttendSizes& s) {

@@ -57,6 +57,9 @@ class Scores {
     }
   }
 
+  // Of the row that was made last; -inf if nothing is seen.
+  double largest() const { return *std::max_element(of_row.begin(), of_row.end()); }
+
  private:
   void find_positions(const TensorView& q_view, const TensorView& k_view) {
     positions_.assign(static_cast<std::size_t>(rows), 0);
@@ -94,22 +97,22 @@ class AttendKernel {
   explicit AttendKernel(const KernelArgs& args)
       : scores_(args),
         y_(args.outputs[0], scores_.value_order(args.inputs[2])),
-        logsumexp_(args.outputs[1], scores_.row_order()) {}
+        total_(args.outputs[1], scores_.row_order()) {}
 
   void run() {
     scores_.read();
     y_.fill(0);
-    logsumexp_.fill(0);
+    total_.fill(0);
     for (std::int64_t s = 0; s < scores_.shared; ++s)
       for (std::int64_t r = 0; r < scores_.rows; ++r) row(s, r);
     y_.write();
-    logsumexp_.write();
+    total_.write();
   }
 
  private:
   void row(std::int64_t s, std::int64_t r) {
     scores_.make(s, r);
-    const double most = *std::max_element(scores_.of_row.begin(), scores_.of_row.end());
+    const double most = scores_.largest();
     if (most == -INFINITY) return;
     double total = 0;
     double* y = y_.at((s * scores_.rows + r) * scores_.value);
@@ -120,11 +123,11 @@ class AttendKernel {
       for (std::int64_t d = 0; d < scores_.value; ++d) y[d] += weight * v[d];
     }
     for (std::int64_t d = 0; d < scores_.value; ++d) y[d] /= total;
-    *logsumexp_.at(s * scores_.rows + r) = most + std::log(total);
+    *total_.at(s * scores_.rows + r) = total;
   }
 
   Scores scores_;
-  Packed y_, logsumexp_;
+  Packed y_, total_;
 };
 
 class AttendBackKernel {
@@ -132,7 +135,7 @@ class AttendBackKernel {
   explicit AttendBackKernel(const KernelArgs& args)
       : scores_(args),
         y_(args.inputs[3], scores_.value_order(args.inputs[2])),
-        logsumexp_(args.inputs[4], scores_.row_order()),
+        total_(args.inputs[4], scores_.row_order()),
         dy_(args.inputs[5], scores_.value_order(args.inputs[2])),
         dq_(like(args, 0)),
         dk_(like(args, 1)),
@@ -140,7 +143,7 @@ class AttendBackKernel {
 
   void run() {
     scores_.read();
-    for (Packed* x : {&y_, &logsumexp_, &dy_}) x->read();
+    for (Packed* x : {&y_, &total_, &dy_}) x->read();
     for (Packed* x : {&dq_, &dk_, &dv_}) x->fill(0);
     for (std::int64_t s = 0; s < scores_.shared; ++s)
       for (std::int64_t r = 0; r < scores_.rows; ++r) row(s, r);
@@ -158,17 +161,20 @@ class AttendBackKernel {
     return {derivative_view(args, i), order.plus({x.dim(i == 2 ? work.value : work.key)})};
   }
 
-  // p = exp(score - logsumexp), ds = p (dy . v - dy . y).
+  // p = exp(score - largest) / total, ds = p (dy . v - dy . y). The total is relative to the largest score, which may be so
+  // large that a sum of the two would lose the total.
   void row(std::int64_t s, std::int64_t r) {
     scores_.make(s, r);
     const std::int64_t i = s * scores_.rows + r, key = scores_.key, value = scores_.value;
     const double *y = y_.at(i * value), *dy = dy_.at(i * value), *q = scores_.q.at(i * key);
     double* dq = dq_.at(i * key);
+    const double most = scores_.largest(), total = *total_.at(i);
+    if (most == -INFINITY) return;
     double mean = 0;
     for (std::int64_t d = 0; d < value; ++d) mean += dy[d] * y[d];
     for (std::int64_t m = 0; m < scores_.memory; ++m) {
       const std::int64_t j = s * scores_.memory + m;
-      const double p = std::exp(scores_.of_row[static_cast<std::size_t>(m)] - *logsumexp_.at(i));
+      const double p = std::exp(scores_.of_row[static_cast<std::size_t>(m)] - most) / total;
       double dp = 0;
       for (std::int64_t d = 0; d < value; ++d) {
         dp += dy[d] * scores_.v.at(j * value)[d];
@@ -183,7 +189,7 @@ class AttendBackKernel {
   }
 
   Scores scores_;
-  Packed y_, logsumexp_, dy_, dq_, dk_, dv_;
+  Packed y_, total_, dy_, dq_, dk_, dv_;
 };
 
 }  // namespace
