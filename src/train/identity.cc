@@ -137,7 +137,8 @@ void check_identity(const Checkpoint& checkpoint, const Config& config, const st
 }
 
 std::map<std::string, Shape> weight_shapes(const Config& config) {
-  const models::TransformerOptions& model = config.model;
+  models::TransformerOptions model = config.model;
+  model.loss_chunks = 1;  // a batch of one row has no more
   const bool encodes = model.kind != models::Kind::kLanguageModel;
   const models::SequenceGraph made =
       models::training_graph(model, {.batch = 1, .length = 1, .inputs_length = encodes ? 1 : 0});

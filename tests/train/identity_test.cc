@@ -99,6 +99,13 @@ TEST(Identity, AnotherModelNamesItsSettings) {
                     "leave the settings of [model] as they were in training");
 }
 
+TEST(Identity, TheSameModelIsUsedHoweverItsBatchesAreDivided) {
+  const SmallRun run("chunks", "model.loss_chunks=4,batch.microbatches=2,run.steps=1");
+  train(run.with(""), kQuiet);
+  EXPECT_EQ(train(run.with("run.steps=2"), kQuiet).first, 1);
+  EXPECT_EQ(TrainedModel(run.folder + "/out", {"decode.max_length=8"}).generate({"the"}).size(), 1u);
+}
+
 // Another optimizer has no use for the state of the one before.
 TEST(Identity, AnAllowedOptimizerBeginsItsStateAnew) {
   const SmallRun run("optimizer", "run.steps=2");
