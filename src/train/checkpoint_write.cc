@@ -30,7 +30,7 @@ std::string in(const std::string& folder, const std::string& name) {
   return (std::filesystem::path(folder) / name).string();
 }
 
-// What the thread of another process leaves when its processor's file is durable, or cannot be.
+// What the thread of another process leaves when its processor's file is durable, or cannot be: its pieces, or the reason.
 std::string note_name(int processor) { return sentence("shard-", processor, ".json"); }
 std::string failure_name(int processor) { return sentence("shard-", processor, ".failed"); }
 
@@ -65,6 +65,21 @@ std::exception_ptr caught(const Work& work) {
     return std::current_exception();
   }
   return nullptr;
+}
+
+std::string file_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string reason_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& known) {
+    return known.text().what;
+  } catch (const std::exception& other) {
+    return other.what();
+  }
 }
 
 // One processor's file: the shards it speaks for, in the order of the file, and a copy of their bytes.
@@ -253,8 +268,10 @@ void Checkpoints::Writer::leave_notes(const std::exception_ptr& error) const {
     checkpoint::Index none = {.step = state.step, .mesh = {}, .variables = {}, .files = {}, .texts = {}};
     for (std::size_t i = 0; i < files.size(); ++i) {
       const int p = files[i].processor;
-      if (error) checkpoint::write_new(in(partial(), failure_name(p)), "");
-      else checkpoint::replace_file(in(partial(), note_name(p)), checkpoint::to_text(i == 0 ? index : none));
+      if (!error) checkpoint::replace_file(in(partial(), note_name(p)), checkpoint::to_text(i == 0 ? index : none));
+      else if (const std::string path = in(partial(), failure_name(p));
+               caught([&] { checkpoint::replace_file(path, reason_of(error)); }))
+        checkpoint::write_new(path, "");  // there may be room for a name, though not for a text
     }
   });
 }
@@ -267,18 +284,20 @@ void Checkpoints::Writer::collect_notes() {
     const std::string path = in(partial(), note_name(p));
     while (!std::filesystem::exists(path)) {
       const bool is_late = std::chrono::steady_clock::now() > end;
-      if (is_late || is_abandoned || std::filesystem::exists(in(partial(), failure_name(p))))
+      const std::string failed = in(partial(), failure_name(p));
+      const bool has_failed_there = std::filesystem::exists(failed);
+      const std::string reason = has_failed_there ? file_text(failed) : "";
+      if (is_late || is_abandoned || has_failed_there)
         throw RunError({.what = is_late
                                     ? sentence("processor ", p, " has not written its part of the checkpoint of step ",
                                                state.step, " after ", options.deadline_seconds, " s")
-                                    : sentence("processor ", p, " failed to write its part of the checkpoint"),
+                                    : sentence("processor ", p, " failed to write its part of the checkpoint",
+                                               reason.empty() ? "" : ": ", reason),
                         .where = path,
                         .fix = "see what its process reports, and that all hosts share the folder"});
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    std::ifstream file(path, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    checkpoint::merge(index, checkpoint::parse_index(path, text, false));
+    checkpoint::merge(index, checkpoint::parse_index(path, file_text(path), false));
   }
 }
 

@@ -226,7 +226,7 @@ void Trainer::steps() {
   for (std::int64_t step = first() + 1; step <= config_.run.steps && !done_.stopped; ++step) {
     begin(step);
     if (begun_.size() > 1) take_oldest(checkpoints);  // while the processors are at this one
-    if (checkpoints.failure()) warn_of_failed_save(checkpoints.failure());
+    if (first_process() && checkpoints.failure()) warn_of_failed_save(checkpoints.failure());
     const bool last = step == config_.run.steps;
     const bool asked = signals.asked();
     const bool stops_or_saves = machinery_->session.any(asked || minutes_passed());  // one question in most steps

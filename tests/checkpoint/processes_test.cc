@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "api/compile.h"
 #include "checkpoint/training.h"
 #include "support/expect_error.h"
@@ -119,6 +121,9 @@ TEST(CheckpointProcesses, AnotherFails) {
     };
     Checkpoints checkpoints(t.session, {.folder = folder, .at = at});
     checkpoints.save({.step = 1});
+    while (!checkpoints.failure()) std::this_thread::yield();  // the first one is told, too
+    const std::string part = process == 0 ? "processor 1 failed to write its part of the checkpoint: " : "";
+    EXPECT_RUN_ERROR(std::rethrow_exception(checkpoints.failure()), part + "the disk is on fire");
     try {
       checkpoints.wait();
     } catch (const RunError& error) {
