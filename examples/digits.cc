@@ -1,7 +1,7 @@
 // Handwritten digits on a mesh of threads or ranks: a two-layer network, batch split over `data`, hidden units over
 // `model`.
 //   digits ["data:2 model:2" ["batch:data hidden:model"]]
-//   mpirun -n 4 digits --wire mpi ["data:2 model:2" ["batch:data hidden:model"]]
+//   mpirun -n 4 digits ["data:2 model:2" ["batch:data hidden:model"]]
 #include "digits_data.h"
 
 #include <iomanip>

@@ -1,6 +1,6 @@
 // The paper's fully connected example: y = relu(x w) v, on the mesh and layout of your choice.
 //   two_layer ["data:2 model:2" ["batch:data hidden:model"]]
-//   mpirun -n 4 two_layer --wire mpi ["data:2 model:2" ["batch:data hidden:model"]]
+//   mpirun -n 4 two_layer ["data:2 model:2" ["batch:data hidden:model"]]
 #include <iostream>
 
 #include "arguments.h"

@@ -13,7 +13,7 @@ namespace {
 struct BenchOptions {
   std::string kinds, processors = "2", bytes = "1MiB,16MiB,64MiB";
   int repeats = 11;
-  std::string wire = "threads";
+  std::string wire;
   bool json = false;
 };
 
@@ -23,7 +23,7 @@ void run_collectives(const BenchOptions& o) {
   options.processors = parse_counts(o.processors, "--processors");
   options.bytes = parse_bytes(o.bytes, "--bytes");
   options.repeats = o.repeats;
-  options.wire = o.wire;
+  options.wire = wire::named(o.wire).name;
   const std::vector<bench::CollectiveTime> times = bench::collectives(options);
   if (times.empty()) return;  // another rank has them
   std::cout << (o.json ? bench::json(times) + "\n" : bench::table(times));

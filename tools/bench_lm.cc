@@ -23,7 +23,7 @@ namespace weft::tools {
 namespace {
 
 struct LmOptions {
-  std::string config = "small", dtype = "f32", optimizer = "adam", wire = "threads", runtime = "cpu";
+  std::string config = "small", dtype = "f32", optimizer = "adam", wire, runtime = "cpu";
   std::string mesh, layout;
   std::vector<std::string> set;
   StoreWords store;
@@ -202,12 +202,13 @@ void run_lm(const LmOptions& o) {
                                .update = optimizer->updates(),
                                .trace = {.first = o.warmup, .steps = o.trace ? std::min(o.steps, kTracedSteps) : 0}};
   TraceFile trace(o, mesh.size());
-  Session session(mesh, {o.wire}, {o.runtime}, {.workers = o.workers, .store = store});
+  const wire::Choice joined_by = wire::named(o.wire);
+  Session session(mesh, joined_by, {o.runtime}, {.workers = o.workers, .store = store});
   LmReport report{.config = o.config,
                   .mesh = mesh.text(),
                   .layout = o.layout,
                   .store = store.text(),
-                  .wire = o.wire,
+                  .wire = joined_by.name,
                   .runtime = o.runtime,
                   .dtype = o.dtype,
                   .optimizer = o.optimizer,

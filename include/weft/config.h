@@ -29,7 +29,7 @@ struct BatchConfig {
 struct MeshConfig {
   std::string mesh, layout, store;
   std::int64_t store_level = 1;
-  std::string wire = "threads", runtime = "cpu";
+  std::string wire, runtime = "cpu";  // wire "": wire::automatic()
   std::int64_t workers = 0;
   std::string memory;  // most on each processor, as "2GiB", by recomputation; "": any
 };

@@ -30,6 +30,11 @@ Choice threads();  // processors are threads of this process
 // run, value and set_value in the same order with the same whole arrays, of which run looks at what Executable::needed
 // names. Whatever one call returns or throws it returns or throws in every process; print() speaks in that of processor 0.
 Choice mpi();
+// mpi() in a process that mpirun or srun started beside others, else threads().
+Choice automatic();
+// What a command's --wire means: "threads", "mpi", or "" for automatic(). UserError for "threads" in a process that
+// mpirun or srun started beside others: each of them would do all of the work.
+Choice named(const std::string& name);
 
 // The number of this process among those that mpirun or srun started together; 0 if it was started alone.
 int process();
@@ -161,7 +166,7 @@ struct HeldShard {
 
 class Session {
  public:
-  explicit Session(const Mesh& mesh, const wire::Choice& wire = wire::threads(),
+  explicit Session(const Mesh& mesh, const wire::Choice& wire = wire::automatic(),
                    const runtime::Choice& runtime = runtime::cpu(), const SessionOptions& options = {});
 
   // UserError, with the fix, if the layout cannot work. Variables that are new to the session get their first values.

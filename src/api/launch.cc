@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "api/state.h"
+#include "base/str.h"
 #include "comm/launch.h"
 #include "comm/wire.h"
 #include "weft/error.h"
@@ -32,6 +33,20 @@ std::atomic<bool> wire_failed{false};
 void note_wire_failure() { wire_failed = true; }
 
 int wire::process() { return launch().rank; }
+
+wire::Choice wire::automatic() { return launch().size > 1 ? mpi() : threads(); }
+
+wire::Choice wire::named(const std::string& name) {
+  const comm::Launch here = launch();
+  if (name.empty()) return automatic();
+  if (name == threads().name && here.size > 1)
+    throw UserError({.what = str(here.by, " started ", here.size, " processes, of which this is number ", here.rank,
+                                 ", but the wire is threads: each process would do all of the work"),
+                     .where = "--wire threads, or mesh.wire of the config",
+                     .fix = str("leave the wire out: it is mpi under mpirun or srun; or start one process without ",
+                                here.by)});
+  return {name};
+}
 
 void wire::report(const std::exception& error) {
   // What is wrong with the user's program each process finds out by itself.

@@ -48,8 +48,8 @@ Config completed(const Config& config) {
 void check_choices(const Config& c) {
   refuse(c, c.mesh.runtime != "cpu" && c.mesh.runtime != "reference", "mesh.runtime",
          "there is no runtime '" + c.mesh.runtime + "'", "set mesh.runtime to \"cpu\" or \"reference\"");
-  refuse(c, c.mesh.wire != "threads" && c.mesh.wire != "mpi", "mesh.wire", "there is no wire '" + c.mesh.wire + "'",
-         "set mesh.wire to \"threads\" or \"mpi\"");
+  refuse(c, !c.mesh.wire.empty() && c.mesh.wire != "threads" && c.mesh.wire != "mpi", "mesh.wire",
+         "there is no wire '" + c.mesh.wire + "'", "set mesh.wire to \"threads\" or \"mpi\", or leave it out");
   refuse(c, !c.mesh.memory.empty() && !bytes_of(c.mesh.memory), "mesh.memory",
          "'" + c.mesh.memory + "' is no number of bytes", "write sizes like 512MiB or 2GiB");
 }

@@ -72,7 +72,7 @@ optim::Schedule schedule_of(const Config& config) {
 
 Session open_session(const Config& config) {
   check_choices(config);
-  return Session(mesh_of(config), {config.mesh.wire},
+  return Session(mesh_of(config), wire::named(config.mesh.wire),
                  config.run.f64 ? runtime::reference() : runtime::Choice{config.mesh.runtime},
                  {.seed = static_cast<std::uint64_t>(config.run.seed),
                   .deadline_seconds = config.run.deadline,

@@ -46,7 +46,7 @@ std::string vocabulary_text(const Config& c) {
 
 std::string mesh_text(const Config& c, const Explanation& plan) {
   const int n = plan.mesh.size();
-  return (plan.mesh.axes().empty() ? "" : plan.mesh.text() + ", ") + counted(n, "processor") + " on wire " + c.mesh.wire;
+  return (plan.mesh.axes().empty() ? "" : plan.mesh.text() + ", ") + counted(n, "processor") + " on wire " + wire::named(c.mesh.wire).name;
 }
 
 std::string layout_text(const Explanation& plan) {
@@ -82,7 +82,7 @@ double repeated_share(const Explanation& plan, const std::string& axis) {
 std::vector<std::string> warnings_of(const Config& c, const Explanation& plan, int cores) {
   std::vector<std::string> all;
   const int processors = plan.mesh.size();
-  if (c.mesh.wire == "threads" && processors > cores)
+  if (wire::named(c.mesh.wire).name == wire::threads().name && processors > cores)
     all.push_back(counted(processors, "processor") + " share " + counted(cores, "core") + " and take turns;" + kNext +
                   "a mesh of at most " + counted(cores, "processor") + " is faster here");
   for (std::size_t i = 0; i < plan.mesh.axes().size(); ++i) {

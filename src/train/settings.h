@@ -138,7 +138,7 @@ void each_setting(Config& c, const Visit& visit) {
   visit("mesh.layout", c.mesh.layout, "which dim is split over which axis");
   visit("mesh.store", c.mesh.store, "how variables are stored beyond the layout, as \"*:data\"");
   visit("mesh.store_level", c.mesh.store_level, "1: optimizer state; 2: and gradients; 3: and parameters");
-  visit("mesh.wire", c.mesh.wire, "threads or mpi");
+  visit("mesh.wire", c.mesh.wire, "threads or mpi; \"\": mpi under mpirun or srun, else threads");
   visit("mesh.runtime", c.mesh.runtime, "cpu or reference");
   visit("mesh.workers", c.mesh.workers, "threads of each processor; 0: the cores over the processors");
   visit("mesh.memory", c.mesh.memory, "most on each processor, as \"2GiB\", by recomputation; \"\": any");

@@ -267,7 +267,8 @@ void Trainer::log(const Begun& begun, const Values& values) {
   const double since = std::max(1e-9, now() - logged_at_);
   const auto tokens = static_cast<double>(config_.sequences() * config_.batch.length);
   const double per_second = logged ? static_cast<double>(step - logged_step_) / since : 1 / std::max(1e-9, seconds_);
-  const double peak = config_.mesh.wire == "threads" ? machine_.flops_per_second : 0;  // of this host alone
+  const bool one_host = wire::named(config_.mesh.wire).name == wire::threads().name;
+  const double peak = one_host ? machine_.flops_per_second : 0;
   const ProgressNumbers numbers{.step = step,
                                 .loss = machinery_->loss(values),
                                 .tokens_per_second = per_second * tokens,

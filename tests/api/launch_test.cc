@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "support/expect_error.h"
 #include "weft/weft.h"
 
 namespace weft {
@@ -42,6 +43,26 @@ TEST(Report, IsWrittenByWhoeverIsNotEnded) {
     EXPECT_EQ(written(), "error: no\nwhere: here\nfix:   none\n");
     EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(wire::process() > 0 ? 2 : 0));
   }
+}
+
+TEST(Wire, IsMpiBesideOtherProcesses) {
+  EXPECT_EQ(wire::named("mpi").name, "mpi");
+  EXPECT_EQ(wire::named("threads").name, "threads");
+  EXPECT_EQ(wire::named("").name, "threads");
+  const Variable rank("OMPI_COMM_WORLD_RANK", "0");
+  {
+    const Variable size("OMPI_COMM_WORLD_SIZE", "1");
+    EXPECT_EQ(wire::automatic().name, "threads") << "one process has nobody to talk to";
+    EXPECT_EQ(wire::named("threads").name, "threads");
+  }
+  const Variable size("OMPI_COMM_WORLD_SIZE", "4");
+  EXPECT_EQ(wire::automatic().name, "mpi");
+  EXPECT_EQ(wire::named("").name, "mpi");
+  EXPECT_USER_ERROR(wire::named("threads"),
+                    "mpirun started 4 processes, of which this is number 0, but the wire is threads: each process "
+                    "would do all of the work",
+                    "--wire threads, or mesh.wire of the config",
+                    "leave the wire out: it is mpi under mpirun or srun; or start one process without mpirun");
 }
 
 TEST(Report, NeedsNoSenseInTheEnvironment) {

@@ -30,7 +30,7 @@ TEST_F(MpiSession, GivesTheBitsOfThreads) {
       SCOPED_TRACE(str("mesh ", text, ", layout ", layout));
       const Mesh mesh = Mesh::parse(text);
       try {
-        Session threads(mesh);
+        Session threads(mesh, wire::threads());
         const Trained want = train(threads, layout);
         Session ranks(mesh, wire::mpi());
         EXPECT_TRUE(train(ranks, layout) == want);

@@ -34,7 +34,7 @@ TEST_P(Processes, GiveTheBitsOfThreads) {
   const Mesh mesh = Mesh::parse("data:2 model:2");
   for (const char* layout : {"", "batch:data", "hidden:model", "batch:data hidden:model", "hidden:data+model",
                              "batch:model io:data", "hidden:model+data"}) {
-    Session threads(mesh);
+    Session threads(mesh, wire::threads());
     const Trained want = train(threads, layout);
     EXPECT_EQ(want.metrics.size(), 1u);
     std::mutex mutex;

@@ -36,10 +36,30 @@ TEST_F(MpiCommand, RanksPrintWhatThreadsPrint) {
   const Ran threads = test::ran(str(WEFT_TWO_LAYER, " 'data:2 model:2' 2>&1"));
   ASSERT_EQ(threads.code, 0) << threads.output;
   EXPECT_EQ(threads.count("loss "), 5u) << threads.output;
-  const Ran ranks = mpirun(4, str(WEFT_TWO_LAYER, " --wire mpi 'data:2 model:2'"));
+  const Ran ranks = mpirun(4, str(WEFT_TWO_LAYER, " 'data:2 model:2'"));
   EXPECT_EQ(ranks.code, 0);
   EXPECT_EQ(ranks.output.substr(ranks.output.find("step ")), threads.output.substr(threads.output.find("step ")));
   EXPECT_EQ(ranks.count("\n  staging    1 MiB, to gather what is fetched\n"), 1u) << ranks.output;
+}
+
+// Without a --wire the ranks find each other.
+TEST_F(MpiCommand, RanksNeedNoWire) {
+  const Ran example = mpirun(2, str(WEFT_TWO_LAYER, " data:2 batch:data"));
+  EXPECT_EQ(example.code, 0) << example.output;
+  EXPECT_EQ(example.count("loss "), 5u) << example.output;
+  const Ran bench = mpirun(2, str(WEFT_COMMAND, " bench lm --config tiny --steps 1 --warmup 0 --mesh all:2 --layout ",
+                                  "batch:all --json"));
+  EXPECT_EQ(bench.code, 0) << bench.output;
+  EXPECT_EQ(bench.count("\"wire\":\"mpi\""), 1u) << bench.output;
+  expect_refused(mpirun(2, str(WEFT_COMMAND, " bench lm --config tiny --wire threads")),
+                 "mpirun started 2 processes, of which this is number 0, but the wire is threads");
+}
+
+// Another launcher's ranks, or another MPI's, do not find each other: each would train alone.
+TEST_F(MpiCommand, ARankOfSeveralThatIsAloneStops) {
+  const Ran alone = test::ran(str("PMI_SIZE=4 PMI_RANK=0 ", WEFT_TWO_LAYER, " 2>&1"));
+  expect_refused(alone, "PMI started 4 processes, of which this is number 0, but MPI finds it alone");
+  EXPECT_EQ(alone.count("fix:   start them with the mpirun of Open MPI"), 1u) << alone.output;
 }
 
 TEST_F(MpiCommand, RefusalsAreToldOnce) {

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "base/str.h"
+#include "comm/launch.h"
 #include "comm/mpi/wire.h"
 #include "weft/error.h"
 
@@ -13,6 +14,11 @@ MPI_Comm first_ranks(int processors) {
   MPI_Comm all = MPI_COMM_NULL;
   int size = 0;
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+  if (const std::optional<Launch> launch = launched(); launch && launch->size > 1 && size == 1)
+    throw UserError({.what = str(launch->by, " started ", launch->size, " processes, of which this is number ",
+                                 launch->rank, ", but MPI finds it alone"),
+                     .where = "making the mpi wire",
+                     .fix = str("start them with the mpirun of ", mpi_version(), ", which this build uses")});
   if (processors > size)
     throw UserError(
         {.what = str("a wire of ", processors, " processors in a job of ", size, " rank", size == 1 ? "" : "s"),
