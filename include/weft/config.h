@@ -40,6 +40,7 @@ struct RunConfig {
   std::int64_t log_every = 10, eval_every = 0, eval_batches = 0, checkpoint_every = 0, keep = 3;
   double checkpoint_minutes = 10;  // besides checkpoint_every; 0: none
   bool f64 = false;                // compute_as f64, on the reference runtime: for proofs
+  bool check_ids = false;          // as CompileOptions
   double deadline = 600;
 };
 

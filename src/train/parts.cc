@@ -1,6 +1,7 @@
 #include "train/parts.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "train/places.h"
 #include "weft/error.h"
@@ -80,9 +81,16 @@ Session open_session(const Config& config) {
                   .store = store_of(config)});
 }
 
+std::string number_text(double number) {
+  std::ostringstream out;
+  out << number;
+  return out.str();
+}
+
 CompileOptions compile_options(const Config& config) {
   CompileOptions options;
   if (config.run.f64) options.compute_as = DType::kF64;
+  options.check_ids = config.run.check_ids;
   if (!config.mesh.memory.empty()) options.memory_bytes = bytes_of(config.mesh.memory).value_or(0);
   return options;
 }

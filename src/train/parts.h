@@ -27,6 +27,7 @@ optim::Schedule schedule_of(const Config& config);
 // UserError for a word of [mesh] that means nothing.
 void check_choices(const Config& config);
 CompileOptions compile_options(const Config& config);  // without fetches and updates
+std::string number_text(double number);                // "0.15": as a stream prints it
 
 // As Session::compile under the config's layout; a UserError names the config's settings.
 Executable compile(Session& session, const Config& config, const Graph& graph, const CompileOptions& options);

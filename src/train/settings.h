@@ -155,6 +155,7 @@ void each_setting(Config& c, const Visit& visit) {
         "most minutes between checkpoints, by the clock of process 0; 0: no limit");
   visit("run.keep", c.run.keep, "checkpoints that stay");
   visit("run.f64", c.run.f64, "all floats become f64, on runtime reference: to prove layouts equal");
+  visit("run.check_ids", c.run.check_ids, "a run fails at an id that the embedding or the positions do not have");
   visit("run.deadline", c.run.deadline, "seconds that a processor waits for the others");
 
   decode::Options& d = c.decode;

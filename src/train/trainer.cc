@@ -55,6 +55,24 @@ void check_files(const std::string& key, const std::vector<std::string>& paths) 
                        .fix = "give the path where it is now: --set '" + key + "=[\"PATH\"]'"});
 }
 
+// Whether another number of steps has changed the learning rates that are still to come, as a warning; "" if not.
+std::string rescaled_schedule(const Config& config, const Checkpoint& from) {
+  const auto saved = from.state().texts.find("config.toml");
+  if (saved == from.state().texts.end()) return "";
+  const Config before = parse_config(saved->second, from.path() + "/config.toml");
+  if (before.schedule != config.schedule || before.run.steps == config.run.steps || before.run.steps < 1) return "";
+  const auto was = optim::Schedule::parse(before.schedule, before.run.steps);
+  const auto is = optim::Schedule::parse(config.schedule, config.run.steps);
+  for (std::int64_t step = from.state().step + 1; step <= config.run.steps; ++step)
+    if (was.at(step) != is.at(step))
+      return "warning: run.steps was " + std::to_string(before.run.steps) + " and is " +
+             std::to_string(config.run.steps) + ", which rescales the schedule \"" + config.schedule +
+             "\": the learning rate of step " + std::to_string(step) + " is " + number_text(is.at(step)) +
+             " and would have been " + number_text(was.at(step)) +
+             "; write the numbers of steps into optimizer.schedule to keep it";
+  return "";
+}
+
 // The processors, the step compiled for them and the stream of batches, at the place where the run is.
 struct Machinery {
   data::Batches batches;
@@ -187,6 +205,8 @@ void Trainer::prepare() {
   if (from_) progress_.say("going on from " + from_->path());
   if (from_ && !begin.empty()) progress_.say("the run has begun already: the weights of " + begin + " are not used");
   if (!from_ && !begin.empty()) progress_.say("beginning with the weights of " + begin);
+  const std::string rescaled = from_ ? rescaled_schedule(config_, *from_) : "";
+  if (!rescaled.empty()) progress_.say(rescaled);
 }
 
 // What the progress is held against: the flops of the model as written, and what the cores can do.

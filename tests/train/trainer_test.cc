@@ -186,5 +186,33 @@ TEST(Trainer, PairsForALanguageModelAlone) {
                     "an encoder_decoder and an encoder take pairs: set data.format to tsv or pairs");
 }
 
+// --- What is hardly meant ---
+
+std::string said_by(const Config& config) {
+  ::testing::internal::CaptureStdout();
+  train(config);
+  return ::testing::internal::GetCapturedStdout();
+}
+
+TEST(Trainer, WarnsIfMoreStepsRescaleTheSchedule) {
+  const SmallRun run("rescaled", "run.steps=4,optimizer.schedule=constant 0.01 * cosine");
+  EXPECT_THAT(said_by(run.config), ::testing::Not(::testing::HasSubstr("warning")));
+  EXPECT_THAT(said_by(run.with("run.steps=8")),
+              ::testing::HasSubstr("warning: run.steps was 4 and is 8, which rescales the schedule \"constant 0.01 * "
+                                   "cosine\": the learning rate of step 5 is 0.00308658 and would have been 0; write "
+                                   "the numbers of steps into optimizer.schedule to keep it"));
+}
+
+TEST(Trainer, DoesNotWarnIfTheScheduleNamesItsSteps) {
+  const SmallRun run("not_rescaled", "run.steps=4,optimizer.schedule=constant 0.01 * cosine 4");
+  train(run.config, kQuiet);
+  EXPECT_THAT(said_by(run.with("run.steps=6")), ::testing::Not(::testing::HasSubstr("warning")));
+}
+
+TEST(Trainer, ChecksIdsIfAsked) {
+  const SmallRun run("ids", "model.positions=learned,run.check_ids=true,run.steps=2");
+  EXPECT_NO_THROW(train(run.config, kQuiet));
+}
+
 }  // namespace
 }  // namespace weft::train
