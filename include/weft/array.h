@@ -8,6 +8,7 @@
 
 #include "weft/dim.h"
 #include "weft/dtype.h"
+#include "weft/number.h"
 
 namespace weft {
 
@@ -18,7 +19,8 @@ class Array {
   Array(Shape shape, const std::vector<float>& values);  // UserError if the count is not the shape's
   Array(Shape shape, const std::vector<double>& values, DType dtype);
   Array(Shape shape, const std::vector<std::int32_t>& values);
-  static Array scalar(double value, DType dtype = DType::kF32);
+  Array(Shape shape, const std::vector<std::int64_t>& values);
+  static Array scalar(const Number& value, DType dtype = DType::kF32);
 
   const Shape& shape() const { return shape_; }
   DType dtype() const { return dtype_; }
@@ -26,9 +28,11 @@ class Array {
   std::byte* bytes() { return data_.data(); }
   const std::byte* bytes() const { return data_.data(); }
 
-  // One element by its row-major index, as a double, rounded to the dtype when set.
+  // One element by its row-major index, rounded to the dtype when set: integers towards zero and to the ends of their
+  // range. As a double it may lose digits of an i64, as a number it does not.
   double at(std::int64_t index) const;
-  void set(std::int64_t index, double value);
+  Number number(std::int64_t index) const;
+  void set(std::int64_t index, const Number& value);
   double item() const;  // of a scalar
   std::vector<double> values() const;
   Array cast(DType dtype) const;

@@ -16,7 +16,7 @@ namespace weft {
 struct Init {
   enum class Kind { kConstant, kUniform, kNormal, kTruncatedNormal, kValues };
   Kind kind = Kind::kConstant;
-  double a = 0;  // the constant; the lower bound; the mean
+  Number a = 0;  // the constant; the lower bound; the mean
   double b = 0;  // the upper bound; the deviation
   std::shared_ptr<const Array> values = {};
   // The variable is several ones one after another along the dim `stacked`: each is filled as if it were a variable of
@@ -32,7 +32,7 @@ enum class Fan { kIn, kOut, kAverage };
 
 Init zeros();
 Init ones();
-Init constant(double value);
+Init constant(const Number& value);
 Init uniform(double low, double high);
 Init normal(double deviation, double mean = 0);
 Init truncated_normal(double deviation, double mean = 0);  // within two deviations

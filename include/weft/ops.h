@@ -14,7 +14,8 @@
 namespace weft {
 
 // --- Values from nothing ---
-Tensor constant(const Graph& g, double value, const Shape& shape = {}, DType dtype = DType::kF32,
+// UserError for a number that the dtype cannot hold (weft/number.h), here and wherever a number stands beside a tensor.
+Tensor constant(const Graph& g, const Number& value, const Shape& shape = {}, DType dtype = DType::kF32,
                 Site site = Site::current());
 Tensor constant(const Graph& g, const Array& values, Site site = Site::current());
 Tensor zeros_like(const Tensor& x, Site site = Site::current());
@@ -79,6 +80,7 @@ Tensor subtract(const Operand& x, const Operand& y, Site site = Site::current())
 Tensor multiply(const Operand& x, const Operand& y, Site site = Site::current());
 Tensor divide(const Operand& x, const Operand& y, Site site = Site::current());
 Tensor pow(const Operand& x, const Operand& y, Site site = Site::current());  // x > 0: exp(y log x)
+// NaN wins, here and in reduce_max and reduce_min, on every processor.
 Tensor minimum(const Operand& x, const Operand& y, Site site = Site::current());
 Tensor maximum(const Operand& x, const Operand& y, Site site = Site::current());
 Tensor floordiv(const Operand& x, const Operand& y, Site site = Site::current());  // towards minus infinity

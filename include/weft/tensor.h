@@ -3,10 +3,12 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "weft/dim.h"
 #include "weft/dtype.h"
+#include "weft/number.h"
 #include "weft/site.h"
 
 namespace weft {
@@ -48,15 +50,17 @@ using Tensors = std::vector<Tensor>;
 class Operand {
  public:
   Operand(const Tensor& tensor, Site site = Site::current()) : tensor_(tensor), site_(site) {}
-  Operand(double number, Site site = Site::current()) : number_(number), site_(site) {}
+  template <class T>
+  requires std::is_arithmetic_v<T> Operand(T number, Site site = Site::current()) : number_(number), site_(site) {}
+  Operand(const Number& number, Site site = Site::current()) : number_(number), site_(site) {}
 
   const Tensor& tensor() const { return tensor_; }  // empty for a number
-  double number() const { return number_; }
+  const Number& number() const { return number_; }
   const Site& site() const { return site_; }
 
  private:
   Tensor tensor_;
-  double number_ = 0;
+  Number number_;
   Site site_;
 };
 

@@ -13,6 +13,7 @@
 #include "weft/graph.h"
 #include "weft/mesh.h"
 #include "weft/nn.h"
+#include "weft/number.h"
 #include "weft/ops.h"
 #include "weft/optim.h"
 #include "weft/run.h"

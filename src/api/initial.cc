@@ -31,10 +31,11 @@ Array stacked_value(const std::string& name, const Init& init, const Shape& shap
   std::int64_t next = 0;
   for (std::size_t part = 0; part < init.parts.size(); ++part) {
     const double scale = part < init.scales.size() ? init.scales[part] : 1;
-    each.a = init.a * scale;
+    if (scale != 1) each.a = init.a.real() * scale;
+    else each.a = init.a;
     each.b = init.b * scale;
     const Array values = initial_value(name_of_part(name, init.stacked, init.parts[part]), each, own, dtype, seed);
-    for (std::int64_t i = 0; i < values.elements(); ++i) array.set(next++, values.at(i));
+    for (std::int64_t i = 0; i < values.elements(); ++i) array.set(next++, values.number(i));
   }
   return array.transposed(shape);
 }
@@ -47,9 +48,10 @@ Array initial_value(const std::string& name, const Init& init, const Shape& shap
   Array array(shape, dtype);
   const std::uint64_t key = seeded(hash_key(name, 0), seed);
   for (std::int64_t i = 0; i < array.elements(); ++i)
-    array.set(i, init.kind == Init::Kind::kConstant ? init.a
-                                                    : deviate(philox_word(key, static_cast<std::uint64_t>(i), 0),
-                                                              distribution_of(init.kind), init.a, init.b));
+    array.set(i, init.kind == Init::Kind::kConstant
+                     ? init.a
+                     : Number(deviate(philox_word(key, static_cast<std::uint64_t>(i), 0), distribution_of(init.kind),
+                                      init.a.real(), init.b)));
   return array;
 }
 

@@ -10,7 +10,7 @@ namespace weft {
 std::string printed(const std::string& label, const Array& array) {
   std::vector<std::string> numbers;
   constexpr std::int64_t kMost = 64;
-  for (std::int64_t i = 0; i < std::min(array.elements(), kMost); ++i) numbers.push_back(str(array.at(i)));
+  for (std::int64_t i = 0; i < std::min(array.elements(), kMost); ++i) numbers.push_back(str(array.number(i)));
   if (array.elements() > kMost) numbers.push_back(str("… ", array.elements() - kMost, " more"));
   return str(label, " ", array.dtype(), " ", array.shape(), ": ", join(numbers, " "));
 }

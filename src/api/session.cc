@@ -116,11 +116,11 @@ void store(SessionState& session, HeldVariable& held, const Array& whole) {
 }
 
 // One value everywhere, without a whole array on the host.
-void fill(SessionState& session, HeldVariable& held, double constant) {
+void fill(SessionState& session, HeldVariable& held, const Number& constant) {
   session.everywhere([&](int p) {
     std::byte* shard = held.shards[static_cast<std::size_t>(p)].data();
     visit_dtype(held.value.dtype, [&]<class T>() {
-      std::fill_n(reinterpret_cast<T*>(shard), held.value.shape.elements(), from_double<T>(constant));
+      std::fill_n(reinterpret_cast<T*>(shard), held.value.shape.elements(), from_number<T>(constant));
     });
   });
 }
@@ -148,7 +148,7 @@ void hold(SessionState& session, const GraphData& graph, const Program& program,
   const Init& init = node.attrs.get<Init>("init");
   if (init.kind != Init::Kind::kConstant)
     store(session, held, initial_value(variable.name, init, node.outputs[0].shape, value.dtype, session.options.seed));
-  else if (init.a != 0) fill(session, held, init.a);  // zeros it is already
+  else if (init.a != Number(0)) fill(session, held, init.a);  // zeros it is already
   session.variables.emplace(variable.name, std::move(held));
 }
 

@@ -8,6 +8,7 @@
 
 #include "weft/dtype.h"
 #include "weft/error.h"
+#include "weft/number.h"
 
 namespace weft {
 
@@ -67,6 +68,20 @@ T from_int64(std::int64_t x) {
   if constexpr (std::is_same_v<T, Bool>) return Bool{static_cast<std::uint8_t>(x != 0)};
   else if constexpr (std::is_integral_v<T>) return static_cast<T>(x);
   else return from_double<T>(static_cast<double>(x));
+}
+
+// Exact where the type holds the number; else as from_double.
+template <class T>
+T from_number(const Number& x) {
+  if constexpr (std::is_integral_v<T>) {
+    if (!x.is_whole()) return from_double<T>(x.real());
+    using Limits = std::numeric_limits<T>;
+    if (x.whole() < static_cast<std::int64_t>(Limits::min())) return Limits::min();
+    if (x.whole() > static_cast<std::int64_t>(Limits::max())) return Limits::max();
+    return static_cast<T>(x.whole());
+  } else {
+    return from_double<T>(x.real());
+  }
 }
 
 // The number a float of this dtype would hold.

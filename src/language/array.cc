@@ -39,14 +39,31 @@ Array::Array(Shape shape, const std::vector<std::int32_t>& values) : Array(std::
   std::memcpy(data_.data(), values.data(), data_.size());
 }
 
-Array Array::scalar(double value, DType dtype) { return Array({}, {value}, dtype); }
+Array::Array(Shape shape, const std::vector<std::int64_t>& values) : Array(std::move(shape), DType::kI64) {
+  check_count(shape_, values.size());
+  std::memcpy(data_.data(), values.data(), data_.size());
+}
+
+Array Array::scalar(const Number& value, DType dtype) {
+  Array array({}, dtype);
+  array.set(0, value);
+  return array;
+}
 
 double Array::at(std::int64_t index) const {
   return visit_dtype(dtype_, [&]<class T>() { return to_double(reinterpret_cast<const T*>(data_.data())[index]); });
 }
 
-void Array::set(std::int64_t index, double value) {
-  visit_dtype(dtype_, [&]<class T>() { reinterpret_cast<T*>(data_.data())[index] = from_double<T>(value); });
+Number Array::number(std::int64_t index) const {
+  return visit_dtype(dtype_, [&]<class T>() -> Number {
+    const T x = reinterpret_cast<const T*>(data_.data())[index];
+    if constexpr (std::is_integral_v<T>) return x;
+    else return to_double(x);
+  });
+}
+
+void Array::set(std::int64_t index, const Number& value) {
+  visit_dtype(dtype_, [&]<class T>() { reinterpret_cast<T*>(data_.data())[index] = from_number<T>(value); });
 }
 
 double Array::item() const {
@@ -77,7 +94,7 @@ Array Array::transposed(const Shape& order) const {
     std::int64_t rest = i, from = 0;
     for (std::size_t d = order.rank(); d-- > 0; rest /= order[d].size)
       from += rest % order[d].size * strides[shape_.position(order[d].name)];
-    result.set(i, at(from));
+    result.set(i, number(from));
   }
   return result;
 }

@@ -14,7 +14,7 @@ constexpr double kTruncatedDeviation = 0.87962566103423978;
 
 Init zeros() { return constant(0); }
 Init ones() { return constant(1); }
-Init constant(double value) { return {.kind = Init::Kind::kConstant, .a = value}; }
+Init constant(const Number& value) { return {.kind = Init::Kind::kConstant, .a = value}; }
 Init uniform(double low, double high) { return {.kind = Init::Kind::kUniform, .a = low, .b = high}; }
 Init normal(double deviation, double mean) { return {.kind = Init::Kind::kNormal, .a = mean, .b = deviation}; }
 Init truncated_normal(double deviation, double mean) {

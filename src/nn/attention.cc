@@ -73,7 +73,7 @@ Tensor project_queries(const Tensor& x, const Dim& model, const Heads& heads, co
                        Site site) {
   const Shape made = heads.query.plus({heads.d_kv});
   Init init = kernel_init(model, made, options);
-  init.a *= query_scale(heads, options);
+  init.a = init.a.real() * query_scale(heads, options);
   init.b *= query_scale(heads, options);
   return product(x, model, made, init, options, "q", site);
 }

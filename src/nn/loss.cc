@@ -14,8 +14,8 @@ Tensor smoothed(const Tensor& logits, const Tensor& targets, const Dim& vocab, c
   // logZ - (1 - s) target - s mean = hard + s (target - mean).
   const Tensor away = subtract(gather(logits, targets, vocab, site),
                                transpose(mean(logits, {vocab}, site), targets.shape(), site), site);
-  const Tensor counts =
-      logical_and(greater_equal(targets, 0.0, site), less(targets, static_cast<double>(vocab.size), site), site);
+  Tensor counts = greater_equal(targets, 0, site);
+  if (!why_not_held(vocab.size, targets.dtype())) counts = logical_and(counts, less(targets, vocab.size, site), site);
   return add(hard, select(counts, multiply(away, o.label_smoothing, site), 0.0, site), site);
 }
 

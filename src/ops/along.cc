@@ -149,7 +149,7 @@ Tensor dynamic_shift(const Tensor& x, const Tensor& offset, const Dim& dim, bool
                      .where = str("dynamic_shift at ", to_string(site)),
                      .fix = str("give whole offsets without dim '", dim.name, "'")});
   const Tensor place = subtract(iota(Graph(x.graph()), dim, DType::kI64, site), cast(offset, DType::kI64, site), site);
-  return take_along(x, wrap ? mod(place, static_cast<double>(dim.size), site) : place, dim, site);
+  return take_along(x, wrap ? mod(place, dim.size, site) : place, dim, site);
 }
 
 }  // namespace weft

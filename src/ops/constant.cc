@@ -1,4 +1,5 @@
 // constant: one number or given numbers everywhere. iota: 0, 1, 2, … along a dim.
+#include "base/str.h"
 #include "ops/rules.h"
 
 namespace weft {
@@ -14,7 +15,7 @@ const OpDef& kConstant = define_op({
     .sharding = sharding_rule::pointwise(),
     .gradient = [](const Grad&) -> Tensors { return {}; },
     .lower = [](Lowering& l) -> std::vector<ValueId> {
-      return {l.builder.fill(l.call.attr<double>("value"), l.out())};
+      return {l.builder.fill(l.call.attr<Number>("value"), l.out())};
     },
     .flops = flops_rule::none(),
     .samples = {{{},
@@ -28,7 +29,9 @@ const OpDef& kConstant = define_op({
 std::vector<ValueId> lower_table(Lowering& l) {
   const Array& array = *l.call.attr<std::shared_ptr<const Array>>("values");
   const TensorType& type = l.call.outputs[0];
-  ValueId x = l.builder.emit_one(Constant{array.values()}, {}, {type.dtype, type.shape, unsplit(type.shape)});
+  Constant numbers;
+  for (std::int64_t i = 0; i < array.elements(); ++i) numbers.data.push_back(array.number(i));
+  ValueId x = l.builder.emit_one(std::move(numbers), {}, {type.dtype, type.shape, unsplit(type.shape)});
   for (const Dim& dim : type.shape) x = l.builder.shard(x, dim.name, l.axes_of(dim.name));
   return {x};
 }
@@ -72,7 +75,11 @@ const OpDef& kIota = define_op({
 
 }  // namespace
 
-Tensor constant(const Graph& g, double value, const Shape& shape, DType dtype, Site site) {
+Tensor constant(const Graph& g, const Number& value, const Shape& shape, DType dtype, Site site) {
+  if (const auto why = why_not_held(value, dtype))
+    throw UserError({.what = str("a constant of ", dtype, " ", shape, " from the number ", value, ", ", *why),
+                     .where = str("constant at ", to_string(site)),
+                     .fix = str("give a number that ", dtype, " holds, or another dtype")});
   return apply_all(g, kConstant, {}, {{"type", TensorType{shape, dtype}}, {"value", value}}, site)[0];
 }
 
@@ -87,6 +94,10 @@ Tensor zeros_like(const Tensor& x, Site site) { return constant(Graph(x.graph())
 Tensor ones_like(const Tensor& x, Site site) { return constant(Graph(x.graph()), 1, x.shape(), x.dtype(), site); }
 
 Tensor iota(const Graph& g, const Dim& dim, DType dtype, Site site) {
+  if (const auto why = why_not_held(dim.size - 1, dtype))
+    throw UserError({.what = str("iota of ", dtype, " along ", dim, " ends with the number ", dim.size - 1, ", ", *why),
+                     .where = str("iota at ", to_string(site)),
+                     .fix = "give a wider dtype, such as i32 or i64"});
   return apply_all(g, kIota, {}, {{"type", TensorType{{dim}, dtype}}}, site)[0];
 }
 

@@ -18,7 +18,7 @@ void expect_index(const OpCall& call, std::size_t i) {
 }
 
 MapNode input(int i, DType dtype) { return {.op = "input", .dtype = dtype, .input = i}; }
-MapNode number(std::int64_t n) { return {.op = "literal", .dtype = DType::kI64, .literal = static_cast<double>(n)}; }
+MapNode number(std::int64_t n) { return {.op = "literal", .dtype = DType::kI64, .literal = n}; }
 MapNode apply_node(const char* op, std::vector<int> args) {
   return {.op = op, .args = std::move(args), .dtype = DType::kI64};
 }

@@ -225,7 +225,7 @@ class Assembly {
 
   ValueId looked_up(const std::vector<std::int64_t>& per_rank) {
     const Shape shape{{"#table", static_cast<std::int64_t>(ranks_)}};
-    const ValueId table = builder_.emit_one(Constant{std::vector<double>(per_rank.begin(), per_rank.end())}, {},
+    const ValueId table = builder_.emit_one(Constant{std::vector<Number>(per_rank.begin(), per_rank.end())}, {},
                                             {DType::kI64, shape, unsplit(shape)});
     return builder_.emit_one(Gather{"#table"}, {table, rank()}, {.dtype = DType::kI64, .shape = {}, .sharding = {}});
   }
@@ -242,9 +242,7 @@ class Assembly {
     return leaf({.op = "input", .dtype = DType::kI64, .input = input});
   }
 
-  int literal(std::int64_t value) {
-    return leaf({.op = "literal", .dtype = DType::kI64, .literal = static_cast<double>(value)});
-  }
+  int literal(std::int64_t value) { return leaf({.op = "literal", .dtype = DType::kI64, .literal = value}); }
 
   int leaf(MapNode node) {
     const auto found = std::find(nodes_.begin(), nodes_.end(), node);

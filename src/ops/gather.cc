@@ -7,6 +7,12 @@ namespace weft {
 
 namespace {
 
+// Which index of the dim each one is. Those of a dtype that cannot count so far are widened.
+Tensor hits(const Tensor& indices, const Dim& dim, Site site) {
+  const Tensor x = why_not_held(dim.size - 1, indices.dtype()) ? cast(indices, DType::kI64, site) : indices;
+  return equal(x, iota(Graph(x.graph()), dim, x.dtype(), site), site);
+}
+
 void expect_indices(const OpCall& call, std::size_t i) {
   if (!is_integer(call.inputs[i].dtype))
     throw UserError(
@@ -43,7 +49,7 @@ const OpDef& kGather = define_op({
     .gradient = [](const Grad& g) -> Tensors {
       const Dim dim = g.attr<Dim>("dim");
       if (same_dims(g.x(0).shape().minus({dim}), g.x(1).shape())) {  // each line has one index: nothing to add up
-        const Tensor hit = equal(g.x(1), iota(Graph(g.x(1).graph()), dim, g.x(1).dtype(), g.site()), g.site());
+        const Tensor hit = hits(g.x(1), dim, g.site());
         return {transpose(select(hit, g.dy(), 0.0, g.site()), g.x(0).shape(), g.site()), Tensor()};
       }
       const Tensor dx = scatter_add(g.dy(), g.x(1), dim, g.x(0).shape().minus({dim}), g.site());
@@ -121,7 +127,7 @@ Tensor scatter_add(const Tensor& updates, const Tensor& indices, const Dim& dim,
 
 Tensor one_hot(const Tensor& indices, const Dim& dim, double on, double off, DType dtype, Site site) {
   const Graph g(indices.graph());
-  const Tensor hit = equal(indices, iota(g, dim, indices.dtype(), site), site);
+  const Tensor hit = hits(indices, dim, site);
   return select(hit, constant(g, on, {}, dtype, site), constant(g, off, {}, dtype, site), site);
 }
 

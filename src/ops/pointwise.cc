@@ -76,12 +76,12 @@ const OpDef& binary(BinaryDef def) {
   return define_op(std::move(op));
 }
 
-Tensor number_like(const Tensor& x, double number, const std::string& op, Site site) {
-  if (is_integer(x.dtype()) && number != std::trunc(number))
-    throw UserError(
-        {.what = str(op, " of ", x.dtype(), " ", x.shape(), " and the number ", number, ", which is not whole"),
-         .where = str(op, " at ", to_string(site)),
-         .fix = "cast() the tensor to f32 first: a number takes the dtype of the tensor beside it"});
+Tensor number_like(const Tensor& x, const Number& number, const std::string& op, Site site) {
+  if (const auto why = why_not_held(number, x.dtype()))
+    throw UserError({.what = str(op, " of ", x.dtype(), " ", x.shape(), " and the number ", number, ", ", *why),
+                     .where = str(op, " at ", to_string(site)),
+                     .fix = str("cast() the tensor to ", is_float(x.dtype()) ? "f64" : "f32",
+                                " first: a number takes the dtype of the tensor beside it")});
   return constant(Graph(x.graph()), number, {}, x.dtype(), site);
 }
 

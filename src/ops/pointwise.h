@@ -26,8 +26,8 @@ struct BinaryDef {
 };
 const OpDef& binary(BinaryDef def);
 
-// A number as a scalar of the dtype of x. UserError if that is an integer and the number is not whole.
-Tensor number_like(const Tensor& x, double number, const std::string& op, Site site);
+// A number as a scalar of the dtype of x. UserError if that cannot hold it.
+Tensor number_like(const Tensor& x, const Number& number, const std::string& op, Site site);
 
 // Applies a binary op; a number takes the dtype of the other side.
 Tensor apply_binary(const OpDef& op, const Operand& x, const Operand& y, Site site);

@@ -68,8 +68,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const Dim& cla
                      .where = str("cross_entropy at ", to_string(site)),
                      .fix = "give whole class ids, or probabilities that have the class dim"});
   const Tensor loss = with_z_loss(subtract(log_z, gather(logits, targets, classes, site), site));
-  const Tensor valid =
-      logical_and(greater_equal(targets, 0.0, site), less(targets, static_cast<double>(classes.size), site), site);
+  Tensor valid = greater_equal(targets, 0, site);
+  if (!why_not_held(classes.size, targets.dtype())) valid = logical_and(valid, less(targets, classes.size, site), site);
   return select(valid, loss, 0.0, site);
 }
 

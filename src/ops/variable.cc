@@ -113,6 +113,12 @@ Tensor Graph::variable(const std::string& name, const Shape& shape, const Init& 
                      .where = site,
                      .fix = "give it a dim of that name with one index for each part"});
   const DType slice = options.slice.value_or(options.stored);
+  const auto why = init.kind == Init::Kind::kConstant ? why_not_held(init.a, slice) : std::nullopt;
+  if (why)
+    throw UserError({.what = str("variable '", full, "' of ", slice, " ", shape, " cannot start from the number ",
+                                 init.a, ", ", *why),
+                     .where = site,
+                     .fix = str("give a number that ", slice, " holds, or store the variable in another dtype")});
   Tensor x =
       apply_all(*this, kVariable, {},
                 {{"type", TensorType{shape, slice}}, {"name", full}, {"init", init}, {"options", options}}, site)[0]

@@ -22,9 +22,7 @@ class Nodes {
     if (found != nodes_.end()) return static_cast<int>(found - nodes_.begin());
     return add(std::move(node));
   }
-  int number(std::int64_t n) {
-    return leaf({.op = "literal", .dtype = DType::kI64, .literal = static_cast<double>(n)});
-  }
+  int number(std::int64_t n) { return leaf({.op = "literal", .dtype = DType::kI64, .literal = n}); }
   int input(int i, DType dtype = DType::kI64) { return leaf({.op = "input", .dtype = dtype, .input = i}); }
   int function(const char* op, std::vector<int> args, DType dtype = DType::kI64) {
     return add({.op = op, .args = std::move(args), .dtype = dtype});

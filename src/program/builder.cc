@@ -149,7 +149,7 @@ ValueId Builder::map(std::vector<MapNode> nodes, const std::vector<ValueId>& inp
   return emit_one(Map{std::move(nodes)}, inputs, std::move(out));
 }
 
-ValueId Builder::fill(double number, ValueType out) {
+ValueId Builder::fill(const Number& number, ValueType out) {
   const DType dtype = out.dtype;
   return map({{.op = "literal", .dtype = dtype, .literal = number}}, {}, std::move(out));
 }

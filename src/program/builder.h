@@ -37,7 +37,7 @@ class Builder {
   // out = function(inputs…), broadcast to the output by name.
   ValueId map(const std::string& function, const std::vector<ValueId>& inputs, ValueType out);
   ValueId map(std::vector<MapNode> nodes, const std::vector<ValueId>& inputs, ValueType out);
-  ValueId fill(double number, ValueType out);
+  ValueId fill(const Number& number, ValueType out);
   ValueId cast(ValueId x, DType dtype);
   ValueId reduce(Reduce how, ValueId x, ValueType out) { return emit_one(ReduceDims{how}, {x}, std::move(out)); }
   ValueId contract(ValueId x, ValueId y, ValueType out) { return emit_one(Contract{}, {x, y}, std::move(out)); }

@@ -336,6 +336,7 @@ class Parser {
   void read(Cursor& c, Axes& out) { out = axes(c); }
   void read(Cursor& c, Reduce& how) { how = reduction(c); }
   void read(Cursor& c, double& number) { number = c.real(); }
+  void read(Cursor& c, Number& number) { number = c.number_of(c.number_token()); }
   void read(Cursor& c, std::int64_t& number) { number = c.integer("a number", -kMostElements, kMostElements); }
   void read(Cursor& c, bool& yes) {
     yes = c.accept_word("true");
@@ -373,8 +374,8 @@ class Parser {
     number("before", w.before);
     c.expect('}');
   }
-  template <class Number>
-  void read(Cursor& c, std::vector<Number>& numbers) {
+  template <class Item>
+  void read(Cursor& c, std::vector<Item>& numbers) {
     c.expect('[');
     while (!c.accept(']')) read(c, numbers.emplace_back());
   }

@@ -43,7 +43,7 @@ struct NodeView {
   bool pending(std::size_t i) const { return i < args.size() && args[i] == State::kPending; }
   bool fixed(std::size_t i) const { return i < args.size() && args[i] == State::kFixed; }
   bool is_literal(std::size_t i) const { return fixed(i) && nodes[i]->op == "literal"; }
-  double literal(std::size_t i) const { return rounded(nodes[i]->literal, nodes[i]->dtype); }
+  double literal(std::size_t i) const { return rounded(nodes[i]->literal.real(), nodes[i]->dtype); }
   bool zero(std::size_t i) const { return is_literal(i) && literal(i) == 0; }
 
   // A finite float: added to a number, it never makes NaN.

@@ -48,14 +48,15 @@ std::string field_text(const WindowDim& w, const Mesh&) {
 }
 std::string field_text(bool yes, const Mesh&) { return yes ? "true" : "false"; }
 std::string field_text(double number, const Mesh&) { return number_text(number); }
+std::string field_text(const Number& number, const Mesh&) { return number_text(number); }
 std::string field_text(std::int64_t number, const Mesh&) { return std::to_string(number); }
 std::string field_text(std::uint64_t number, const Mesh&) { return std::to_string(number); }
 std::string field_text(const std::vector<MapNode>& nodes, const Mesh&) { return text::expression_text(nodes); }
 
-template <class Number>
-std::string field_text(const std::vector<Number>& numbers, const Mesh& mesh) {
+template <class Item>
+std::string field_text(const std::vector<Item>& numbers, const Mesh& mesh) {
   std::vector<std::string> words;
-  for (const Number& number : numbers) words.push_back(field_text(number, mesh));
+  for (const Item& number : numbers) words.push_back(field_text(number, mesh));
   return str("[", join(words, " "), "]");
 }
 

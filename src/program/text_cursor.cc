@@ -46,6 +46,11 @@ std::string number_text(double number) {
   return {digits.data(), end};
 }
 
+std::string number_text(const Number& number) {
+  const bool is_long = number.is_whole() && std::abs(number.real()) >= 0x1p53;
+  return is_long ? std::to_string(number.whole()) : number_text(number.real());
+}
+
 void Cursor::fail(const std::string& what, const std::string& fix) const {
   std::string shown(line_.substr(0, 100));
   std::replace_if(
@@ -146,6 +151,13 @@ std::int64_t Cursor::integer(const char* what, std::int64_t least, std::int64_t 
 }
 
 double Cursor::real() { return real_of(number_token()); }
+
+Number Cursor::number_of(std::string_view token) {
+  std::int64_t whole = 0;
+  const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), whole);
+  const bool exact = error == std::errc() && !token.empty() && end == token.data() + token.size();
+  return exact && whole != 0 ? Number(whole) : Number(real_of(token));  // -0 is a float
+}
 
 double Cursor::real_of(std::string_view token) {
   double number = 0;

@@ -18,6 +18,7 @@ std::string quoted(std::string_view word);
 std::string word_or_quoted(std::string_view word);
 // The shortest digits that read back as the same number; inf, -inf, nan.
 std::string number_text(double number);
+std::string number_text(const Number& number);
 
 // Reads one line from left to right. Every failure is a UserError that names the line.
 class Cursor {
@@ -37,6 +38,7 @@ class Cursor {
   std::int64_t integer(const char* what, std::int64_t least, std::int64_t most);
   double real();
   double real_of(std::string_view token);
+  Number number_of(std::string_view token);  // whole numbers exactly
   [[noreturn]] void fail(const std::string& what, const std::string& fix) const;
 
   // Runs f; a UserError in it is thrown on with this line as its place.

@@ -86,7 +86,7 @@ class ExpressionReader {
     if (cursor_.accept('$')) return operand();
     if (cursor_.accept('#')) return labelled(depth);
     const std::string token(cursor_.number_token());
-    if (cursor_.accept(':')) return literal(cursor_.real_of(token));
+    if (cursor_.accept(':')) return literal(cursor_.number_of(token));
     return function(token, depth);
   }
 
@@ -112,7 +112,7 @@ class ExpressionReader {
     return bound;
   }
 
-  int literal(double number) {
+  int literal(const Number& number) {
     const DType dtype = this->dtype();
     return leaf({.op = "literal", .args = {}, .dtype = dtype, .literal = number, .dim = {}});
   }

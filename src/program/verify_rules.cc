@@ -74,6 +74,8 @@ void node_of(const Checked& c, const std::vector<MapNode>& nodes, std::size_t at
   if (n.op == "input") {
     c.demand(n.input >= 0 && static_cast<std::size_t>(n.input) < c.instr.inputs.size(), "inputs are in range");
     c.demand(n.dtype == c.in(static_cast<std::size_t>(n.input)).dtype, str("$", n.input, " has its operand's dtype"));
+  } else if (n.op == "literal") {
+    c.demand(!why_not_held(n.literal, n.dtype), str("a literal of ", n.dtype, " is a number that ", n.dtype, " holds"));
   } else if (n.op == "index") {
     c.demand(c.out().shape.has(n.dim), str("index dim '", n.dim, "' is in the output"));
     c.demand(n.dtype != DType::kBool, "an index is a number");
@@ -293,6 +295,9 @@ void rule(const Checked& c, const AxisIndex& work) {
 void rule(const Checked& c, const Constant& work) {
   counts(c, 0, 1);
   c.demand(static_cast<std::int64_t>(work.data.size()) == c.out().shape.elements(), "one number per element");
+  c.demand(std::none_of(work.data.begin(), work.data.end(),
+                        [&](const Number& number) { return why_not_held(number, c.out().dtype).has_value(); }),
+           "numbers that the dtype holds");
 }
 
 void rule(const Checked& c, const Host& work) {

@@ -13,6 +13,7 @@
 #include "layout/sharding.h"
 #include "program/windows.h"
 #include "weft/dtype.h"
+#include "weft/number.h"
 
 namespace weft {
 
@@ -23,7 +24,7 @@ struct MapNode {
   std::vector<int> args = {};
   DType dtype = DType::kF32;
   int input = 0;
-  double literal = 0;
+  Number literal = 0;
   std::string dim = {};
   bool operator==(const MapNode&) const = default;
 };
@@ -175,7 +176,7 @@ struct AxisIndex {
 // Given numbers, row-major; the same on every processor.
 struct Constant {
   static constexpr const char* kName = "constant";
-  std::vector<double> data;
+  std::vector<Number> data;
   auto fields() { return std::make_tuple(std::pair("data", &data)); }
 };
 // Hands its operand, under a name, to the host: "print" or "metric". No output.

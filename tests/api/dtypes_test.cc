@@ -46,6 +46,76 @@ TEST(Dtypes, U8Wraps) {
   EXPECT_EQ(eval(reduce_sum(x)).item(), 800 % 256);
 }
 
+// Beyond 2^53, where a double would lose digits: in literals, tables and variables, on both engines.
+TEST(Dtypes, LongWholeNumbersAreExactOnEveryMesh) {
+  const std::int64_t one = (std::int64_t{1} << 53) + 1, most = std::numeric_limits<std::int64_t>::max();
+  for (const runtime::Choice& engine : {runtime::reference(), runtime::cpu()})
+    for (const char* layout : {"", "a:p"}) {
+      Graph g;
+      const Tensor x = g.input("x", {kA}, DType::kI64), c = constant(g, one, {kA}, DType::kI64);
+      const Tensor table = constant(g, Array({kA}, std::vector<std::int64_t>{one, -one, most, -most}));
+      const Tensor v = g.variable("v", {kA}, init::constant(one), {.stored = DType::kI64});
+      const Tensor w = g.variable("w", {kA}, init::values(Array({kA}, std::vector<std::int64_t>{one, 1, most, 2})),
+                                  {.stored = DType::kI64});
+      const Tensors all = {c, x + one, table, v, w, c + constant(g, 1, {}, DType::kI64), maximum(x, most)};
+      Session session(Mesh::parse("p:2"), wire::threads(), engine);
+      const Values got = session.compile(g, Layout::parse(layout), {.fetch = all})
+                             .run({{x, Array({kA}, std::vector<std::int64_t>{0, 1, 2, 3})}});
+      const auto expect = [&](std::size_t i, std::vector<std::int64_t> want) {
+        for (std::int64_t k = 0; k < 4; ++k)
+          EXPECT_EQ(got[all[i]].number(k).whole(), want[static_cast<std::size_t>(k)]) << i << " " << engine.name;
+      };
+      expect(0, {one, one, one, one});
+      expect(1, {one, one + 1, one + 2, one + 3});
+      expect(2, {one, -one, most, -most});
+      expect(3, {one, one, one, one});
+      expect(4, {one, 1, most, 2});
+      expect(5, {one + 1, one + 1, one + 1, one + 1});
+      expect(6, {most, most, most, most});
+    }
+}
+
+// What is computed while compiling wraps as on a processor.
+TEST(Dtypes, ConstantsWrapAsTensorsDo) {
+  for (const runtime::Choice& engine : {runtime::reference(), runtime::cpu()}) {
+    Graph g;
+    const auto number = [&](const Number& n, DType dtype) { return constant(g, n, {kA}, dtype); };
+    const std::vector<std::pair<Tensor, double>> all = {
+        {number(200, DType::kU8) + number(100, DType::kU8), 44},
+        {number(3, DType::kU8) - number(5, DType::kU8), 254},
+        {number(5, DType::kU32) - 6, 4294967295.0},
+        {number(65536, DType::kI32) * number(65537, DType::kI32), 65536},
+        {cast(number(300, DType::kI32), DType::kU8), 44},
+        {cast(number(-1, DType::kI32), DType::kU32), 4294967295.0},
+        {cast(number(4294967295, DType::kU32), DType::kI32), -1},
+        {cast(number(200, DType::kU8) + 100, DType::kI64), 44},
+        {cast(number((std::int64_t{1} << 32) + 7, DType::kI64), DType::kI32), 7}};
+    Tensors fetch;
+    for (const auto& [tensor, want] : all) fetch.push_back(tensor);
+    Session session(Mesh::parse("p:2"), wire::threads(), engine);
+    const Values got = session.compile(g, Layout::parse("a:p"), {.fetch = fetch}).run();
+    for (std::size_t i = 0; i < all.size(); ++i)
+      EXPECT_EQ(got[fetch[i]].values(), std::vector<double>(4, all[i].second)) << i << " " << engine.name;
+  }
+}
+
+// 256 classes and more are all that a byte can name.
+TEST(Dtypes, BytesIndexLongDims) {
+  Graph g;
+  const Dim classes{"classes", 300};
+  const Tensor x = g.input("x", {kA, classes}), ids = g.input("ids", {kA}, DType::kU8);
+  const Tensor loss = reduce_sum(cross_entropy(x, ids, classes)), hot = one_hot(ids, classes);
+  const Tensor dx = gradients({loss}, {x})[0];
+  Session session(Mesh::parse("p:2"));
+  const Values got =
+      session.compile(g, Layout::parse("classes:p"), {.fetch = {loss, hot, dx}})
+          .run({{x, Array({kA, classes}, DType::kF32)}, {ids, Array({kA}, {0, 1, 254, 255}, DType::kU8)}});
+  EXPECT_NEAR(got.scalar(loss), 4 * std::log(300), 1e-4);
+  EXPECT_EQ(got[hot].at(3 * 300 + 255), 1);
+  EXPECT_EQ(got[hot].at(3 * 300 + 299), 0);
+  EXPECT_NEAR(got[dx].at(3 * 300 + 255), 1.0 / 300 - 1, 1e-6);
+}
+
 TEST(Dtypes, HalvesAreNearOnEveryMesh) {
   for (const auto& [dtype, bound] : {std::pair(DType::kBF16, 0x1p-7), std::pair(DType::kF16, 0x1p-10)}) {
     SCOPED_TRACE(name_of(dtype));

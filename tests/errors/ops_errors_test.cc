@@ -1,4 +1,7 @@
 // What a user reads when an op cannot take what it was given: names and sizes, the user's own line, and a cure.
+#include <cmath>
+#include <limits>
+
 #include "errors/lines.h"
 
 namespace weft {
@@ -92,6 +95,54 @@ TEST_F(PointwiseErrors, NumbersBesideIntegersAreWhole) {
   EXPECT_USER_ERROR(select(truth, whole, 0.5), "select of i32 [a=6] and the number 0.5, which is not whole", here());
   EXPECT_USER_ERROR(mean(whole), "multiply of i32 [] and the number 0.166667, which is not whole", here());
   EXPECT_EQ((whole * 2.0).dtype(), DType::kI32);
+}
+
+TEST_F(PointwiseErrors, NumbersFitTheDtypeBesideThem) {
+  const Tensor byte = g.input("byte", {{"a", 6}}, DType::kU8), half = g.input("half", {{"a", 6}}, DType::kF16);
+  EXPECT_USER_ERROR(
+      maximum(byte, 300),
+      lines("maximum of u8 [a=6] and the number 300, which is not within 0 to 255", "maximum at " + here(),
+            "cast() the tensor to f32 first: a number takes the dtype of the tensor beside it"));
+  EXPECT_USER_ERROR(byte - 256, "subtract of u8 [a=6] and the number 256, which is not within 0 to 255", here());
+  EXPECT_USER_ERROR(-1 * byte, "multiply of u8 [a=6] and the number -1, which is not within 0 to 255", here());
+  EXPECT_USER_ERROR(whole + std::int64_t{3000000000}, "and the number 3000000000, which is not within -2147483648 to ");
+  EXPECT_USER_ERROR(select(truth, whole, NAN), "select of i32 [a=6] and the number nan, which is not within", here());
+  EXPECT_USER_ERROR(equal(whole, INFINITY), "equal of i32 [a=6] and the number inf, which is not within", here());
+  EXPECT_USER_ERROR(pow(half, 1e5),
+                    lines("pow of f16 [a=6] and the number 100000, which is too large for f16", "pow at " + here(),
+                          "cast() the tensor to f64 first: a number takes the dtype of the tensor beside it"));
+  EXPECT_USER_ERROR(x * 1e39, "multiply of f32 [a=6 b=4] and the number 1e+39, which is too large for f32", here());
+  EXPECT_EQ((byte + 255).dtype(), DType::kU8);
+  EXPECT_EQ((x * INFINITY).dtype(), DType::kF32);
+  EXPECT_EQ((x * 1e38).dtype(), DType::kF32);
+}
+
+TEST_F(PointwiseErrors, ConstantsFitTheirDtype) {
+  EXPECT_USER_ERROR(constant(g, 2.7, {}, DType::kI32),
+                    lines("a constant of i32 [] from the number 2.7, which is not whole", "constant at " + here(),
+                          "give a number that i32 holds, or another dtype"));
+  const std::vector<std::pair<Number, DType>> refused = {
+      {300, DType::kU8},       {-1, DType::kU8},        {-1, DType::kU32},
+      {0x1p32, DType::kU32},   {0x1p31, DType::kI32},   {NAN, DType::kI32},
+      {INFINITY, DType::kI64}, {-INFINITY, DType::kU8}, {0x1p63, DType::kI64},
+      {2, DType::kBool},       {1e39, DType::kF32},     {-1e39, DType::kBF16},
+      {1e5, DType::kF16},      {0.5, DType::kBool},     {std::uint64_t{1} << 63, DType::kI64}};
+  for (const auto& [number, dtype] : refused)
+    EXPECT_USER_ERROR(constant(g, number, {}, dtype), str("a constant of ", dtype, " [] from the number "), here());
+  const std::vector<std::pair<Number, DType>> held = {
+      {255, DType::kU8},         {4294967295, DType::kU32}, {-2147483648.0, DType::kI32},
+      {-0x1p63, DType::kI64},    {1, DType::kBool},         {NAN, DType::kF16},
+      {-INFINITY, DType::kBF16}, {65504, DType::kF16},      {1e300, DType::kF64},
+      {1e-300, DType::kF32},     {0.1, DType::kF32},        {std::numeric_limits<std::int64_t>::max(), DType::kI64}};
+  for (const auto& [number, dtype] : held) EXPECT_EQ(constant(g, number, {}, dtype).dtype(), dtype) << number;
+  EXPECT_USER_ERROR(g.variable("v", {{"a", 2}}, init::constant(2.5), {.stored = DType::kI32}),
+                    "variable 'v' of i32 [a=2] cannot start from the number 2.5, which is not whole", here(),
+                    "give a number that i32 holds, or store the variable in another dtype");
+  EXPECT_USER_ERROR(g.variable("v", {{"a", 2}}, init::constant(1e39)),
+                    "from the number 1e+39, which is too large for f32");
+  EXPECT_USER_ERROR(iota(g, {"a", 300}, DType::kU8),
+                    lines("iota of u8 along a=300 ends with the number 299, which is not within 0 to 255",
+                          "iota at " + here(), "give a wider dtype, such as i32 or i64"));
 }
 
 TEST_F(PointwiseErrors, OneNameWithTwoSizes) {

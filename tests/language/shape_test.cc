@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "base/str.h"
 #include "weft/array.h"
@@ -9,6 +10,22 @@
 
 namespace weft {
 namespace {
+
+TEST(Array, KeepsEveryDigitOfWholeNumbers) {
+  const std::int64_t long_one = (std::int64_t{1} << 53) + 1;
+  Array x({{"a", 2}, {"b", 2}}, std::vector<std::int64_t>{long_one, -long_one, 3, 4});
+  EXPECT_EQ(x.number(0), Number(long_one));
+  EXPECT_NE(x.number(0), Number(long_one - 1));
+  EXPECT_EQ(x.transposed({{"b", 2}, {"a", 2}}).number(2), Number(-long_one));
+  x.set(3, std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(x.number(3).whole(), std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(Array::scalar(long_one, DType::kI64).number(0).whole(), long_one);
+  Array byte({{"a", 3}}, DType::kU8);  // rounded to what it can hold
+  byte.set(0, 300);
+  byte.set(1, -1);
+  byte.set(2, 2.7);
+  EXPECT_EQ(byte.values(), (std::vector<double>{255, 0, 2}));
+}
 
 // Every shape of up to three of the dims a=2, b=3, c=1, d=4, in every order.
 std::vector<Shape> every_shape() {

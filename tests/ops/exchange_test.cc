@@ -80,7 +80,7 @@ class Interpreter {
     if (const auto* w = instr.as<View>()) return {in(0).data, in(0).offset + w->offset, w->strides, out.shape};
     if (const auto* w = instr.as<Constant>()) {
       std::size_t next = 0;
-      return computed(out.shape, [&](Index&) { return w->data.at(next++); });
+      return computed(out.shape, [&](Index&) { return w->data.at(next++).real(); });
     }
     if (const auto* w = instr.as<AxisIndex>())
       return computed(out.shape, [&](Index&) { return program_.mesh.coordinate(p, w->axes); });
@@ -135,7 +135,7 @@ class Interpreter {
         const auto arg = [&](std::size_t i) { return results[static_cast<std::size_t>(node.args[i])]; };
         if (node.op == "input")
           results.push_back(held(p, instr.inputs[static_cast<std::size_t>(node.input)]).at(index));
-        else if (node.op == "literal") results.push_back(node.literal);
+        else if (node.op == "literal") results.push_back(node.literal.real());
         else if (node.op == "index") results.push_back(static_cast<double>(start(out, node.dim, p) + index[node.dim]));
         else if (node.op == "add") results.push_back(arg(0) + arg(1));
         else if (node.op == "subtract") results.push_back(arg(0) - arg(1));

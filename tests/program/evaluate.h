@@ -193,7 +193,7 @@ class Evaluation {
       const auto x = [&](std::size_t i) { return nodes[static_cast<std::size_t>(n.args[i])]; };
       double y = 0;
       if (n.op == "input") y = read_named(processor, instr.inputs[static_cast<std::size_t>(n.input)], shape, index);
-      else if (n.op == "literal") y = n.literal;
+      else if (n.op == "literal") y = n.literal.real();
       else if (n.op == "add") y = x(0) + x(1);
       else if (n.op == "subtract") y = x(0) - x(1);
       else if (n.op == "multiply") y = x(0) * x(1);

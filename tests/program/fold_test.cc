@@ -54,8 +54,14 @@ TEST(Fold, LiteralsAreComputed) {
   one("add(0.1:f32, 0.2:f32)", "0.30000001192092896:f32");
   one("cast<f32>(cast<bf16>(1.001:f32))", "1:f32");
   one("cast<f32>(add(2:i32, 3:i32))", "5:f32");
-  one("cast<f32>(multiply(100000:i32, 100000:i32))", "cast<f32>(multiply(100000:i32, 100000:i32))");  // overflows
-  one("exp(1:f32)", "exp(1:f32)");  // the runtime's own
+  one("cast<f32>(multiply(100000:i32, 100000:i32))", "1410065408:f32");  // integers wrap
+  one("cast<f32>(add(200:u8, 100:u8))", "44:f32");
+  one("cast<f32>(subtract(3:u32, 4:u32))", "4294967296:f32");
+  one("cast<f32>(cast<u8>(300:i32))", "44:f32");
+  one("cast<f32>(cast<i32>(4294967295:u32))", "-1:f32");
+  one("cast<f32>(subtract(9007199254740993:i64, 9007199254740992:i64))", "1:f32");
+  one("cast<f32>(9007199254740993:i64)", "cast<f32>(9007199254740993:i64)");  // might round twice
+  one("exp(1:f32)", "exp(1:f32)");                                            // the runtime's own
   one("divide(1:f32, 0:f32)", "inf:f32");
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <random>
 
+#include "base/str.h"
 #include "program/builder.h"
 #include "program/program_text.h"
 #include "program/verify.h"
@@ -123,12 +124,34 @@ TEST(ProgramText, NumbersComeBackExactly) {
   }
   Builder b{Mesh{}};
   const std::int64_t size = static_cast<std::int64_t>(numbers.size());
-  b.output("c", b.emit_one(Constant{numbers}, {}, {DType::kF64, {{"n", size}}, unsplit({{"n", size}})}));
+  b.output("c", b.emit_one(Constant{std::vector<Number>(numbers.begin(), numbers.end())}, {},
+                           {DType::kF64, {{"n", size}}, unsplit({{"n", size}})}));
   const Program back = parse_program(to_text(std::move(b).finish()));
-  const std::vector<double>& data = back.body[0].as<Constant>()->data;
+  const std::vector<Number>& data = back.body[0].as<Constant>()->data;
   ASSERT_EQ(data.size(), numbers.size());
   for (std::size_t i = 0; i < data.size(); ++i)
-    EXPECT_EQ(std::bit_cast<std::uint64_t>(data[i]), std::bit_cast<std::uint64_t>(numbers[i]));
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(data[i].real()), std::bit_cast<std::uint64_t>(numbers[i]));
+}
+
+// Beyond 2^53 a double would lose the last digits.
+TEST(ProgramText, LongWholeNumbersComeBackExactly) {
+  const std::vector<Number> numbers = {9007199254740993,
+                                       std::numeric_limits<std::int64_t>::max(),
+                                       std::numeric_limits<std::int64_t>::min(),
+                                       -9007199254740993,
+                                       100000,
+                                       0};
+  Builder b{Mesh{}};
+  const Shape shape{{"n", 6}};
+  b.output("c", b.emit_one(Constant{numbers}, {}, {DType::kI64, shape, unsplit(shape)}));
+  for (const Number& number : numbers) b.output(str("l", number), b.fill(number, {DType::kI64, {}, {}}));
+  const std::string text = to_text(std::move(b).finish());
+  EXPECT_NE(text.find("expr=9007199254740993:i64"), std::string::npos) << text;
+  const Program back = parse_program(text);
+  EXPECT_EQ(to_text(back), text);
+  EXPECT_EQ(back.body[0].as<Constant>()->data, numbers);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    EXPECT_EQ(back.body[i + 1].as<Map>()->nodes[0].literal.whole(), numbers[i].whole());
 }
 
 TEST(ProgramText, BrokenProgramsPrintToo) {

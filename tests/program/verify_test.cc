@@ -183,6 +183,15 @@ TEST(Verify, Collectives) {
                  {"%20 f32 [a=4 b=2] = shard %0 dim=c axes=model", "the operand has the dim"}});
 }
 
+TEST(Verify, NumbersFitTheirDtype) {
+  expect_whole({"%20 u8 [a=4] = map expr=255:u8", "%20 i64 [] = map expr=9223372036854775807:i64",
+                "%20 f16 [] = map expr=-inf:f16", "%20 i32 [n=2] = constant data=[-2147483648 2147483647]"});
+  expect_broken({{"%20 u8 [a=4] = map expr=300:u8", "a literal of u8 is a number that u8 holds"},
+                 {"%20 i32 [] = map expr=2.5:i32", "a literal of i32 is a number that i32 holds"},
+                 {"%20 f16 [] = map expr=70000:f16", "a literal of f16 is a number that f16 holds"},
+                 {"%20 u32 [n=2] = constant data=[1 -1]", "numbers that the dtype holds"}});
+}
+
 TEST(Verify, SumsPassWhatIsLinear) {
   const std::string pending = " f32 [a=4 b=8] {| sum:data} = ";
   for (const char* line :

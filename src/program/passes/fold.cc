@@ -60,7 +60,7 @@ class Folding {
   }
 
   void fold_map(Instr& instr, Map& map) {
-    std::vector<std::optional<double>> known;
+    std::vector<std::optional<Number>> known;
     for (ValueId id : instr.inputs) known.push_back(known_[at(id)]);
     map.nodes = folded(map.nodes, known);
     drop_unused_operands(instr, map);
@@ -144,7 +144,7 @@ class Folding {
   Program p_;
   std::vector<bool> kept_;
   std::vector<std::vector<std::int64_t>> strides_;
-  std::vector<std::optional<double>> known_;  // the one number that fills a value
+  std::vector<std::optional<Number>> known_;  // the one number that fills a value
   std::vector<int> defined_by_;               // position in the new body
   std::vector<bool> given_;                   // lies in the storage of an input or a variable
   std::vector<ValueId> by_;

@@ -11,28 +11,47 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
+// A sum, difference or product of integers, or a cast of one to another, which wrap as on every runtime.
+std::optional<Number> whole_result(const MapNode& n, const std::vector<const MapNode*>& args) {
+  std::vector<std::uint64_t> x;
+  for (const MapNode* arg : args) {
+    if (is_float(arg->dtype) || !arg->literal.is_whole()) return std::nullopt;
+    x.push_back(static_cast<std::uint64_t>(arg->literal.whole()));
+  }
+  std::uint64_t y = 0;
+  if (n.op == "add") y = x[0] + x[1];
+  else if (n.op == "subtract") y = x[0] - x[1];
+  else if (n.op == "multiply") y = x[0] * x[1];
+  else if (n.op == "negative") y = -x[0];
+  else if (n.op == "cast") y = x[0];
+  else return std::nullopt;
+  return visit_dtype(n.dtype,
+                     [&]<class T>() -> Number { return to_int64(from_int64<T>(static_cast<std::int64_t>(y))); });
+}
+
 // One function of literals, if its result is the same on every runtime: floats round once, integers are exact.
-std::optional<double> computed(const MapNode& n, const std::vector<const MapNode*>& args) {
+std::optional<Number> computed(const MapNode& n, const std::vector<const MapNode*>& args) {
+  if (is_integer(n.dtype)) return whole_result(n, args);
+  if (!is_float(n.dtype)) return std::nullopt;
   std::vector<double> x;
-  for (const MapNode* arg : args) x.push_back(rounded(arg->literal, arg->dtype));
-  const bool is_whole = n.dtype == DType::kI32 || n.dtype == DType::kI64;
-  if (!is_float(n.dtype) && !is_whole) return std::nullopt;
+  for (const MapNode* arg : args) {
+    x.push_back(rounded(arg->literal.real(), arg->dtype));
+    if (!is_float(arg->dtype) && std::abs(x.back()) >= 0x1p53) return std::nullopt;  // might round twice
+  }
   std::optional<double> y;
   if (n.op == "add") y = x[0] + x[1];
   else if (n.op == "subtract") y = x[0] - x[1];
   else if (n.op == "multiply") y = x[0] * x[1];
-  else if (n.op == "divide" && !is_whole) y = x[0] / x[1];
+  else if (n.op == "divide") y = x[0] / x[1];
   else if (n.op == "negative") y = -x[0];
-  else if (n.op == "cast" && (!is_whole || !is_float(args[0]->dtype))) y = x[0];
+  else if (n.op == "cast") y = x[0];
   if (!y) return std::nullopt;
-  const double most = n.dtype == DType::kI32 ? 2147483647.0 : 9007199254740991.0;
-  if (is_whole && !(std::abs(*y) <= most)) return std::nullopt;
   return rounded(*y, n.dtype);
 }
 
 class Folder {
  public:
-  Folder(const std::vector<MapNode>& old, const std::vector<std::optional<double>>& known) : old_(old), known_(known) {}
+  Folder(const std::vector<MapNode>& old, const std::vector<std::optional<Number>>& known) : old_(old), known_(known) {}
 
   std::vector<MapNode> run() {
     std::vector<int> number;  // old node -> new node
@@ -60,7 +79,7 @@ class Folder {
       n = {.op = "literal", .args = {}, .dtype = n.dtype, .literal = *y, .dim = {}};
     // Leaves once each; a nan equals nothing and so stays apart.
     const auto twin = n.args.empty() ? std::find(nodes_.begin(), nodes_.end(), n) : nodes_.end();
-    if (twin != nodes_.end() && std::signbit(twin->literal) == std::signbit(n.literal))
+    if (twin != nodes_.end() && std::signbit(twin->literal.real()) == std::signbit(n.literal.real()))
       return static_cast<int>(twin - nodes_.begin());
     nodes_.push_back(std::move(n));
     return static_cast<int>(nodes_.size()) - 1;
@@ -69,7 +88,7 @@ class Folder {
   // The node that n equals by itself, or -1.
   static int idle(const MapNode& n, const std::vector<const MapNode*>& args) {
     const auto is = [&](std::size_t i, double number) {
-      return args[i]->op == "literal" && rounded(args[i]->literal, args[i]->dtype) == number;
+      return args[i]->op == "literal" && rounded(args[i]->literal.real(), args[i]->dtype) == number;
     };
     if (n.op == "identity" || (n.op == "cast" && args[0]->dtype == n.dtype)) return n.args[0];
     if (n.op == "negative" && args[0]->op == "negative") return args[0]->args[0];
@@ -89,13 +108,13 @@ class Folder {
   }
 
   const std::vector<MapNode>& old_;
-  const std::vector<std::optional<double>>& known_;
+  const std::vector<std::optional<Number>>& known_;
   std::vector<MapNode> nodes_;
 };
 
 }  // namespace
 
-std::vector<MapNode> folded(const std::vector<MapNode>& nodes, const std::vector<std::optional<double>>& known) {
+std::vector<MapNode> folded(const std::vector<MapNode>& nodes, const std::vector<std::optional<Number>>& known) {
   return Folder(nodes, known).run();
 }
 

@@ -28,9 +28,9 @@ std::size_t add_table(std::vector<std::byte>& table, const Term& leaf, const std
   table.resize(offset + static_cast<std::size_t>((count * size + 63) / 64 * 64));
   std::byte* to = table.data() + offset;
   for (std::int64_t c = 0; c < count; ++c) {
-    const double number = is_index ? static_cast<double>(leaf.begin + c / inner % extent) : leaf.literal;
-    if (is_float(leaf.dtype)) set_lane(lane, to + c * size, rounded(number, leaf.dtype));
-    else set_lane(lane, to + c * size, from_double<std::int64_t>(number));
+    const Number number = is_index ? Number(leaf.begin + c / inner % extent) : leaf.literal;
+    if (is_float(leaf.dtype)) set_lane(lane, to + c * size, rounded(number.real(), leaf.dtype));
+    else set_lane(lane, to + c * size, from_number<std::int64_t>(number));
   }
   return offset;
 }

@@ -29,7 +29,7 @@ struct Term {
   std::vector<int> args = {};
   const Pointwise* function = nullptr;  // kApply
   int operand = 0;                      // kOperand
-  double literal = 0;                   // kLiteral
+  Number literal = 0;                   // kLiteral
   std::string dim = {};                 // kIndex
   std::int64_t begin = 0;               // kIndex: the first global index of the dim
   Reduce how = Reduce::kSum;            // of a join

@@ -91,8 +91,8 @@ class MapKernel {
 
   void literal(std::size_t n, std::int64_t count) {
     const MapNode& node = nodes_[n];
-    if (is_float(node.dtype)) std::fill_n(registers_[n].f.begin(), count, rounded(node.literal, node.dtype));
-    else std::fill_n(registers_[n].i.begin(), count, from_double<std::int64_t>(node.literal));
+    if (is_float(node.dtype)) std::fill_n(registers_[n].f.begin(), count, rounded(node.literal.real(), node.dtype));
+    else std::fill_n(registers_[n].i.begin(), count, from_number<std::int64_t>(node.literal));
   }
 
   void index_along(std::size_t n, const std::int64_t* index, std::int64_t begin, std::int64_t count) {

@@ -82,7 +82,7 @@ Kernel constant(const KernelArgs& args) {
   return [out = args.outputs[0], data = args.instr.as<Constant>()->data](const StepState&) {
     visit_dtype(out.dtype, [&]<class T>() {
       T* target = static_cast<T*>(out.data);
-      for (std::size_t i = 0; i < data.size(); ++i) target[i] = from_double<T>(data[i]);
+      for (std::size_t i = 0; i < data.size(); ++i) target[i] = from_number<T>(data[i]);
     });
   };
 }
