@@ -94,7 +94,7 @@ std::vector<std::string> with_standard_input(std::vector<std::string> files, con
                                              std::optional<StandardInputFile>& input) {
   for (std::string& file : files) {
     if (file != "-") continue;
-    if (config.mesh.wire == "mpi")
+    if (wire::named(config.mesh.wire).name == wire::mpi().name)
       throw UserError({.what = "--data names standard input, which only one process of a job has",
                        .where = "--data -",
                        .fix = "write the text to a file that every process can read, and name that"});

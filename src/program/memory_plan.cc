@@ -243,7 +243,7 @@ class Planner {
     const int end = static_cast<int>(p_.body.size());
     if (plan_.ring_storage == MemoryPlan::kHeld) plan_.ring_storage = add_storage(end, end, bytes);
     Storage& storage = plan_.storages[at(plan_.ring_storage)];
-    storage.bytes = std::max(storage.bytes, aligned(bytes));
+    storage.bytes = std::max(storage.bytes, aligned_bytes(bytes));
   }
 
   // The largest first, each at the lowest offset where nothing that lives at the same time lies.
