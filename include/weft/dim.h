@@ -11,7 +11,13 @@
 
 namespace weft {
 
-// A tensor dimension: a name of letters, digits, '_', '.', '/' or '#', and a size of at least one.
+// Names that begin with it are kept for dims inside the library's functions, so that they never meet those of a program:
+// a graph takes no such name from outside, nor does a layout.
+constexpr char kOwnDim = '#';
+constexpr bool is_own_dim(std::string_view name) { return name.starts_with(kOwnDim); }
+
+// A tensor dimension: a name of letters, digits, '_', '.', '/' or '#', which does not begin with '#', and a size of at
+// least one.
 struct Dim {
   std::string name;
   std::int64_t size = 1;

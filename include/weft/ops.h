@@ -226,7 +226,9 @@ struct LoopStep {
 };
 struct LoopResult {
   Tensors carried, sums;
-  Tensors kept;  // with a new first dim, one index per trip; zeros for trips that did not run
+  // With a new first dim, one index per trip; zeros for trips that did not run. The dim is kept[i].shape()[0]; its name is
+  // the library's own, so rename() it before it meets dims of other tensors or a layout.
+  Tensors kept;
 };
 // Runs the body `trips` times. It is called once, with the iteration (an i64 scalar) and the carried values, and may use
 // any outside tensor. Random numbers differ from trip to trip. Differentiable (each trip is made again from the carried

@@ -125,6 +125,7 @@ Tensors gradients(const Tensors& ys, const Tensors& xs, const Tensors& dys, Site
 Tensors gradients_from(int first, const Tensors& ys, const Tensors& xs, const Tensors& dys, Site site) {
   const std::shared_ptr<GraphData> graph = ys[0].graph();
   const PhaseGuard phase(*graph, graph->phase == Phase::kUpdate ? Phase::kUpdate : Phase::kBackward);
+  const OwnDimsGuard own(graph);
   const std::set<int> between = nodes_between(*graph, first, xs, ys);
   Reverse reverse(graph, site);
   for (std::size_t i = 0; i < ys.size(); ++i) reverse.add(ys[i].id(), dys.empty() ? ones_like(ys[i], site) : dys[i]);

@@ -70,6 +70,7 @@ struct GraphData {
   int recompute = 0;                    // the recomputation that is being built
   int recomputes = 0;                   // how many there are
   const Site* cause = nullptr;          // if set, the line that ops made now are put down to
+  bool own_dims = false;                // ops made now may bring dims of the library's own
   std::map<std::string, int> ordinals;  // full name -> how many so far
   std::map<std::string, int> inputs;    // name -> node
   std::vector<TensorId> variables;      // as the user sees them, in order of declaration
@@ -100,6 +101,25 @@ class CauseGuard {
   GraphData& graph_;
   const Site* before_;
   Site site_;
+};
+
+// Ops made while it lives may bring dims of the library's own, or, inside of such a guard, may not.
+class OwnDimsGuard {
+ public:
+  explicit OwnDimsGuard(const std::shared_ptr<GraphData>& graph, bool allowed = true) : graph_(graph) {
+    if (!graph) return;
+    before_ = graph->own_dims;
+    graph->own_dims = allowed;
+  }
+  ~OwnDimsGuard() {
+    if (graph_) graph_->own_dims = before_;
+  }
+  OwnDimsGuard(const OwnDimsGuard&) = delete;
+  OwnDimsGuard& operator=(const OwnDimsGuard&) = delete;
+
+ private:
+  std::shared_ptr<GraphData> graph_;  // of a tensor, which may be empty
+  bool before_ = false;
 };
 
 // Ops made while it lives carry this phase.

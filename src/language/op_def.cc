@@ -61,6 +61,19 @@ std::vector<TensorType> types_of(const OpCall& call, const GraphData& graph, con
   }
 }
 
+// No dim of the library's own comes from outside: a result has those of its operands, if any.
+void check_names(const GraphData& graph, const OpCall& call, const TensorType& output) {
+  for (const Dim& dim : output.shape) {
+    if (!is_own_dim(dim.name) || graph.own_dims) continue;
+    if (std::none_of(call.inputs.begin(), call.inputs.end(),
+                     [&](const TensorType& x) { return x.shape.has(dim.name); }))
+      throw UserError({.what = str(call.op->name, " gives ", output.shape, ", but names of dims that begin with '",
+                                   kOwnDim, "' are kept for the library"),
+                       .where = call.where(),
+                       .fix = str("give dim '", dim.name, "' another name; rename() it if a result brought it")});
+  }
+}
+
 }  // namespace
 
 Place OpCall::where() const { return str(op->name, " at ", to_string(site)); }
@@ -96,6 +109,7 @@ Tensors apply_all(const Graph& graph, const OpDef& op, const Tensors& inputs, At
     call.inputs.push_back(data->type(input.id()));
   }
   node.outputs = types_of(call, *data, inputs);
+  for (const TensorType& output : node.outputs) check_names(*data, call, output);
   node.full_name = data->scoped(op.name);
   node.ordinal = data->ordinals[node.full_name]++;
   node.name = node.ordinal == 0 ? node.full_name : str(node.full_name, "_", node.ordinal);

@@ -2,6 +2,7 @@
 
 #include "base/str.h"
 #include "layout/words.h"
+#include "weft/dim.h"
 #include "weft/error.h"
 #include "weft/mesh.h"
 
@@ -34,6 +35,11 @@ std::vector<std::string> axes_of(const Source& source, const Word& right) {
 
 void check_dim(const Source& source, const std::vector<LayoutRule>& before, const Word& dim, bool star) {
   if (!star || dim.text != "*") check_name(source, dim, "dim", "./#");
+  if (is_own_dim(dim.text))
+    throw UserError({.what = str("the ", source.kind, " lays dim '", dim.text, "', but names of dims that begin with '",
+                                 kOwnDim, "' are kept for the library"),
+                     .where = source.at(dim.column),
+                     .fix = "leave the rule out; rename() the dim if it shall be laid out"});
   for (const LayoutRule& rule : before)
     if (rule.dim == dim.text)
       throw UserError({.what = str("the ", source.kind, " lays dim '", dim.text, "' twice"),

@@ -90,8 +90,17 @@ Tensor constant(const Graph& g, const Array& values, Site site) {
       site)[0];
 }
 
-Tensor zeros_like(const Tensor& x, Site site) { return constant(Graph(x.graph()), 0, x.shape(), x.dtype(), site); }
-Tensor ones_like(const Tensor& x, Site site) { return constant(Graph(x.graph()), 1, x.shape(), x.dtype(), site); }
+namespace {
+
+Tensor number_everywhere(const Tensor& x, const Number& number, Site site) {
+  const OwnDimsGuard own(x.graph());
+  return constant(Graph(x.graph()), number, x.shape(), x.dtype(), site);
+}
+
+}  // namespace
+
+Tensor zeros_like(const Tensor& x, Site site) { return number_everywhere(x, 0, site); }
+Tensor ones_like(const Tensor& x, Site site) { return number_everywhere(x, 1, site); }
 
 Tensor iota(const Graph& g, const Dim& dim, DType dtype, Site site) {
   if (const auto why = why_not_held(dim.size - 1, dtype))

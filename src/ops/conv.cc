@@ -1,5 +1,6 @@
 // Convolutions by order of dims: conv1d, conv2d, conv3d, their transposes, depthwise and separable ones.
 #include "base/str.h"
+#include "language/graph_data.h"
 #include "weft/convolution.h"
 #include "weft/error.h"
 #include "weft/ops.h"
@@ -72,6 +73,7 @@ Tensor grouped(const Call& call, const Dim& inner, const Dim& outer) {
   const std::vector<Window> windows = windows_of(call);
   const auto apply = call.transposed ? convolution_transpose : convolution;
   if (groups == 1) return apply(call.x, call.filter, windows, {}, call.site);
+  const OwnDimsGuard allowed(call.x.graph());
   const Dim parts{kGroups, groups};
   const Tensor x = split_dim(call.x, channels, {parts, {channels.name, channels.size / groups}}, call.site);
   const Tensor filter = split_dim(call.filter, outer, {parts, {outer.name, outer.size / groups}}, call.site);

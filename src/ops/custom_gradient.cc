@@ -34,6 +34,7 @@ const OpDef& kCustomGradient = define_op({
         [](const Grad& g) {
           const auto results = g.attr<int>("results");
           const Tensors inputs(g.xs().begin() + results, g.xs().end());
+          const OwnDimsGuard theirs(g.y().graph(), false);
           const Tensors dxs = g.attr<Backward>("backward")(inputs, g.ys(), g.dys());
           if (dxs.size() != inputs.size())
             throw UserError({.what = str("custom_gradient's backward gave ", dxs.size(), " derivatives for ",

@@ -296,7 +296,10 @@ LoopResult loop(const Graph& g, std::int64_t trips, const Tensors& first,
   {
     const LoopScope scope(graph);
     body->region = {static_cast<int>(graph.nodes.size()), 0, scope.number()};
-    const auto given = [&](const TensorType& type) { return apply_all(g, kLoopInput, {}, {{"type", type}}, site)[0]; };
+    const auto given = [&](const TensorType& type) {
+      const OwnDimsGuard own(g.data());  // of a first value
+      return apply_all(g, kLoopInput, {}, {{"type", type}}, site)[0];
+    };
     const Tensor index = given({{}, DType::kI64});
     body->index = index.id();
     Tensors carried;
@@ -320,7 +323,7 @@ LoopResult loop(const Graph& g, std::int64_t trips, const Tensors& first,
   body->carried = first.size();
   body->sums = step.sums.size();
   body->kept = step.kept.size();
-  body->history = str("trips", body->region.loop);
+  body->history = str(kOwnDim, "trips", body->region.loop);
   body->flops = flops_in(graph, body->region);
   Tensors results = step.carried;
   results.insert(results.end(), step.sums.begin(), step.sums.end());
@@ -333,6 +336,7 @@ LoopResult loop(const Graph& g, std::int64_t trips, const Tensors& first,
   Tensors operands = first;
   body->captures = captures_of(graph, body->region, body->results);
   for (TensorId id : body->captures) operands.emplace_back(g.data(), id);
+  const OwnDimsGuard own(g.data());
   const Tensors outputs = apply_all(g, kLoop, operands, {{"body", body}}, site);
   const auto sums = outputs.begin() + static_cast<std::ptrdiff_t>(body->carried);
   const auto kept = outputs.begin() + static_cast<std::ptrdiff_t>(body->first_kept());

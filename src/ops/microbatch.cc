@@ -10,7 +10,7 @@ namespace weft {
 
 namespace {
 
-const char* const kPart = "microbatch_part";
+const char* const kPart = "#part";
 
 void check_parts(const Tensors& inputs, const Dim& batch, std::int64_t parts, Site site) {
   if (parts < 1 || batch.size % parts != 0)
@@ -35,7 +35,10 @@ class Parts {
   Parts(const Dim& batch, std::int64_t parts, Site site)
       : whole_(batch), small_{batch.name, batch.size / parts}, part_{kPart, parts}, site_(site) {}
 
-  Tensor split(const Tensor& x) const { return split_dim(x, whole_, {small_, part_}, site_); }
+  Tensor split(const Tensor& x) const {
+    const OwnDimsGuard own(x.graph());
+    return split_dim(x, whole_, {small_, part_}, site_);
+  }
   Tensor take(const Tensor& split, const Tensor& i) const {
     return reshape(dynamic_slice(split, i, part_, 1, site_), split.shape().minus({part_}), site_);
   }
@@ -47,6 +50,7 @@ class Parts {
       order.push_back(dim);
       if (dim == small_) order.push_back(part_);
     }
+    const OwnDimsGuard own(kept.graph());
     const Tensor named = rename(kept, kept.shape()[0], part_.name, site_);
     return merge_dims(transpose(named, Shape(order), site_), {small_, part_}, whole_.name, site_);
   }

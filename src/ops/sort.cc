@@ -145,6 +145,7 @@ Tensor nth(const char* name, const Tensor& x, std::int64_t n, const Dim& dim, bo
     throw UserError({.what = str(name, " of number ", n, " of dim ", dim),
                      .where = str(name, " at ", to_string(site)),
                      .fix = str("give a number from 0, the first, to ", dim.size - 1)});
+  const OwnDimsGuard own(x.graph());
   const Dim first{"#first", n + 1};
   const Tensor best = top_k(x, dim, first, smallest, site).values;
   return reshape(slice(best, first, n, 1, site), x.shape().minus({dim}), site);
@@ -158,9 +159,11 @@ TopKResult top_k(const Tensor& x, const Dim& dim, const Dim& k, bool smallest, S
 }
 
 Tensor argmax(const Tensor& x, const Dim& dim, Site site) {
+  const OwnDimsGuard own(x.graph());
   return reshape(top_k(x, dim, {"#best", 1}, false, site).indices, x.shape().minus({dim}), site);
 }
 Tensor argmin(const Tensor& x, const Dim& dim, Site site) {
+  const OwnDimsGuard own(x.graph());
   return reshape(top_k(x, dim, {"#best", 1}, true, site).indices, x.shape().minus({dim}), site);
 }
 

@@ -59,12 +59,21 @@ Tensors split(const Tensor& x, const Dim& dim, int parts, Site site) {
 }
 
 Tensor stack(const Tensors& xs, const std::string& dim, Site site) {
+  if (is_own_dim(dim))
+    throw UserError({.what = str("stack along '", dim, "', but names of dims that begin with '", kOwnDim,
+                                 "' are kept for the library"),
+                     .where = str("stack at ", to_string(site)),
+                     .fix = "give the new dim another name"});
   Tensors rows;
-  for (const Tensor& x : xs) rows.push_back(reshape(x, Shape{{kRow, 1}}.plus(x.shape()), site));
+  {
+    const OwnDimsGuard own(xs.empty() ? nullptr : xs[0].graph());
+    for (const Tensor& x : xs) rows.push_back(reshape(x, Shape{{kRow, 1}}.plus(x.shape()), site));
+  }
   return rename(concat(rows, kRow, site), {kRow, static_cast<std::int64_t>(xs.size())}, dim, site);
 }
 
 Tensors unstack(const Tensor& x, const Dim& dim, Site site) {
+  const OwnDimsGuard own(x.graph());
   Tensors results;
   const Dim rows{kRow, dim.size};
   for (const Tensor& row : split(rename(x, dim, kRow, site), rows, static_cast<int>(dim.size), site))

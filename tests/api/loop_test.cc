@@ -70,6 +70,32 @@ TEST(Loop, AStopEndsItEverywhere) {
   }
 }
 
+// A program may call its dims what it likes: that of the trips is none of them.
+TEST(Loop, TheDimOfKeptValuesMeetsNoOther) {
+  Graph g;
+  const Dim trips{"trips0", 4};
+  const Tensor x = g.input("x", {trips});
+  const LoopResult r = loop(g, 3, {x}, [](const Tensor&, const Tensors& c) {
+    return LoopStep{{c[0] * 2.0}, {}, {c[0]}, {}};
+  });
+  const Dim kept = r.kept[0].shape()[0];
+  EXPECT_TRUE(is_own_dim(kept.name));
+  const Tensor named = rename(r.kept[0], kept, "trips"), sum = reduce_sum(r.kept[0] + zeros_like(r.kept[0]), {kept});
+  EXPECT_EQ(named.shape(), (Shape{{"trips", 3}, trips}));
+  const LoopResult again = loop(g, 2, {r.kept[0]}, [](const Tensor&, const Tensors& c) {
+    return LoopStep{{c[0]}, {}, {c[0]}, {}};
+  });
+  const Tensor all = reduce_sum(again.kept[0]), dx = gradients({all}, {x})[0];
+  const Feeds feeds = {{x, Array({trips}, std::vector<float>{1, 2, 3, 4})}};
+  for (const char* layout : {"", "trips0:p"}) {
+    const std::vector<Array> got = run(g, {named, sum, all, dx}, feeds, "p:2", layout);
+    EXPECT_EQ(numbers(got[0]), (std::vector<double>{1, 2, 3, 4, 2, 4, 6, 8, 4, 8, 12, 16})) << layout;
+    EXPECT_EQ(numbers(got[1]), (std::vector<double>{7, 14, 21, 28})) << layout;
+    EXPECT_EQ(numbers(got[2]), (std::vector<double>{140})) << layout;
+    EXPECT_EQ(numbers(got[3]), (std::vector<double>{14, 14, 14, 14})) << layout;
+  }
+}
+
 TEST(Loop, ErrorsSayWhatToDo) {
   Graph g;
   const Tensor x = g.input("x", {kBatch});

@@ -1,4 +1,6 @@
 // What a user reads when shapes, arrays, scopes, variables or gradients are wrong.
+#include <limits>
+
 #include "errors/lines.h"
 
 namespace weft {
@@ -19,6 +21,33 @@ TEST(LanguageErrors, SizesOfDims) {
   EXPECT_USER_ERROR(Shape({{"batch", 0}}),
                     lines("dim 'batch' has size 0", "shape [batch=0]", "every dim needs a size of at least 1"));
   EXPECT_USER_ERROR(Shape({{"batch", -3}}), "dim 'batch' has size -3");
+}
+
+TEST(LanguageErrors, NamesThatTheLibraryKeeps) {
+  Graph g;
+  const Dim a{"a", 6};
+  const Tensor x = g.input("x", {a});
+  EXPECT_USER_ERROR(g.input("y", {{"#k", 4}}),
+                    lines("input gives [#k=4], but names of dims that begin with '#' are kept for the library",
+                          "input at " + here(), "give dim '#k' another name; rename() it if a result brought it"));
+  EXPECT_USER_ERROR(g.variable("v", {{"#from", 4}}), "variable gives [#from=4], but names of dims that begin with '#'");
+  EXPECT_USER_ERROR(rename(x, a, "#from"), "reshape gives [#from=6], but names", here());
+  EXPECT_USER_ERROR(split_dim(x, a, {{"b", 2}, {"#c", 3}}), "reshape gives [b=2 #c=3], but names", here());
+  EXPECT_USER_ERROR(top_k(x, a, {"#k", 2}), "top_k gives [#k=2], but names", here());
+  EXPECT_USER_ERROR(stack({x, x}, "#row"),
+                    lines("stack along '#row', but names of dims that begin with '#' are kept for the library",
+                          "stack at " + here(), "give the new dim another name"));
+  EXPECT_USER_ERROR(broadcast(x, {a, {"#n", 2}}), "broadcast gives [a=6 #n=2], but names", here());
+  EXPECT_USER_ERROR(iota(g, {"#n", 2}), "iota gives [#n=2], but names", here());
+  EXPECT_USER_ERROR(one_hot(cast(x, DType::kI32), {"#n", 2}), "iota gives [#n=2], but names", here());
+  EXPECT_USER_ERROR(einsum({x}, {a, {"#n", 2}}), "einsum gives [a=6 #n=2], but names", here());
+  const Tensor y = custom_gradient(
+      {x}, [](const Tensors& in) { return in; },
+      [](const Tensors& in, const Tensors&, const Tensors&) {
+        return Tensors{rename(in[0], {"a", 6}, "#b")};
+      })[0];
+  EXPECT_USER_ERROR(gradients({reduce_sum(y)}, {x}), "reshape gives [#b=6], but names");
+  EXPECT_EQ(g.input("z", {{"a#b", 4}}).shape()[0].name, "a#b");
 }
 
 TEST(LanguageErrors, RepeatedDim) {

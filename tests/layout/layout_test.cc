@@ -132,6 +132,15 @@ TEST(LayoutErrors, RefuseBadNames) {
   EXPECT_USER_ERROR(Layout::parse("a:-+x"), "the name of axis '-' has the character '-'");
 }
 
+TEST(LayoutErrors, RefuseNamesThatTheLibraryKeeps) {
+  EXPECT_USER_ERROR(
+      Layout::parse("batch:data #trips0:data"),
+      "error: the layout lays dim '#trips0', but names of dims that begin with '#' are kept for the library\n"
+      "where: layout \"batch:data #trips0:data\", column 12\n"
+      "fix:   leave the rule out; rename() the dim if it shall be laid out");
+  EXPECT_USER_ERROR(Store::parse("#k:data", 1), "error: the storage layout lays dim '#k', but names of dims");
+}
+
 TEST(LayoutErrors, RefuseRepetition) {
   EXPECT_USER_ERROR(Layout::parse("batch:pod++data"),
                     "error: the layout lacks an axis beside '+' in 'pod++data'\n"
