@@ -11,13 +11,16 @@
 
 namespace weft {
 
+// The most elements a tensor may have: the bytes of very many of them still add up in 64 bits.
+constexpr std::int64_t kMostElements = std::int64_t{1} << 44;
+
 // Names that begin with it are kept for dims inside the library's functions, so that they never meet those of a program:
 // a graph takes no such name from outside, nor does a layout.
 constexpr char kOwnDim = '#';
 constexpr bool is_own_dim(std::string_view name) { return name.starts_with(kOwnDim); }
 
-// A tensor dimension: a name of letters, digits, '_', '.', '/' or '#', which does not begin with '#', and a size of at
-// least one.
+// A tensor dimension: a name of letters, digits, '_', '.', '/' or '#', which does not begin with '#', and a size from one
+// to kMostElements.
 struct Dim {
   std::string name;
   std::int64_t size = 1;
@@ -29,12 +32,12 @@ class Shape {
  public:
   Shape() = default;
   Shape(std::initializer_list<Dim> dims) : Shape(std::vector<Dim>(dims)) {}
-  Shape(std::vector<Dim> dims);  // UserError for a repeated or malformed name or a size below one
+  Shape(std::vector<Dim> dims);  // UserError for a repeated or malformed name or a size out of range
 
   const std::vector<Dim>& dims() const { return dims_; }
   std::size_t rank() const { return dims_.size(); }
   bool empty() const { return dims_.empty(); }
-  std::int64_t elements() const;
+  std::int64_t elements() const;  // UserError if 64 bits cannot count them
   auto begin() const { return dims_.begin(); }
   auto end() const { return dims_.end(); }
   const Dim& operator[](std::size_t i) const { return dims_[i]; }
@@ -62,6 +65,7 @@ class Shape {
 
 bool same_dims(const Shape& a, const Shape& b);  // equal up to order
 std::vector<std::int64_t> dense_strides(const Shape& shape);
+double volume(const Shape& shape);  // the product of the sizes, of any shape: that of a contraction's work, say
 
 std::ostream& operator<<(std::ostream& out, const Dim& dim);      // batch=64
 std::ostream& operator<<(std::ostream& out, const Shape& shape);  // [batch=64 heads=16]

@@ -26,6 +26,10 @@ void check_dims(const std::vector<Dim>& dims) {
       throw UserError({.what = str("dim '", dims[i].name, "' has size ", dims[i].size),
                        .where = str("shape [", join(dims, " "), "]"),
                        .fix = "every dim needs a size of at least 1"});
+    if (dims[i].size > kMostElements)
+      throw UserError({.what = str("dim '", dims[i].name, "' has size ", dims[i].size),
+                       .where = str("shape [", join(dims, " "), "]"),
+                       .fix = str("give it at most ", kMostElements)});
     for (std::size_t j = 0; j < i; ++j)
       if (dims[j].name == dims[i].name)
         throw UserError({.what = str("dim '", dims[i].name, "' occurs twice in one shape"),
@@ -40,7 +44,11 @@ Shape::Shape(std::vector<Dim> dims) : dims_(std::move(dims)) { check_dims(dims_)
 
 std::int64_t Shape::elements() const {
   std::int64_t product = 1;
-  for (const Dim& dim : dims_) product *= dim.size;
+  for (const Dim& dim : dims_)
+    if (__builtin_mul_overflow(product, dim.size, &product))
+      throw UserError({.what = str("a tensor ", *this, " has ", volume(*this), " elements"),
+                       .where = str("shape ", *this),
+                       .fix = str("make its dims smaller: a tensor has at most ", kMostElements, " elements")});
   return product;
 }
 
@@ -102,6 +110,12 @@ Shape Shape::replaced(std::string_view name, const Shape& by) const {
 
 bool same_dims(const Shape& a, const Shape& b) {
   return a.rank() == b.rank() && std::all_of(a.begin(), a.end(), [&](const Dim& dim) { return b.has(dim); });
+}
+
+double volume(const Shape& shape) {
+  double product = 1;
+  for (const Dim& dim : shape) product *= static_cast<double>(dim.size);
+  return product;
 }
 
 std::vector<std::int64_t> dense_strides(const Shape& shape) {

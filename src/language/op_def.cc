@@ -76,6 +76,13 @@ void check_names(const GraphData& graph, const OpCall& call, const TensorType& o
 
 }  // namespace
 
+void check_size(const OpCall& call, const Shape& shape) {
+  if (volume(shape) > static_cast<double>(kMostElements))
+    throw UserError({.what = str(call.op->name, " gives ", shape, ", a tensor of ", volume(shape), " elements"),
+                     .where = call.where(),
+                     .fix = str("make its dims smaller: a tensor has at most ", kMostElements, " elements")});
+}
+
 Place OpCall::where() const { return str(op->name, " at ", to_string(site)); }
 
 OpCall call_of(const GraphData& graph, const Node& node) {
@@ -109,7 +116,10 @@ Tensors apply_all(const Graph& graph, const OpDef& op, const Tensors& inputs, At
     call.inputs.push_back(data->type(input.id()));
   }
   node.outputs = types_of(call, *data, inputs);
-  for (const TensorType& output : node.outputs) check_names(*data, call, output);
+  for (const TensorType& output : node.outputs) {
+    check_names(*data, call, output);
+    check_size(call, output.shape);
+  }
   node.full_name = data->scoped(op.name);
   node.ordinal = data->ordinals[node.full_name]++;
   node.name = node.ordinal == 0 ? node.full_name : str(node.full_name, "_", node.ordinal);

@@ -33,6 +33,9 @@ struct OpCall {
   Place where() const;
 };
 
+// UserError if a tensor of the shape would have too many elements.
+void check_size(const OpCall& call, const Shape& shape);
+
 // The call that a node of a graph is.
 OpCall call_of(const GraphData& graph, const Node& node);
 

@@ -9,10 +9,12 @@ namespace weft {
 namespace {
 
 void check_halo(const char* name, const Tensor& x, const Dim& blocks, const Dim& size, std::int64_t halo, Site site) {
-  if (!x.shape().has(blocks) || !x.shape().has(size) || blocks.name == size.name || halo < 0)
-    throw UserError({.what = str(name, " of ", x.shape(), " by ", halo, " between blocks ", blocks, " of ", size),
-                     .where = str(name, " at ", to_string(site)),
-                     .fix = "name two dims of the tensor, with their sizes, and a halo of at least 0"});
+  if (!x.shape().has(blocks) || !x.shape().has(size) || blocks.name == size.name || halo < 0 ||
+      static_cast<double>(halo) > volume({blocks, size}))
+    throw UserError(
+        {.what = str(name, " of ", x.shape(), " by ", halo, " between blocks ", blocks, " of ", size),
+         .where = str(name, " at ", to_string(site)),
+         .fix = "name two dims of the tensor, with their sizes, and a halo from 0 to the size of all blocks"});
 }
 
 // The `halo` elements before (or after) each block: one part of a block, and whole blocks beside it.

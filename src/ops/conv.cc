@@ -1,4 +1,7 @@
 // Convolutions by order of dims: conv1d, conv2d, conv3d, their transposes, depthwise and separable ones.
+#include <algorithm>
+#include <limits>
+
 #include "base/str.h"
 #include "language/graph_data.h"
 #include "weft/convolution.h"
@@ -10,6 +13,13 @@ namespace weft {
 namespace {
 
 constexpr const char* kGroups = "#groups";  // of no layout
+
+// Sums of two products of 64 bits; as an i64 they stop at its ends, which no dim has.
+using Wide = __int128;
+std::int64_t saturated(Wide x) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  return static_cast<std::int64_t>(std::clamp<Wide>(x, Limits::min(), Limits::max()));
+}
 
 // One call by order of dims.
 struct Call {
@@ -53,8 +63,9 @@ std::vector<Window> windows_of(const Call& call) {
   for (std::size_t i = 0; i < call.spatial; ++i) {
     Dim dim = call.place(i);
     const Dim& taps = call.filter.shape()[i];
-    if (call.transposed && o.padding == Padding::kSame) dim.size *= strides[i];
-    else if (call.transposed) dim.size = (dim.size - 1) * strides[i] + (taps.size - 1) * dilations[i] + 1;
+    if (call.transposed && o.padding == Padding::kSame) dim.size = saturated(Wide{dim.size} * strides[i]);
+    else if (call.transposed)
+      dim.size = saturated(Wide{dim.size - 1} * strides[i] + Wide{taps.size - 1} * dilations[i] + 1);
     windows.push_back(window(dim, taps, o.padding, strides[i], dilations[i]));
   }
   return windows;
@@ -102,7 +113,7 @@ Window window(const Dim& dim, const Dim& filter, Padding padding, std::int64_t s
   Window w{.dim = dim, .filter = filter, .stride = stride, .dilation = dilation};
   if (padding == Padding::kValid || stride < 1) return w;
   const std::int64_t places = (dim.size - 1) / stride + 1;
-  const std::int64_t missing = (places - 1) * stride + (filter.size - 1) * dilation + 1 - dim.size;
+  const std::int64_t missing = saturated(Wide{places - 1} * stride + Wide{filter.size - 1} * dilation + 1 - dim.size);
   if (missing <= 0) return w;
   w.before = missing / 2;
   w.after = missing - w.before;

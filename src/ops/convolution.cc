@@ -137,7 +137,7 @@ Tensors convolution_gradient(const Grad& g) {
 // 2 per place, tap and other dim.
 double convolution_flops(const OpCall& call) {
   const Roles roles = roles_of(call);
-  return 2 * static_cast<double>(roles.y.plus(roles.filter).elements());
+  return 2 * volume(roles.y.plus(roles.filter));
 }
 
 // --- Samples ---

@@ -92,7 +92,7 @@ class PairByPair {
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < open_.size(); ++i)
       for (std::size_t j = i + 1; j < open_.size(); ++j) {
-        const double work = static_cast<double>(shape(open_[i]).plus(shape(open_[j])).elements());
+        const double work = volume(shape(open_[i]).plus(shape(open_[j])));
         if (work < least) {
           least = work;
           best = {i, j};
@@ -147,7 +147,7 @@ Tensors einsum_gradient(const Grad& g) {
 }
 
 double einsum_flops(const OpCall& call) {
-  const double products = static_cast<double>(union_of(call.inputs).elements());
+  const double products = volume(union_of(call.inputs));
   return call.inputs.size() == 1 ? products : 2 * products * static_cast<double>(call.inputs.size() - 1);
 }
 

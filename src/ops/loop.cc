@@ -281,10 +281,11 @@ double flops_in(const GraphData& graph, const Region& region) {
 LoopResult loop(const Graph& g, std::int64_t trips, const Tensors& first,
                 const std::function<LoopStep(const Tensor& i, const Tensors& carried)>& make, Site site) {
   GraphData& graph = *g.data();
-  if (trips < 1)
-    throw UserError({.what = str("a loop of ", trips, " trips"),
-                     .where = str("loop at ", to_string(site)),
-                     .fix = "give at least one trip"});
+  if (trips < 1 || trips > kMostTrips)
+    throw UserError(
+        {.what = str("a loop of ", trips, " trips"),
+         .where = str("loop at ", to_string(site)),
+         .fix = trips < 1 ? "give at least one trip" : str("give at most ", kMostTrips, ", or put a loop around it")});
   for (const Tensor& x : first)
     if (!x || x.graph() != g.data())
       throw UserError({.what = x ? str("a loop carries '", x.name(), "', which is of another graph")

@@ -1,4 +1,6 @@
 // slice, pad, concat, shift: moving runs of elements along one dim, split or not.
+#include <algorithm>
+
 #include "base/str.h"
 #include "ops/exchange.h"
 #include "ops/rules.h"
@@ -23,7 +25,7 @@ std::vector<TensorType> slice_type(const OpCall& call) {
   const Dim dim = dim_of(call);
   shape_rule::expect_dim(call, call.in(), dim);
   const auto begin = call.attr<std::int64_t>("begin"), size = call.attr<std::int64_t>("size");
-  if (begin < 0 || size < 1 || begin + size > dim.size)
+  if (begin < 0 || size < 1 || begin > dim.size - size)
     throw UserError({.what = str("slice takes ", size, " elements from ", begin, " on of dim ", dim),
                      .where = call.where(),
                      .fix = str("stay within 0 and ", dim.size, ", with at least one element")});
@@ -58,10 +60,11 @@ std::vector<TensorType> pad_type(const OpCall& call) {
   const Dim dim = dim_of(call);
   shape_rule::expect_dim(call, call.in(), dim);
   const auto before = call.attr<std::int64_t>("before"), after = call.attr<std::int64_t>("after");
-  if (before < 0 || after < 0)
+  if (before < 0 || after < 0 || before > kMostElements || after > kMostElements)
     throw UserError({.what = str("pad of dim ", dim, " by ", before, " before and ", after, " after"),
                      .where = call.where(),
-                     .fix = "padding cannot be negative: use slice() to cut"});
+                     .fix = before < 0 || after < 0 ? "padding cannot be negative: use slice() to cut"
+                                                    : str("give at most ", kMostElements)});
   return {{call.in().resized(dim.name, before + dim.size + after), call.inputs[0].dtype}};
 }
 
@@ -203,7 +206,10 @@ Tensor concat(const Tensors& xs, const std::string& dim, Site site) {
 }
 
 Tensor shift(const Tensor& x, const Dim& dim, std::int64_t offset, bool wrap, Site site) {
-  return apply(kShift, {x}, {{"dim", dim}, {"offset", offset}, {"wrap", wrap}}, site);
+  // No further than all the way, so that there is an opposite offset.
+  const std::int64_t size = std::max<std::int64_t>(dim.size, 1);
+  const std::int64_t by = wrap ? offset % size : std::clamp(offset, -size, size);
+  return apply(kShift, {x}, {{"dim", dim}, {"offset", by}, {"wrap", wrap}}, site);
 }
 
 }  // namespace weft

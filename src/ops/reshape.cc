@@ -15,6 +15,7 @@ namespace {
 
 std::vector<TensorType> reshape_type(const OpCall& call) {
   const Shape& shape = call.attr<Shape>("shape");
+  check_size(call, shape);
   if (shape.elements() != call.in().elements())
     throw UserError({.what = str("cannot reshape ", call.in(), " with ", call.in().elements(), " elements to ", shape,
                                  " with ", shape.elements()),

@@ -13,7 +13,6 @@ namespace {
 using text::Cursor;
 
 // Beyond these nothing fits any machine; within them no product of sizes overflows.
-constexpr std::int64_t kMostElements = std::int64_t{1} << 44;
 constexpr std::int64_t kMostProcessors = std::int64_t{1} << 16;
 constexpr std::size_t kMostDims = 64;
 constexpr int kDeepestLoop = 16;

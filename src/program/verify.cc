@@ -15,8 +15,6 @@ namespace {
 
 std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
 
-constexpr std::int64_t kMostTrips = std::int64_t{1} << 20;
-
 void demand(bool holds, const std::string& rule) {
   if (!holds) throw BrokenRule{rule};
 }

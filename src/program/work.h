@@ -265,7 +265,8 @@ class Body {
   std::unique_ptr<Program> program_;
 };
 
-// Runs `body` up to `trips` times. Operands: the first carried values, one per output, then what the body reads from
+constexpr std::int64_t kMostTrips = std::int64_t{1} << 20;
+// Runs `body` up to `trips` times, from one to kMostTrips. Operands: the first carried values, one per output, then what the body reads from
 // outside, all dense. The body's inputs: the iteration (i64 scalar), the carried values, those from outside; its
 // outputs: the next carried values and, if `stops`, a bool scalar, alike everywhere, that ends the loop. Outputs: the
 // last carried values. A carried value may wait for a sum.

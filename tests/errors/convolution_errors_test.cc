@@ -100,7 +100,8 @@ TEST_F(ConvolutionErrors, Blocks) {
   EXPECT_USER_ERROR(
       halo_exchange(cut, {"blocks", 3}, h, 1),
       lines("halo_exchange of [n=2 blocks=4 h=8 w=6 in=4] by 1 between blocks blocks=3 of h=8",
-            "halo_exchange at " + here(), "name two dims of the tensor, with their sizes, and a halo of at least 0"));
+            "halo_exchange at " + here(),
+            "name two dims of the tensor, with their sizes, and a halo from 0 to the size of all blocks"));
   EXPECT_USER_ERROR(left_halo_exchange(cut, blocks, h, -1), "left_halo_exchange of", "by -1 between blocks", here());
   EXPECT_USER_ERROR(
       conv2d_with_blocks(cut, f, {{blocks, {"h", 7}}}),

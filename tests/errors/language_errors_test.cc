@@ -23,6 +23,73 @@ TEST(LanguageErrors, SizesOfDims) {
   EXPECT_USER_ERROR(Shape({{"batch", -3}}), "dim 'batch' has size -3");
 }
 
+// 2^62 and 2^32 times 2^32 are beyond what 64 bits count.
+TEST(LanguageErrors, TooManyElements) {
+  EXPECT_USER_ERROR(Shape({{"heads", std::int64_t{1} << 62}}),
+                    lines("dim 'heads' has size 4611686018427387904", "shape [heads=4611686018427387904]",
+                          "give it at most 17592186044416"));
+  const std::int64_t big = std::int64_t{1} << 32;
+  EXPECT_USER_ERROR(
+      Shape({{"q", big}, {"r", big}}).elements(),
+      lines("a tensor [q=4294967296 r=4294967296] has 1.84467e+19 elements", "shape [q=4294967296 r=4294967296]",
+            "make its dims smaller: a tensor has at most 17592186044416 elements"));
+  EXPECT_USER_ERROR(Array({{"q", big}, {"r", big}}, DType::kF32), "a tensor [q=4294967296 r=4294967296] has");
+  Graph g;
+  EXPECT_USER_ERROR(g.input("x", {{"q", big}, {"r", big}}),
+                    lines("input gives [q=4294967296 r=4294967296], a tensor of 1.84467e+19 elements",
+                          "input at " + here(), "make its dims smaller: a tensor has at most 17592186044416 elements"));
+  EXPECT_USER_ERROR(g.variable("v", {{"q", big}, {"r", 4097}}), "variable gives [q=4294967296 r=4097], a tensor of");
+  EXPECT_USER_ERROR(constant(g, 1, {{"q", big}, {"r", big}}), "constant gives [q=4294967296 r=4294967296]", here());
+  const Tensor x = g.input("y", {{"q", big}}), z = g.input("z", {{"r", big}});
+  EXPECT_USER_ERROR(reshape(x, {{"q", big}, {"r", big}}), "reshape gives [q=4294967296 r=4294967296]", here());
+  EXPECT_USER_ERROR(broadcast(x, {{"q", big}, {"r", big}}), "broadcast gives [q=4294967296 r=4294967296]", here());
+  EXPECT_USER_ERROR(einsum({x, z}, {{"q", big}, {"r", big}}), "einsum gives [q=4294967296 r=4294967296]", here());
+  EXPECT_USER_ERROR(x + z, "add gives [q=4294967296 r=4294967296]", here());
+  EXPECT_USER_ERROR(one_hot(x, {"r", big}), "equal gives [q=4294967296 r=4294967296]", here());
+  EXPECT_USER_ERROR(loop(g, 1 << 20, {},
+                         [&](const Tensor&, const Tensors&) {
+                           return LoopStep{{}, {}, {x}, {}};
+                         }),
+                    "loop gives [#trips0=1048576 q=4294967296]", here());
+  // The work of a contraction may be more than 64 bits count.
+  const Tensor a = g.input("a", {{"i", 1 << 22}, {"j", 1 << 22}}), b = g.input("b", {{"j", 1 << 22}, {"k", 1 << 22}});
+  EXPECT_EQ(einsum({a, b}).shape().elements(), std::int64_t{1} << 44);
+}
+
+TEST(LanguageErrors, NumbersAtTheEndsOf64Bits) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(),
+                         least = std::numeric_limits<std::int64_t>::min();
+  Graph g;
+  const Dim a{"a", 6};
+  const Tensor x = g.input("x", {a});
+  EXPECT_USER_ERROR(slice(x, a, most, 5),
+                    lines("slice takes 5 elements from 9223372036854775807 on of dim a=6", "slice at " + here(),
+                          "stay within 0 and 6, with at least one element"));
+  EXPECT_USER_ERROR(slice(x, a, 1, most), "slice takes 9223372036854775807 elements from 1 on of dim a=6", here());
+  EXPECT_USER_ERROR(pad(x, a, most, 1), lines("pad of dim a=6 by 9223372036854775807 before and 1 after",
+                                              "pad at " + here(), "give at most 17592186044416"));
+  EXPECT_USER_ERROR(pad(x, a, 1, most), "pad of dim a=6 by 1 before and 9223372036854775807 after", here());
+  for (const std::int64_t by : {most, least})
+    EXPECT_EQ(eval(shift(x, a, by), {{x, Array({a}, std::vector<float>(6, 1))}}).values(), std::vector<double>(6, 0));
+  EXPECT_TRUE(gradients({reduce_sum(shift(x, a, least, true))}, {x})[0]);
+  EXPECT_USER_ERROR(dynamic_slice(x, constant(g, 0, {}, DType::kI64), a, most), "takes 9223372036854775807 elements");
+  EXPECT_USER_ERROR(top_k(x, a, {"k", most}), "top_k of dim a=6 of [a=6] into k=9223372036854775807", here());
+  EXPECT_USER_ERROR(nth_largest(x, most, a), "nth_largest of number 9223372036854775807", here());
+  EXPECT_USER_ERROR(loop(g, most, {}, [](const Tensor&, const Tensors&) { return LoopStep{}; }),
+                    lines("a loop of 9223372036854775807 trips", "loop at " + here(),
+                          "give at most 1048576, or put a loop around it"));
+  const Tensor image = g.input("image", {{"batch", 2}, a, {"c", 2}});
+  const Tensor filter = g.input("filter", {{"taps", 3}, {"c", 2}, {"o", 2}});
+  EXPECT_USER_ERROR(conv1d(image, filter, {.strides = {most}}), "convolution along dim a=6 with 3 taps, stride 9223",
+                    here());
+  EXPECT_USER_ERROR(conv1d(image, filter, {.dilations = {most}}), "convolution along dim a=6 with 3 taps", here());
+  const Tensor back = g.input("back", {{"taps", 3}, {"o", 2}, {"c", 2}});
+  EXPECT_USER_ERROR(conv1d_transpose(image, back, {.strides = {most}}), "9223372036854775807");
+  const Tensor blocks = g.input("blocks", {{"n", 3}, {"s", 2}});
+  EXPECT_USER_ERROR(halo_exchange(blocks, {"n", 3}, {"s", 2}, most), "by 9223372036854775807 between blocks n=3 of s=2",
+                    "a halo from 0 to the size of all blocks");
+}
+
 TEST(LanguageErrors, NamesThatTheLibraryKeeps) {
   Graph g;
   const Dim a{"a", 6};

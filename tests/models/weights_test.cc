@@ -59,6 +59,13 @@ TEST(TransformerOptions, ThatMakeNoModel) {
   };
   EXPECT_USER_ERROR(check([](auto& o) { o.vocab = 1; }), "vocab cannot be 1", "where: vocab", "give at least 2");
   EXPECT_USER_ERROR(check([](auto& o) { o.layers = 0; }), "layers cannot be 0", "where: layers", "give at least 1");
+  EXPECT_USER_ERROR(check([](auto& o) { o.layers = 10001; }), "layers cannot be 10001", "where: layers",
+                    "give at most 10000");
+  EXPECT_USER_ERROR(check([](auto& o) { o.heads = std::int64_t{1} << 62; }), "heads cannot be 4611686018427387904",
+                    "where: heads", "give at most 2147483648");
+  EXPECT_USER_ERROR(check([](auto& o) { o.d_model = o.d_ff = std::int64_t{1} << 31; }), "a model of ", " weights",
+                    "where: vocab, d_model, heads, d_kv, d_ff and layers",
+                    "make it smaller: a model has at most 1.75922e+13 weights");
   EXPECT_USER_ERROR(check([](auto& o) { o.memory_heads = 3; }), "3 memory heads do not divide 4 heads",
                     "where: memory_heads",
                     "give 0 for as many as heads, 1 for one that all share, or a divisor of heads");

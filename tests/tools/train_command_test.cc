@@ -81,6 +81,22 @@ TEST_F(TrainCommand, DryRunsForMeshesThatAreNotHere) {
   EXPECT_FALSE(std::filesystem::exists("runs"));
 }
 
+// Refused by name, and before a graph is built of it.
+TEST_F(TrainCommand, SizesBeyondAnyMachineAreRefusedAtOnce) {
+  const auto refused = [&](const std::string& setting) {
+    const Ran done = weft("train " + folder_ + "/lm.toml --dry-run --set " + setting);
+    EXPECT_EQ(done.code, 2) << done.output;
+    return done.output;
+  };
+  EXPECT_THAT(refused("model.heads=4611686018427387904"),
+              AllOf(HasSubstr("heads cannot be 4611686018427387904"), HasSubstr("give at most 2147483648")));
+  EXPECT_THAT(refused("model.layers=1000000000"),
+              AllOf(HasSubstr("layers cannot be 1000000000"), HasSubstr("give at most 10000")));
+  EXPECT_THAT(refused("model.d_ff=2000000000 --set model.d_model=2000000000"), HasSubstr("weights"));
+  EXPECT_THAT(refused("batch.length=4611686018427387904"), HasSubstr("4611686018427387904"));
+  EXPECT_THAT(refused("batch.sequences=1000000000000"), HasSubstr("1000000000000"));
+}
+
 TEST_F(TrainCommand, EvalGivesPerplexityAndScoresPerLine) {
   const Json report = Json::parse(output("eval " + folder_ + "/mt --json --bleu --per-line " + folder_ +
                                          "/scores --translations " + folder_ + "/fr.txt"));

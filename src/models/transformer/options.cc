@@ -19,9 +19,14 @@ std::string text(double number) {
   throw UserError({.what = what, .where = option, .fix = fix});
 }
 
-void at_least(const std::string& option, std::int64_t value, std::int64_t least) {
-  if (value < least)
-    refuse(option, option + " cannot be " + std::to_string(value), "give at least " + std::to_string(least));
+// Far beyond any model; without them a slip of the finger would build a graph for hours, or overflow.
+constexpr std::int64_t kMostLayers = 10000, kLargest = std::int64_t{1} << 31;
+constexpr double kMostWeights = static_cast<double>(kMostElements);
+
+void bounded(const std::string& option, std::int64_t value, std::int64_t least, std::int64_t most = kLargest) {
+  if (value >= least && value <= most) return;
+  refuse(option, option + " cannot be " + std::to_string(value),
+         value < least ? "give at least " + std::to_string(least) : "give at most " + std::to_string(most));
 }
 
 // `below`: 0 for no bound.
@@ -37,16 +42,18 @@ void positive(const std::string& option, double value) {
 }
 
 void check_sizes(const TransformerOptions& o) {
-  at_least("vocab", o.vocab, 2);
-  at_least("vocab_divisor", o.vocab_divisor, 1);
-  at_least("d_model", o.d_model, 1);
-  at_least("heads", o.heads, 1);
-  at_least("d_kv", o.d_kv, 1);
-  at_least("d_ff", o.d_ff, 1);
-  at_least("layers", o.layers, 1);
-  at_least("decoder_layers", o.decoder_layers, 0);
-  at_least("memory_heads", o.memory_heads, 0);
-  at_least("loss_chunks", o.loss_chunks, 1);
+  bounded("vocab", o.vocab, 2);
+  bounded("vocab_divisor", o.vocab_divisor, 1);
+  bounded("d_model", o.d_model, 1);
+  bounded("heads", o.heads, 1);
+  bounded("d_kv", o.d_kv, 1);
+  bounded("d_ff", o.d_ff, 1);
+  bounded("layers", o.layers, 1, kMostLayers);
+  bounded("decoder_layers", o.decoder_layers, 0, kMostLayers);
+  bounded("memory_heads", o.memory_heads, 0);
+  bounded("loss_chunks", o.loss_chunks, 1);
+  bounded("max_length", o.max_length, 0);
+  bounded("buckets", o.buckets, 0);
   if (o.memory_heads > 1 && o.heads % o.memory_heads != 0)
     refuse("memory_heads",
            std::to_string(o.memory_heads) + " memory heads do not divide " + std::to_string(o.heads) + " heads",
@@ -57,14 +64,14 @@ void check_sizes(const TransformerOptions& o) {
 }
 
 void check_positions(const TransformerOptions& o) {
-  if (o.positions == Positions::kLearned) at_least("max_length", o.max_length, 1);
+  if (o.positions == Positions::kLearned) bounded("max_length", o.max_length, 1);
   if (o.positions == Positions::kSinusoid && o.d_model % 2 != 0)
     refuse("d_model", "sinusoid positions of an odd d_model, " + std::to_string(o.d_model), "give an even one");
   if (o.positions == Positions::kRotary && o.d_kv % 2 != 0)
     refuse("d_kv", "rotary positions of an odd d_kv, " + std::to_string(o.d_kv), "give an even one");
   positive("rotary_base", o.rotary_base);
   if (!Settings{o}.relative()) return;
-  at_least("buckets", o.buckets, 4);
+  bounded("buckets", o.buckets, 4);
   if (o.max_distance <= o.buckets / 2)
     refuse("max_distance",
            "a max_distance of " + std::to_string(o.max_distance) + " with " + std::to_string(o.buckets) + " buckets",
@@ -100,6 +107,33 @@ void check_loss(const TransformerOptions& o) {
            "set prefix too, or leave it out");
 }
 
+// In double, which counts them exactly as far as models go and tells how many too many there are.
+double count_weights(const TransformerOptions& o) {
+  const Settings s{o};
+  const auto real = [](std::int64_t n) { return static_cast<double>(n); };
+  const double d_model = real(o.d_model), d_kv = real(o.d_kv), d_ff = real(o.d_ff), heads = real(o.heads);
+  const double per_norm = o.norm == Norm::kScale ? 1 : o.norm == Norm::kLayer && o.norm_bias ? 2 * d_model : d_model;
+  const double attention = d_model * d_kv * (2 * heads + (o.shared_kv ? 1 : 2) * volume(s.heads().memory));
+  const auto factors = static_cast<double>(o.activation.size());
+  const double feed_forward = (factors + 1) * d_model * d_ff + (o.ff_bias ? factors * d_ff + d_model : 0);
+  const double contextual = o.positions == Positions::kRelativeContextual ? heads * d_kv * real(o.buckets) : 0;
+  const double per_layer_table = o.positions == Positions::kRelative ? heads * real(o.buckets) : 0;
+  const double layer = attention + contextual + per_layer_table + feed_forward + 2 * per_norm;
+  const double cross = attention + per_norm;
+  const double stack = per_norm + (o.positions == Positions::kLearned ? real(o.max_length) * d_model : 0) +
+                       (o.positions == Positions::kRelativeShared ? heads * real(o.buckets) : 0);
+  const bool both = o.kind == Kind::kEncoderDecoder;
+  const double tables = (both && !o.shared_embedding ? 2 : 1) + (o.tied ? 0 : 1);
+  return tables * real(padded_vocab(o)) * d_model + real(o.layers) * layer + stack +
+         (both ? real(s.decoder_layers()) * (layer + cross) + stack : 0);
+}
+
+void check_weights(const TransformerOptions& o) {
+  if (const double count = count_weights(o); count > kMostWeights)
+    refuse("vocab, d_model, heads, d_kv, d_ff and layers", "a model of " + text(count) + " weights",
+           "make it smaller: a model has at most " + text(kMostWeights) + " weights");
+}
+
 }  // namespace
 
 void check(const TransformerOptions& options) {
@@ -107,6 +141,7 @@ void check(const TransformerOptions& options) {
   check_positions(options);
   check_layers(options);
   check_loss(options);
+  check_weights(options);
 }
 
 std::int64_t padded_vocab(const TransformerOptions& o) {
@@ -132,25 +167,6 @@ Tensor Settings::table(Graph& g, const std::string& name, const Shape& shape) co
   return g.variable(name, shape, o.init.value_or(init::normal(o.tied ? 1 : 0.02)), as);
 }
 
-std::int64_t weights(const TransformerOptions& o) {
-  const Settings s{o};
-  const std::int64_t per_norm = o.norm == Norm::kScale                  ? 1
-                                : o.norm == Norm::kLayer && o.norm_bias ? 2 * o.d_model
-                                                                        : o.d_model;
-  const std::int64_t memory_heads = s.heads().memory.elements();
-  const std::int64_t attention = o.d_model * o.d_kv * (2 * o.heads + (o.shared_kv ? 1 : 2) * memory_heads);
-  const auto factors = static_cast<std::int64_t>(o.activation.size());
-  const std::int64_t feed_forward = (factors + 1) * o.d_model * o.d_ff + (o.ff_bias ? factors * o.d_ff + o.d_model : 0);
-  const std::int64_t contextual = o.positions == Positions::kRelativeContextual ? o.heads * o.d_kv * o.buckets : 0;
-  const std::int64_t per_layer_table = o.positions == Positions::kRelative ? o.heads * o.buckets : 0;
-  const std::int64_t layer = attention + contextual + per_layer_table + feed_forward + 2 * per_norm;
-  const std::int64_t cross = attention + per_norm;
-  const std::int64_t stack = per_norm + (o.positions == Positions::kLearned ? o.max_length * o.d_model : 0) +
-                             (o.positions == Positions::kRelativeShared ? o.heads * o.buckets : 0);
-  const bool both = o.kind == Kind::kEncoderDecoder;
-  const std::int64_t tables = (both && !o.shared_embedding ? 2 : 1) + (o.tied ? 0 : 1);
-  return tables * padded_vocab(o) * o.d_model + o.layers * layer + stack +
-         (both ? s.decoder_layers() * (layer + cross) + stack : 0);
-}
+std::int64_t weights(const TransformerOptions& o) { return static_cast<std::int64_t>(count_weights(o)); }
 
 }  // namespace weft::models
