@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 
 #include "weft/weft.h"
 
@@ -116,10 +117,7 @@ void expect_equal(const Tensors& looped, const Tensors& plain, const Values& val
   }
 }
 
-class LoopUnrolled : public testing::TestWithParam<Case> {};
-
-TEST_P(LoopUnrolled, GivesTheSameNumbersAndDerivatives) {
-  const Case& c = GetParam();
+void expect_as_written_out(const Case& c, const std::vector<std::pair<std::string, std::string>>& meshes) {
   Graph g;
   Tensors first, outside = {g.input("w0", {kA, kB}), g.input("w1", {kA, kB})};
   Feeds feeds = {{outside[0], filled({kA, kB}, 5)}, {outside[1], filled({kA, kB}, 6)}};
@@ -138,11 +136,17 @@ TEST_P(LoopUnrolled, GivesTheSameNumbersAndDerivatives) {
     for (const Tensor& x : *all)
       if (x) fetch.push_back(x);
   for (const runtime::Choice& engine : {runtime::reference(), runtime::cpu()})
-    for (const auto& [mesh, layout] : {std::pair("", ""), std::pair("p:2", "a:p"), std::pair("p:2", "b:p")}) {
+    for (const auto& [mesh, layout] : meshes) {
       Session session(Mesh::parse(mesh), wire::threads(), engine);
       Executable step = session.compile(g, Layout::parse(layout), {.fetch = fetch, .compute_as = DType::kF64});
       expect_equal(looped, plain, step.run(feeds), c.name + " under \"" + layout + "\"");
     }
+}
+
+class LoopUnrolled : public testing::TestWithParam<Case> {};
+
+TEST_P(LoopUnrolled, GivesTheSameNumbersAndDerivatives) {
+  expect_as_written_out(GetParam(), {{"", ""}, {"p:2", "a:p"}, {"p:2", "b:p"}});
 }
 
 LoopStep carries(Tensors next) { return {std::move(next), {}, {}, {}}; }
@@ -349,6 +353,34 @@ std::string name_of(const testing::TestParamInfo<Case>& info) {
   std::string name = info.param.name;
   std::replace(name.begin(), name.end(), ' ', '_');
   return name;
+}
+
+// Each of four carried values goes on as any of them, as a function of some, turned round, or as an outside tensor.
+TEST(LoopUnrolledAtRandom, GivesTheSameNumbersAndDerivatives) {
+  for (unsigned seed = 0; seed < 16; ++seed) {
+    const auto body = [seed](Graph& g, const Tensor&, const Tensors& c, const Tensors& w) {
+      std::minstd_rand draw(seed + 1);
+      const auto carried = [&] { return c[draw() / 7 % 4]; };
+      const auto next = [&]() -> Tensor {
+        switch (draw() / 7 % 8) {
+          case 0: return sin(carried()) * w[0];
+          case 1: return carried() * carried();
+          case 2: return flipped(carried());
+          case 3: return w[1];
+          case 4: {
+            const Tensors first = {carried(), carried()};
+            return loop(g, 2, first, [&](const Tensor&, const Tensors& d) { return carries({d[1], d[0]}); }).carried[1];
+          }
+          default: return carried();
+        }
+      };
+      LoopStep step{{}, {carried()}, {carried()}, {}};
+      for (int k = 0; k < 4; ++k) step.carried.push_back(next());
+      return step;
+    };
+    expect_as_written_out({"seed " + std::to_string(seed), 3, {kAB, kAB, kAB, kAB}, body, 1},
+                          {{"", ""}, {"p:2", "a:p"}});
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(HandedOn, LoopUnrolled, testing::ValuesIn(kHandedOn), name_of);
