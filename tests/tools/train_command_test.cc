@@ -267,7 +267,7 @@ TEST_F(TrainCommand, MistakesAreFoundInTheConfig) {
   EXPECT_THAT(weft("generate " + folder_ + "/lm --set mesh.runtime=cuda").output,
               AllOf(HasSubstr("there is no runtime 'cuda'"), HasSubstr("set mesh.runtime to \"cpu\" or \"reference\"")));
   EXPECT_THAT(weft("eval " + folder_ + "/lm --wire pigeons").output,
-              AllOf(HasSubstr("there is no wire 'pigeons'"), HasSubstr("set mesh.wire to \"threads\" or \"mpi\"")));
+              AllOf(HasSubstr("there is no wire 'pigeons'"), HasSubstr("set mesh.wire to \"threads\" or \"mpi\", or leave it out")));
 }
 
 TEST_F(TrainCommand, ACheckpointWithoutItsConfigIsRefused) {
