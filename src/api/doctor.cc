@@ -4,11 +4,14 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
 #include <fstream>
 
 #include "api/explain_parts.h"
 #include "base/str.h"
 #include "comm/wire.h"
+#include "weft/error.h"
 
 namespace weft {
 
@@ -47,9 +50,24 @@ std::string field(const char* path, const std::string& key) {
 }
 
 std::string memory() {
-  const long pages = sysconf(_SC_PHYS_PAGES), free = sysconf(_SC_AVPHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-  if (pages < 0 || free < 0 || size < 0) return "unknown";
-  return str(bytes_text(std::int64_t{pages} * size), ", ", bytes_text(std::int64_t{free} * size), " free");
+  const MachineMemory machine = machine_memory();
+  if (machine.total == 0) return "unknown";
+  return str(bytes_text(machine.total), ", ", bytes_text(machine.available), " available");
+}
+
+// The first number of a text; 0 if it does not begin with one.
+std::int64_t number_in(const std::string& text) {
+  std::int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// What a file of control group 2 says; 0 if there is none, or no limit.
+std::int64_t control_group(const char* name) {
+  std::ifstream file(str("/sys/fs/cgroup/", name));
+  std::string text;
+  file >> text;
+  return number_in(text);
 }
 
 std::string simd() {
@@ -87,6 +105,35 @@ std::vector<std::pair<std::string, std::string>> doctor() {
           {"one thread", str(count_text(machine.flops_per_second), "flop/s in f32, ",
                              count_text(machine.bytes_per_second), "B/s copying")},
           {"compiler", str("g++ ", __VERSION__)}};
+}
+
+MachineMemory machine_memory() {
+  const std::int64_t pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+  MachineMemory memory{.total = pages < 0 || size < 0 ? 0 : pages * size};
+  memory.available = number_in(field("/proc/meminfo", "MemAvailable")) * 1024;
+  if (const std::int64_t most = control_group("memory.max"); most > 0 && most < memory.total) {
+    memory.total = most;
+    memory.available = std::min(memory.available, std::max<std::int64_t>(0, most - control_group("memory.current")));
+  }
+  return memory;
+}
+
+std::string memory_text(const Explanation& step, int processors, const MachineMemory& machine) {
+  const std::int64_t each = step.variable_bytes + step.arena_bytes, all = each * processors;
+  const std::string needs = str("variables ", bytes_text(step.variable_bytes), " + step ", bytes_text(step.arena_bytes),
+                                processors == 1 ? "" : str(" on each of ", processors, " processors"), " = ",
+                                bytes_text(all));
+  if (machine.total > 0 && all > machine.total)
+    throw UserError({.what = str("the run needs more memory than the ", bytes_text(machine.total),
+                                 " of this machine: ", needs),
+                     .where = str("mesh ", step.mesh, ", layout \"", step.layout, "\""),
+                     .fix = "use a smaller model or batch, microbatches, recomputation (a memory limit), a storage "
+                            "layout, or processors on more machines"});
+  const std::string line = str(needs, "; this machine has ",
+                               machine.total > 0 ? bytes_text(machine.total) : "an unknown amount");
+  if (machine.available == 0 || all <= machine.available) return line;
+  return str(line, "\nwarning: only ", bytes_text(machine.available),
+             " of it are available now; the run may be slow or be killed");
 }
 
 }  // namespace weft

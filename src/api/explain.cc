@@ -144,12 +144,15 @@ Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, 
   count_memory(p, backend, e);
   count_work(p, e);
   e.model_flops = model_flops(*graph.data(), options);
-  CompileOptions quiet = options;
-  quiet.dump = {};
-  quiet.memory_bytes = 0;
-  const Program alone = compile_program(graph, one_processor(mesh), layout, quiet, store, backend).program;
-  const double one = work_seconds(alone, machine);
-  e.work_ratio = one > 0 ? work_seconds(p, machine) * mesh.size() / one : 1;
+  e.work_ratio = 1;
+  if (mesh.size() > 1 || options.memory_bytes > 0) {
+    CompileOptions quiet = options;
+    quiet.dump = {};
+    quiet.memory_bytes = 0;
+    const Program alone = compile_program(graph, one_processor(mesh), layout, quiet, store, backend).program;
+    if (const double one = work_seconds(alone, machine); one > 0)
+      e.work_ratio = work_seconds(p, machine) * mesh.size() / one;
+  }
   e.warnings = warnings_of(p, e);
   for (Explanation::Warning& warning : stored_whole(p, *graph.data(), e)) e.warnings.push_back(std::move(warning));
   e.tensors = placed_tensors(p);

@@ -1,6 +1,13 @@
+// First values of variables: each processor makes its own shard, its workers share it. A number depends on the
+// variable's name, its place in the whole variable and the seed alone.
+#include <algorithm>
+
 #include "api/state.h"
+#include "base/dispatch.h"
 #include "base/philox.h"
-#include "runtime/kernels/random.h"
+#include "runtime/cpu/random_run.h"
+#include "runtime/strided.h"
+#include "runtime/views.h"
 
 namespace weft {
 
@@ -22,36 +29,69 @@ std::string name_of_part(const std::string& name, const std::string& dim, const 
   return name.substr(0, at) + part + name.substr(at + dim.size());
 }
 
-Array stacked_value(const std::string& name, const Init& init, const Shape& shape, DType dtype, std::uint64_t seed) {
-  const Shape rows = Shape{shape.dim(init.stacked)}.plus(shape);
-  Array array(rows, dtype);
+// Index `index` of a dim, which the view then lacks.
+TensorView slice_of(TensorView view, const std::string& dim, std::int64_t index) {
+  const std::size_t d = view.shape.position(dim);
+  view = run_of(std::move(view), dim, index, 1);
+  view.shape = view.shape.minus({view.shape[d]});
+  for (auto* numbers : {&view.strides, &view.begin, &view.whole})
+    numbers->erase(numbers->begin() + static_cast<std::ptrdiff_t>(d));
+  return view;
+}
+
+void fill_stacked(const TensorView& out, const std::string& name, const Init& init, std::uint64_t seed,
+                  Workers& workers) {
+  const std::size_t d = out.shape.position(init.stacked);
   Init each = init;
   each.parts.clear();
-  const Shape own = shape.minus({shape.dim(init.stacked)});
-  std::int64_t next = 0;
-  for (std::size_t part = 0; part < init.parts.size(); ++part) {
+  for (std::int64_t i = 0; i < out.shape[d].size; ++i) {
+    const auto part = static_cast<std::size_t>(out.begin[d] + i);
     const double scale = part < init.scales.size() ? init.scales[part] : 1;
     if (scale != 1) each.a = init.a.real() * scale;
     else each.a = init.a;
     each.b = init.b * scale;
-    const Array values = initial_value(name_of_part(name, init.stacked, init.parts[part]), each, own, dtype, seed);
-    for (std::int64_t i = 0; i < values.elements(); ++i) array.set(next++, values.number(i));
+    fill_initial(slice_of(out, init.stacked, i), name_of_part(name, init.stacked, init.parts[part]), each, seed,
+                 workers);
   }
-  return array.transposed(shape);
+}
+
+void fill_given(const TensorView& out, const Array& values) {
+  if (values.dtype() != out.dtype) return fill_given(out, values.cast(out.dtype));
+  TensorView from = dense_view(const_cast<std::byte*>(values.bytes()), values.dtype(), values.shape());
+  for (std::size_t d = 0; d < out.shape.rank(); ++d)
+    from = run_of(std::move(from), out.shape[d].name, out.begin[d], out.shape[d].size);
+  copy_elements(from, out);
+}
+
+void fill_constant(const TensorView& out, const Number& number, Workers& workers) {
+  visit_dtype(out.dtype, [&]<class T>() {
+    T constant = from_number<T>(number);
+    if (out.strides != dense_strides(out.shape)) return copy_elements(dense_view(&constant, out.dtype, {}), out);
+    workers.run([&](int worker) {
+      const Share share = share_of(out.shape.elements(), worker, workers.size(), 1024);
+      std::fill(static_cast<T*>(out.data) + share.begin, static_cast<T*>(out.data) + share.end, constant);
+    });
+  });
 }
 
 }  // namespace
 
+void fill_initial(const TensorView& out, const std::string& name, const Init& init, std::uint64_t seed,
+                  Workers& workers) {
+  if (!init.parts.empty()) return fill_stacked(out, name, init, seed, workers);
+  if (init.kind == Init::Kind::kValues) return fill_given(out, *init.values);
+  if (init.kind == Init::Kind::kConstant) return init.a == Number(0) ? void() : fill_constant(out, init.a, workers);
+  cpu::RandomFill(out).fill({.key = seeded(hash_key(name, 0), seed),
+                             .distribution = distribution_of(init.kind),
+                             .a = init.a.real(),
+                             .b = init.b},
+                            false, workers);
+}
+
 Array initial_value(const std::string& name, const Init& init, const Shape& shape, DType dtype, std::uint64_t seed) {
-  if (!init.parts.empty()) return stacked_value(name, init, shape, dtype, seed);
-  if (init.kind == Init::Kind::kValues) return init.values->transposed(shape).cast(dtype);
   Array array(shape, dtype);
-  const std::uint64_t key = seeded(hash_key(name, 0), seed);
-  for (std::int64_t i = 0; i < array.elements(); ++i)
-    array.set(i, init.kind == Init::Kind::kConstant
-                     ? init.a
-                     : Number(deviate(philox_word(key, static_cast<std::uint64_t>(i), 0), distribution_of(init.kind),
-                                      init.a.real(), init.b)));
+  Workers alone(1);
+  fill_initial(dense_view(array.bytes(), dtype, shape), name, init, seed, alone);
   return array;
 }
 

@@ -6,12 +6,13 @@
 #include "api/compile.h"
 #include "api/shards.h"
 #include "api/state.h"
-#include "base/dispatch.h"
 #include "base/philox.h"
 #include "base/str.h"
 #include "language/graph_data.h"
 #include "program/text.h"
+#include "runtime/strided.h"
 #include "api/trace.h"
+#include "weft/activity.h"
 
 namespace weft {
 
@@ -115,41 +116,56 @@ void store(SessionState& session, HeldVariable& held, const Array& whole) {
   });
 }
 
-// One value everywhere, without a whole array on the host.
-void fill(SessionState& session, HeldVariable& held, const Number& constant) {
-  session.everywhere([&](int p) {
-    std::byte* shard = held.shards[static_cast<std::size_t>(p)].data();
-    visit_dtype(held.value.dtype, [&]<class T>() {
-      std::fill_n(reinterpret_cast<T*>(shard), held.value.shape.elements(), from_number<T>(constant));
-    });
-  });
+// UserError if an earlier executable holds the variable otherwise.
+void check_held(const SessionState& session, const Program& program, const ProgramVariable& variable) {
+  const Value& value = program.values[static_cast<std::size_t>(variable.value)];
+  const Value& held = session.variables.at(variable.name).value;
+  if (held.dtype == value.dtype && held.shape == value.shape && held.sharding == value.sharding) return;
+  throw UserError({.what = str("variable '", variable.name, "' is held as ", held.dtype, " ", held.shape, " ",
+                               text_of(held.sharding, held.shape, session.mesh), ", but this graph wants ",
+                               value.dtype, " ", value.shape, " ", text_of(value.sharding, value.shape, session.mesh)),
+                   .where = str("layout \"", program.layout, "\", mesh ", session.mesh),
+                   .fix = "compile with the layout and dtypes of the first executable, or make a new Session"});
 }
 
-// Gives a variable its memory and first values, or checks that an earlier executable holds it alike.
-void hold(SessionState& session, const GraphData& graph, const Program& program, const ProgramVariable& variable) {
-  const Value& value = program.values[static_cast<std::size_t>(variable.value)];
-  const auto found = session.variables.find(variable.name);
-  if (found != session.variables.end()) {
-    const Value& held = found->second.value;
-    if (held.dtype != value.dtype || held.shape != value.shape || held.sharding != value.sharding)
-      throw UserError(
-          {.what = str("variable '", variable.name, "' is held as ", held.dtype, " ", held.shape, " ",
-                       text_of(held.sharding, held.shape, session.mesh), ", but this graph wants ", value.dtype, " ",
-                       value.shape, " ", text_of(value.sharding, value.shape, session.mesh)),
-           .where = str("layout \"", program.layout, "\", mesh ", session.mesh),
-           .fix = "compile with the layout and dtypes of the first executable, or make a new Session"});
-    return;
-  }
-  HeldVariable held{.value = value, .shards = std::vector<comm::Arena>(static_cast<std::size_t>(session.mesh.size()))};
-  const std::size_t bytes = static_cast<std::size_t>(value.shape.elements()) * size_of(value.dtype);
-  session.everywhere([&](int p) { held.shards[static_cast<std::size_t>(p)] = session.wire->allocate(p, bytes); });
-  const Node& node = graph.nodes[static_cast<std::size_t>(graph.variable_nodes.at(variable.name))];
-  held.slot_of = node.attrs.get<VariableOptions>("options").slot_of;
+// Gives a variable its memory and first values. Every processor makes its own shard: the whole is nowhere.
+void hold(SessionState& session, const GraphData& graph, const Value& value, const std::string& name) {
+  const Node& node = graph.nodes[static_cast<std::size_t>(graph.variable_nodes.at(name))];
   const Init& init = node.attrs.get<Init>("init");
-  if (init.kind != Init::Kind::kConstant)
-    store(session, held, initial_value(variable.name, init, node.outputs[0].shape, value.dtype, session.options.seed));
-  else if (init.a != Number(0)) fill(session, held, init.a);  // zeros it is already
-  session.variables.emplace(variable.name, std::move(held));
+  HeldVariable held{.value = value,
+                    .shards = std::vector<comm::Arena>(static_cast<std::size_t>(session.mesh.size())),
+                    .slot_of = node.attrs.get<VariableOptions>("options").slot_of};
+  const std::size_t bytes = static_cast<std::size_t>(value.shape.elements()) * size_of(value.dtype);
+  session.everywhere([&](int p) {
+    comm::Arena& shard = held.shards[static_cast<std::size_t>(p)];
+    shard = session.wire->allocate(p, bytes);
+    TensorView view = dense_view(shard.data(), value.dtype, value.shape);
+    view.begin = shard_begin(value.shape, value.sharding, session.mesh, p);
+    const Shape whole = global_shape(value.shape, value.sharding, session.mesh);
+    for (std::size_t d = 0; d < whole.rank(); ++d) view.whole[d] = whole[d].size;
+    fill_initial(view, name, init, session.options.seed, *session.workers[static_cast<std::size_t>(p)]);
+  });
+  session.variables.emplace(name, std::move(held));
+}
+
+// All variables of the program that the session does not hold yet.
+void hold_variables(SessionState& session, const GraphData& graph, const Program& program) {
+  std::int64_t elements = 0;
+  const auto is_new = [&](const ProgramVariable& v) { return !session.variables.contains(v.name); };
+  const auto value_of = [&](const ProgramVariable& v) -> const Value& {
+    return program.values[static_cast<std::size_t>(v.value)];
+  };
+  for (const ProgramVariable& variable : program.variables)
+    if (is_new(variable)) elements += value_of(variable).shape.elements();
+  const Activity activity("making initial values", elements);
+  for (const ProgramVariable& variable : program.variables) {
+    if (!is_new(variable)) {
+      check_held(session, program, variable);
+      continue;
+    }
+    hold(session, graph, value_of(variable), variable.name);
+    Activity::add(value_of(variable).shape.elements());
+  }
 }
 
 // Processes that compiled unlike programs would wait for each other or, worse, mix up what they send.
@@ -179,13 +195,14 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
   state->session = state_;
   state->graph = graph.data();
   const std::int64_t begin = TraceLog::now();
+  const Activity activity("compiling");
   state->program =
       compile_program(graph, session.mesh, layout, options, session.options.store, *session.backend).program;
   state->compile_seconds = static_cast<double>(TraceLog::now() - begin) * 1e-9;
   state->fetch = options.fetch;
   const Program& program = state->program;
   check_agreement(session, program);
-  for (const ProgramVariable& variable : program.variables) hold(session, *state->graph, program, variable);
+  hold_variables(session, *state->graph, program);
   state->bound.resize(static_cast<std::size_t>(session.mesh.size()));
   session.everywhere([&](int p) {
     std::map<ValueId, void*> held;

@@ -81,7 +81,9 @@ struct ExecutableState {
 // Waits for a step and throws what it threw, if it did: the same every time.
 void finish(RunState& step);
 
-// A variable's first values, by its name and the seed alone.
+// A variable's first values, by its name and the seed alone; `out` is a shard of it, of zeros, that the workers share.
+void fill_initial(const TensorView& out, const std::string& name, const Init& init, std::uint64_t seed,
+                  Workers& workers);
 Array initial_value(const std::string& name, const Init& init, const Shape& shape, DType dtype, std::uint64_t seed);
 
 // The text with the coordinates of every processor that it names by number: "processor 3 (data=1 model=1)".

@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -12,6 +10,7 @@
 #include "base/str.h"
 #include "program/memory_plan.h"
 #include "program/verify.h"
+#include "weft/doctor.h"
 #include "weft/error.h"
 #include "weft/run.h"
 
@@ -63,13 +62,9 @@ std::int64_t bytes_of_run(const Program& program) {
     host += whole(variable.value);
     held += bytes_of(v.shape, v.dtype);
   }
-  const __int128 all = host + program.mesh.size() * (held + plan_memory(program).arena_bytes);
+  const __int128 all = host + program.mesh.size() * (held + plan_memory(program, cpu_backend().workspace_bytes).arena_bytes);
   if (all > kMostBytes) throw too_big("more than 2^60 bytes on all processors");
   return static_cast<std::int64_t>(all);
-}
-
-std::int64_t machine_bytes() {
-  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::int64_t>(sysconf(_SC_PAGESIZE));
 }
 
 // Only reductions make a whole of what is pending, and the host has none.
@@ -267,7 +262,7 @@ StoredRunResults StoredProgram::run(const std::map<std::string, Array>& values, 
     throw UserError({.what = str("the program is for ", program.mesh.size(), " processors, each a thread here"),
                      .where = str("mesh ", program.mesh),
                      .fix = str("make the program for at most ", kMostProcessors, " processors")});
-  const std::int64_t most = options.most_bytes > 0 ? options.most_bytes : machine_bytes();
+  const std::int64_t most = options.most_bytes > 0 ? options.most_bytes : machine_memory().total;
   if (bytes() > most) throw too_big(str(bytes(), " bytes, but ", most, " are all there is"));
 
   const auto value_for = [&](const Slot& slot, std::optional<std::uint64_t> seed) {

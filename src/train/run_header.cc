@@ -46,7 +46,8 @@ std::string vocabulary_text(const Config& c) {
 
 std::string mesh_text(const Config& c, const Explanation& plan) {
   const int n = plan.mesh.size();
-  return (plan.mesh.axes().empty() ? "" : plan.mesh.text() + ", ") + counted(n, "processor") + " on wire " + wire::named(c.mesh.wire).name;
+  return (plan.mesh.axes().empty() ? "" : plan.mesh.text() + ", ") + counted(n, "processor") + " on wire " +
+         wire::named(c.mesh.wire).name;
 }
 
 std::string layout_text(const Explanation& plan) {
@@ -55,11 +56,12 @@ std::string layout_text(const Explanation& plan) {
   return layout + "; store " + plan.store.text() + ", level " + std::to_string(plan.store.level());
 }
 
-// What the program itself holds. The one place for the memory of a run.
-std::string memory_text(const Explanation& plan) {
-  const int n = plan.mesh.size();
-  return (n == 1 ? "" : std::to_string(n) + " x ") + bytes_text(plan.variable_bytes + plan.arena_bytes) + ": " +
-         bytes_text(plan.variable_bytes) + " of variables, " + bytes_text(plan.arena_bytes) + " for a step";
+// What the processors of this process need. A second line, a warning, is indented like the header's own.
+std::string memory_lines(const Config& c, const Explanation& plan, const MachineMemory& machine) {
+  const bool one_process = wire::named(c.mesh.wire).name == wire::threads().name;
+  std::string text = memory_text(plan, one_process ? plan.mesh.size() : 1, machine);
+  if (const std::size_t next = text.find('\n'); next != std::string::npos) text.insert(next + 1, "  ");
+  return text;
 }
 
 bool splits_something(const Explanation& plan, int axis) {
@@ -102,12 +104,12 @@ std::vector<std::string> warnings_of(const Config& c, const Explanation& plan, i
 
 }  // namespace
 
-std::string run_header(const Config& config, const Explanation& plan, int cores) {
+std::string run_header(const Config& config, const Explanation& plan, int cores, const MachineMemory& machine) {
   std::string text = config.name + ": " + count_text(static_cast<double>(plan.parameters)) + " parameters, " +
                      config.optimizer.name + ", " + counted(config.run.steps, "step") + "\n  data        " +
                      data_text(config) + "\n  vocabulary  " + vocabulary_text(config) + "\n  mesh        " +
                      mesh_text(config, plan) + "\n  layout      " + layout_text(plan) + "\n  memory      " +
-                     memory_text(plan);
+                     memory_lines(config, plan, machine);
   for (const std::string& warning : warnings_of(config, plan, cores)) text += "\n  warning: " + warning;
   return text;
 }

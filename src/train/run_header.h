@@ -4,11 +4,12 @@
 #include <string>
 
 #include "weft/config.h"
+#include "weft/doctor.h"
 #include "weft/explain.h"
 
 namespace weft::train {
 
-// Without an end of line. `cores`: those that this process may use.
-std::string run_header(const Config& config, const Explanation& plan, int cores);
+// Without an end of line. `cores`: those that this process may use. UserError if the run cannot fit into the machine's memory.
+std::string run_header(const Config& config, const Explanation& plan, int cores, const MachineMemory& machine);
 
 }  // namespace weft::train

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "train/activity_lines.h"
 #include "train/fault.h"
 #include "train/identity.h"
 #include "train/metrics.h"
@@ -18,6 +19,7 @@
 #include "train/scorer.h"
 #include "train/signals.h"
 #include "train/stored.h"
+#include "weft/activity.h"
 #include "weft/error.h"
 
 namespace weft::train {
@@ -82,7 +84,7 @@ struct Machinery {
 
   Machinery(const Config& config, const std::optional<Checkpoint>& from, const WarmStart& init,
             const CompileOptions& more)
-      : batches(source(config, config.data.train, true), kBatchesAhead),
+      : batches(opened(config)),
         step(config, batches.packed()),
         session(open_session(config)),
         executable(compile(session, config, step.graph.graph, compiled(config, more))) {
@@ -91,10 +93,16 @@ struct Machinery {
       begin_with(init);
       return;
     }
+    const Activity activity("reading the checkpoint");
     from->load(session, {.optimizer_state = has_state_of(*from, config.optimizer.name)});
     const auto position = from->state().texts.find("data.json");
     if (position != from->state().texts.end()) batches.seek(position->second);
     executable.set_step(from->state().step);
+  }
+
+  static data::Batches opened(const Config& config) {
+    const Activity activity("reading data");
+    return data::Batches(source(config, config.data.train, true), kBatchesAhead);
   }
 
   void begin_with(const WarmStart& init) {
@@ -213,9 +221,12 @@ void Trainer::prepare() {
 void Trainer::announce() {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   machine_ = measure_machine(cores);
-  const Explanation planned = plan(config_, machine_);
+  const Explanation planned = [&] {
+    const Activity activity("compiling");
+    return plan(config_, machine_);
+  }();
   flops_ = planned.model_flops;
-  progress_.say(run_header(config_, planned, cores));
+  progress_.say(run_header(config_, planned, cores, machine_memory()));
 }
 
 Trained Trainer::run() {
@@ -225,8 +236,11 @@ Trained Trainer::run() {
                   std::to_string(config_.run.steps));
     return done_;
   }
-  if (options_.progress || !options_.trace.empty()) announce();
-  prepare();
+  {
+    const ActivityLines lines([this](const std::string& line) { progress_.say(line); });
+    if (options_.progress || !options_.trace.empty()) announce();
+    prepare();
+  }
   const double begin = now();
   logged_at_ = saved_at_ = begin;
   logged_step_ = first();

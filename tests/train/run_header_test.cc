@@ -9,12 +9,13 @@
 namespace weft::train {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 std::string header(const SmallRun& run, const std::string& assignments, int cores) {
   const Config config = completed(run.with(assignments));
-  return run_header(config, plan(config), cores);
+  return run_header(config, plan(config), cores, {.total = 8LL << 30, .available = 4LL << 30});
 }
 
 TEST(RunHeader, SaysWhatIsTrainedOnWhat) {
@@ -26,7 +27,7 @@ TEST(RunHeader, SaysWhatIsTrainedOnWhat) {
   EXPECT_THAT(text, HasSubstr("\n  vocabulary  bytes, 259 tokens\n"));
   EXPECT_THAT(text, HasSubstr("\n  mesh        data:2, 2 processors on wire threads\n"));
   EXPECT_THAT(text, HasSubstr("\n  layout      batch:data\n"));
-  EXPECT_THAT(text, HasSubstr("\n  memory      2 x "));
+  EXPECT_THAT(text, AllOf(HasSubstr("\n  memory      variables "), HasSubstr("; this machine has 8 GiB")));
   EXPECT_THAT(text, Not(HasSubstr("warning")));
   EXPECT_THAT(header(run, "", 2), HasSubstr("\n  mesh        1 processor on wire threads\n  layout      none: nothing is split\n"));
 }
@@ -42,6 +43,13 @@ TEST(RunHeader, WarnsOfProcessorsThatDoNotHelp) {
   // An axis that splits the embedding alone leaves most of the work to everyone.
   EXPECT_THAT(header(run, "mesh.mesh=model:2,mesh.layout=max_length:model", 2),
               HasSubstr(" % of the flops alike;\n           weft train --dry-run says which"));
+}
+
+TEST(RunHeader, WarnsIfMemoryIsShort) {
+  const SmallRun run("header_memory");
+  const Config config = completed(run.with(""));
+  EXPECT_THAT(run_header(config, plan(config), 2, {.total = 8LL << 30, .available = 1}),
+              HasSubstr("\n  warning: only 1 B of it are available now; the run may be slow or be killed"));
 }
 
 }  // namespace

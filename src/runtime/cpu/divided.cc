@@ -1,4 +1,4 @@
-// random, scan, sort: each worker runs a kernel of its own on its part of a dim that the instruction does not join.
+// scan, sort: each worker runs a kernel of its own on its part of a dim that the instruction does not join.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -17,21 +17,19 @@ using Maker = std::function<Kernel(const KernelArgs&)>;
 constexpr std::int64_t kAlone = 1 << 12;  // elements that are not worth waking the others for
 
 // The outermost dim that all views have and that is not in `but`.
-const Dim* dividing_dim(const KernelArgs& args, const std::vector<std::string>& but, bool of_inputs) {
+const Dim* dividing_dim(const KernelArgs& args, const std::vector<std::string>& but) {
   for (const Dim& dim : args.outputs[0].shape) {
     const auto has = [&](const TensorView& view) { return view.shape.has(dim); };
     if (dim.size < 2 || std::ranges::find(but, dim.name) != but.end()) continue;
-    if (std::ranges::all_of(args.outputs, has) && (!of_inputs || std::ranges::all_of(args.inputs, has))) return &dim;
+    if (std::ranges::all_of(args.outputs, has) && std::ranges::all_of(args.inputs, has)) return &dim;
   }
   return nullptr;
 }
 
-// `of_inputs`: the inputs are divided too.
-Kernel divided(const KernelArgs& args, const std::vector<std::string>& but, bool of_inputs, const Maker& make) {
+Kernel divided(const KernelArgs& args, const std::vector<std::string>& but, const Maker& make) {
   Workers& workers = *args.workers;
-  const Dim* dim = dividing_dim(args, but, of_inputs);
-  const std::int64_t elements =
-      std::max(args.outputs[0].shape.elements(), of_inputs ? args.inputs[0].shape.elements() : std::int64_t{0});
+  const Dim* dim = dividing_dim(args, but);
+  const std::int64_t elements = std::max(args.outputs[0].shape.elements(), args.inputs[0].shape.elements());
   if (workers.size() == 1 || !dim || elements < kAlone) return make(args);
   auto parts = std::make_shared<std::vector<Kernel>>();
   for (int worker = 0; worker < workers.size(); ++worker) {
@@ -43,7 +41,7 @@ Kernel divided(const KernelArgs& args, const std::vector<std::string>& but, bool
     KernelArgs part = args;
     const auto cut = [&](TensorView& view) { view = run_of(view, dim->name, share.begin, share.end - share.begin); };
     std::ranges::for_each(part.outputs, cut);
-    if (of_inputs) std::ranges::for_each(part.inputs, cut);
+    std::ranges::for_each(part.inputs, cut);
     parts->push_back(make(part));
   }
   return [parts, &workers](const StepState& state) {
@@ -55,13 +53,11 @@ Kernel divided(const KernelArgs& args, const std::vector<std::string>& but, bool
 
 }  // namespace
 
-Kernel random(const KernelArgs& args) { return divided(args, {}, false, reference::random); }
-
-Kernel scan(const KernelArgs& args) { return divided(args, {args.instr.as<Scan>()->dim}, true, reference::scan); }
+Kernel scan(const KernelArgs& args) { return divided(args, {args.instr.as<Scan>()->dim}, reference::scan); }
 
 Kernel sort(const KernelArgs& args) {
   const Sort& work = *args.instr.as<Sort>();
-  return divided(args, {work.dim, work.k}, true, reference::sort);
+  return divided(args, {work.dim, work.k}, reference::sort);
 }
 
 }  // namespace weft::cpu
