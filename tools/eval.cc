@@ -9,6 +9,7 @@
 
 #include "config_options.h"
 #include "lines.h"
+#include "weft/data.h"
 #include "weft/train.h"
 
 namespace weft::tools {
@@ -23,7 +24,7 @@ struct EvalWords {
   bool bleu = false, json = false;
 };
 
-// The inputs and the targets of the files, line by line; of a language model all is targets.
+// The inputs and the targets of the files, line by line; of a language model all is targets. Files of tokens have none.
 struct Sides {
   std::vector<std::string> inputs, targets;
 };
@@ -31,6 +32,7 @@ Sides sides_of(const train::TrainedModel& model, const std::vector<std::string>&
   if (model.config().data.format == "pairs" && files.size() == 2) return {read_lines(files[0]), read_lines(files[1])};
   const bool pairs = model.config().model.kind == models::Kind::kEncoderDecoder;
   Sides sides;
+  if (data::format_of({.files = files, .format = model.config().data.format}) == "tokens") return sides;
   for (const std::string& path : files)
     for (const std::string& line : read_lines(path)) {
       const std::size_t tab = pairs ? line.find('\t') : std::string::npos;
@@ -68,9 +70,12 @@ void score(const EvalWords& o, train::TrainedModel& model, const std::vector<std
   for (const std::string& line : sides.targets) words += evaluate::words(line);
   report["tokens"] = scores.tokens;
   report["log_perplexity"] = scores.log_perplexity();
-  report["words"] = words;
-  report["log_perplexity_per_word"] = scores.log_perplexity_per_word(words);
+  if (words > 0) {  // files of tokens have no words
+    report["words"] = words;
+    report["log_perplexity_per_word"] = scores.log_perplexity_per_word(words);
+  }
   report["token_accuracy"] = scores.token_accuracy();
+  report["sequences"] = scores.sequences;
   report["sequence_accuracy"] = scores.sequence_accuracy();
 }
 

@@ -73,6 +73,9 @@ struct SourceOptions {
   std::uint64_t seed = 0;
 };
 
+// The options' format, or, if that is "", what the files' endings say. UserError for a format that is none.
+std::string format_of(const SourceOptions& options);
+
 class Batches {
  public:
   // Reads the text; of token files only what a batch needs, then. `ahead`: so many batches are made before they are asked

@@ -39,10 +39,13 @@ std::int64_t words(std::string_view text);
 struct Scores {
   double negative_log_likelihood = 0;
   std::int64_t tokens = 0, correct = 0;
-  std::int64_t sequences = 0, whole = 0;  // whole: all tokens right
+  std::int64_t sequences = 0, whole = 0;  // examples; whole: all tokens right
 
   // The first `rows` rows of a scoring graph's three results, [batch] each. Rows without tokens do not count.
   void add(const Array& negative_log_likelihood, const Array& tokens, const Array& correct, std::int64_t rows);
+  // The same of rows that are several examples each: `outcomes` are the graph's, [batch length].
+  void add_packed(const Array& negative_log_likelihood, const Array& tokens, const Array& correct,
+                  const Array& outcomes);
 
   // All are 0 if nothing was added. In nats; per word: with the number of words of the text that was scored.
   double log_perplexity() const;

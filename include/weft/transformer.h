@@ -79,6 +79,9 @@ struct SequenceGraph {
   Tensor logits;  // [batch length vocab]; empty in a graph for training
   // Of scoring: sums over the counted targets of a row, f32 [batch]: -log p, their number, those guessed right.
   Tensor negative_log_likelihood, tokens, correct;
+  // Of scoring packed rows: f32 [batch length], 2 * segment + 1 of a counted target that was guessed right, 2 * segment of
+  // one that was not, 0 of a target that does not count. Empty if rows are examples.
+  Tensor outcomes;
 };
 
 // With dropout, label smoothing and z-loss; the batch in `microbatches` parts, one after another.

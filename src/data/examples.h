@@ -32,9 +32,6 @@ class Examples {
   virtual std::string fingerprint() const = 0;  // of the files' contents
 };
 
-// The format that the options name, or that the files' endings mean. UserError for an unknown one.
-std::string format_of(const SourceOptions& options);
-
 std::unique_ptr<Examples> open_text(const SourceOptions& options, const std::string& format,
                                     const Vocabulary& vocabulary);
 std::unique_ptr<Examples> open_tokens(const SourceOptions& options);

@@ -14,6 +14,7 @@ Scorer::Scorer(Session& session, const Config& config, const std::vector<std::st
       executable_(compile(session, config, graph_.graph, [&] {
         CompileOptions options = compile_options(config);
         options.fetch = {graph_.negative_log_likelihood, graph_.tokens, graph_.correct};
+        if (graph_.outcomes) options.fetch.push_back(graph_.outcomes);
         return options;
       }())) {
   read_own_rows(batches_, executable_, graph_);
@@ -26,7 +27,10 @@ evaluate::Scores Scorer::scores(std::int64_t most) {
     const std::optional<data::Batch> batch = next_batch(session_, batches_);
     if (!batch) break;
     const Values values = executable_.run(feeds_of(graph_, *batch));
-    sum.add(values[graph_.negative_log_likelihood], values[graph_.tokens], values[graph_.correct], options_.batch);
+    const Array &nll = values[graph_.negative_log_likelihood], &tokens = values[graph_.tokens],
+                &correct = values[graph_.correct];
+    if (graph_.outcomes) sum.add_packed(nll, tokens, correct, values[graph_.outcomes]);
+    else sum.add(nll, tokens, correct, options_.batch);
   }
   return sum;
 }

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <map>
 
 #include "weft/evaluate.h"
 
@@ -19,6 +20,26 @@ void Scores::add(const Array& nll, const Array& counted, const Array& right, std
     correct += hits;
     ++sequences;
     whole += hits == n;
+  }
+}
+
+void Scores::add_packed(const Array& nll, const Array& counted, const Array& right, const Array& outcomes) {
+  const std::int64_t rows = outcomes.shape()[0].size, length = outcomes.shape()[1].size;
+  Scores of_rows;
+  of_rows.add(nll, counted, right, rows);
+  negative_log_likelihood += of_rows.negative_log_likelihood;
+  tokens += of_rows.tokens;
+  correct += of_rows.correct;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::map<std::int64_t, bool> all_right;  // by segment
+    for (std::int64_t i = 0; i < length; ++i) {
+      const std::int64_t outcome = std::llround(outcomes.at(row * length + i));
+      if (outcome == 0) continue;
+      const auto [segment, is_new] = all_right.emplace(outcome / 2, true);
+      segment->second = segment->second && outcome % 2 == 1;
+    }
+    for (const auto& [segment, is_whole] : all_right) whole += is_whole;
+    sequences += static_cast<std::int64_t>(all_right.size());
   }
 }
 

@@ -116,6 +116,41 @@ TEST_F(TrainCommand, EvalGivesPerplexityAndScoresPerLine) {
   EXPECT_NEAR(Json::parse(output("eval " + folder_ + "/mt --json"))["log_perplexity"], report["log_perplexity"], 1e-5);
 }
 
+// Examples are counted, not the rows that they are packed into.
+TEST_F(TrainCommand, AccuracyIsOfExamples) {
+  std::string pairs;
+  for (int i = 0; i < 64; ++i) pairs += "in " + std::to_string(i) + "\t" + (i % 4 == 0 ? "no" : "ok") + "\n";
+  write("answers.tsv", pairs);
+  const std::string file = folder_ + "/answers.tsv", run = folder_ + "/answers";
+  output("train " + folder_ + "/mt.toml --quiet --steps 200 --out " + run + " --set data.train=" + file +
+         ",data.dev=" + file);
+  const Json packed = Json::parse(output("eval " + run + " --json"));
+  const Json single = Json::parse(output("eval " + run + " --json --set data.pack=false"));
+  EXPECT_EQ(packed["sequences"].get<int>(), 64);
+  EXPECT_EQ(single["sequences"].get<int>(), 64);
+  EXPECT_GT(single["sequence_accuracy"].get<double>(), 0.5);
+  EXPECT_EQ(packed["sequence_accuracy"].get<double>(), single["sequence_accuracy"].get<double>());
+  const Json split = Json::parse(output("eval " + run + " --json --mesh data:2 --layout batch:data"));
+  EXPECT_EQ(split["sequence_accuracy"].get<double>(), single["sequence_accuracy"].get<double>());
+}
+
+// Nobody knows how many words a file of tokens has.
+TEST_F(TrainCommand, FilesOfTokensHaveNoWords) {
+  std::ofstream tokens(folder_ + "/words.u16", std::ios::binary);
+  for (int i = 0; i < 300; ++i) {
+    const std::uint16_t id = static_cast<std::uint16_t>(3 + 'a' + i % 7);
+    tokens.write(reinterpret_cast<const char*>(&id), sizeof id);
+  }
+  tokens.close();
+  const Json report =
+      Json::parse(output("eval " + folder_ + "/lm --json --set data.format=tokens --data " + folder_ + "/words.u16"));
+  EXPECT_GT(report["tokens"].get<int>(), 200);
+  EXPECT_GT(report["log_perplexity"].get<double>(), 0);
+  EXPECT_FALSE(report.contains("words"));
+  EXPECT_FALSE(report.contains("log_perplexity_per_word"));
+  EXPECT_TRUE(Json::parse(output("eval " + folder_ + "/lm --json")).contains("log_perplexity_per_word"));
+}
+
 TEST_F(TrainCommand, TwoFilesAreAsGoodAsOne) {
   const Json tsv = Json::parse(output("eval " + folder_ + "/mt --json --bleu"));
   ran("cut -f1 " + folder_ + "/pairs.tsv > " + folder_ + "/en; cut -f2 " + folder_ + "/pairs.tsv > " + folder_ + "/fr");
