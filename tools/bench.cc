@@ -38,14 +38,14 @@ struct CompileBenchOptions {
 void run_compile(const CompileBenchOptions& o) {
   const models::Model model = model_of(o.model);
   const bench::CompileTime time =
-      bench::compile(model.graph, model.mesh, model.layout, model.options, store_of(o.model.store), o.repeats);
+      bench::compile(model.graph, model.mesh, model.layout, model.options, store_of(o.model), o.repeats);
   std::cout << (o.json ? bench::json(time) + "\n" : bench::table(time));
 }
 
 void add_compile(CLI::App& bench, Action& action) {
   CLI::App* sub = bench.add_subcommand("compile", "From graph to planned program, for any mesh");
   const auto o = std::make_shared<CompileBenchOptions>();
-  sub->add_option("--config", o->model.name, "A built-in model, such as paper/lm-4.9b")->required();
+  sub->add_option("--config", o->model.name, "A built-in model, or a config: a .toml file, or such as paper/lm-4.9b")->required();
   add_model_options(*sub, o->model);
   sub->add_option("--repeats", o->repeats, "Measurements; the median counts")->capture_default_str();
   sub->add_flag("--json", o->json, "One object")->disable_flag_override();

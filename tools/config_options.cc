@@ -1,5 +1,10 @@
 #include "config_options.h"
 
+#include <filesystem>
+
+#include "paper_configs.h"
+#include "weft/checkpoint.h"
+
 namespace weft::tools {
 
 namespace {
@@ -22,6 +27,30 @@ std::vector<std::string> ConfigWords::assignments() const {
   if (out) all.push_back("run.out=" + quoted(*out));
   if (steps) all.push_back("run.steps=" + std::to_string(*steps));
   return all;
+}
+
+bool is_config(const std::string& name) { return name.ends_with(".toml") || paper_configs().contains(name); }
+
+train::Config read_configs(const std::vector<std::string>& names, const ConfigWords& words) {
+  const auto paper = paper_configs().find(names[0]);
+  const bool is_run = std::filesystem::is_directory(names[0]);
+  train::Config config = is_run ? train::stored_config(Checkpoint::open(names[0]))
+                         : paper == paper_configs().end() ? train::read_config(names[0])
+                                                          : train::parse_config(paper->second, names[0]);
+  for (std::size_t i = 1; i < names.size(); ++i) train::read_more(config, names[i]);
+  for (const std::string& assignment : words.assignments()) train::set(config, assignment);
+  return config;
+}
+
+ConfigWords config_words(const ModelWords& words) {
+  ConfigWords config;
+  config.set = words.set;
+  config.mesh = words.mesh;
+  config.layout = words.layout;
+  config.store = words.store.text;
+  config.store_level = words.store.level;
+  if (words.memory) config.set.push_back("mesh.memory=" + quoted(*words.memory));
+  return config;
 }
 
 void add_config_options(CLI::App& sub, ConfigWords& words) {

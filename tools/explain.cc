@@ -1,13 +1,14 @@
-// weft explain: what a built-in model costs on each processor under a mesh and a layout.
+// weft explain: what a built-in model or a config costs on each processor under a mesh and a layout.
 #include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
 
-#include "options.h"
+#include "config_options.h"
 #include "weft/explain.h"
 #include "weft/models.h"
+#include "weft/train.h"
 #include "weft/words.h"
 
 namespace weft::tools {
@@ -17,8 +18,7 @@ namespace {
 struct ExplainOptions {
   ModelWords model;
   std::vector<std::string> show, dump;
-  std::optional<std::string> machine, program;
-  std::string runtime = "cpu";
+  std::optional<std::string> machine, program, runtime;
   bool json = false;
 };
 
@@ -72,14 +72,24 @@ void write_program(const std::string& path, const std::string& text) {
                     .fix = "see that the folder exists and that you may write there"});
 }
 
-void run_explain(const ExplainOptions& o) {
+Explanation explained(const ExplainOptions& o, Dump& dump) {
+  train::PlanOptions options;
+  if (!o.dump.empty()) options.dump = [&](std::string_view pass, const std::string& text) { dump.take(pass, text); };
+  options.machine = o.machine ? parse_machine(*o.machine) : measure_machine();
+  if (is_config(o.model.name)) {
+    train::Config config = read_configs(files_of(o.model), config_words(o.model));
+    if (o.runtime) config.mesh.runtime = *o.runtime;
+    return train::plan(config, options);
+  }
   models::Model model = model_of(o.model);
-  const Machine machine = o.machine ? parse_machine(*o.machine) : measure_machine();
+  model.options.dump = options.dump;
+  return explain(model.graph, model.mesh, model.layout, model.options, *options.machine, store_of(o.model),
+                 {o.runtime.value_or("cpu")});
+}
+
+void run_explain(const ExplainOptions& o) {
   Dump dump(o.dump);
-  if (!o.dump.empty())
-    model.options.dump = [&](std::string_view pass, const std::string& text) { dump.take(pass, text); };
-  const Explanation e =
-      explain(model.graph, model.mesh, model.layout, model.options, machine, store_of(o.model.store), {o.runtime});
+  const Explanation e = explained(o, dump);
   const std::string text = o.json ? e.json() + "\n" : e.text(o.show);
   dump.print(o.json);
   if (o.program) write_program(*o.program, e.program);
@@ -91,7 +101,8 @@ void run_explain(const ExplainOptions& o) {
 void add_explain(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("explain", "What a model costs on each processor, read off its compiled program");
   const auto o = std::make_shared<ExplainOptions>();
-  sub->add_option("MODEL", o->model.name, "A built-in model")->required();
+  sub->add_option("MODEL", o->model.name, "A built-in model, or a config as weft train takes it")->required();
+  sub->add_option("MORE", o->model.more, "Configs whose settings hold over those before");
   add_model_options(*sub, o->model);
   sub->add_flag("--json", o->json, "One JSON object, see docs/explain.md")->disable_flag_override();
   sub->add_option("--machine", o->machine,
@@ -99,7 +110,7 @@ void add_explain(CLI::App& app, Action& action) {
   sub->add_option("--show", o->show, "Draw how this tensor lies on the mesh; may be repeated")->allow_extra_args(false);
   sub->add_option("--dump", o->dump, "Also print the program after this pass, or after all; may be repeated")
       ->allow_extra_args(false);
-  sub->add_option("--runtime", o->runtime, "cpu or reference: what the program is made for")->capture_default_str();
+  sub->add_option("--runtime", o->runtime, "cpu or reference: what the program is made for; default: cpu, or the config's");
   sub->add_option("--program", o->program, "Also write the program's text to this file, for weft run");
   sub->footer(model_list);
   sub->callback([o, &action] { action = [o] { run_explain(*o); }; });

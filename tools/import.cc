@@ -70,7 +70,7 @@ std::map<std::string, Shape> wanted(const ImportWords& words) {
     shapes = train::weight_shapes(train::completed(train::read_config(*words.config)));
   } else {
     const models::Model model =
-        model_of({.name = *words.model, .mesh = {}, .layout = {}, .memory = {}, .set = words.set, .store = {}});
+        model_of({.name = *words.model, .more = {}, .mesh = {}, .layout = {}, .memory = {}, .set = words.set, .store = {}});
     for (const Tensor& variable : model.graph.variables()) shapes[variable_name(variable)] = variable.shape();
   }
   return shapes;

@@ -4,6 +4,9 @@
 #include <charconv>
 #include <map>
 
+#include "config_options.h"
+#include "paper_configs.h"
+#include "weft/train.h"
 #include "weft/words.h"
 
 namespace weft::tools {
@@ -38,6 +41,21 @@ std::string listed(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
   return text;
+}
+
+void check_name(const ModelWords& words) {
+  const std::vector<std::string> names = models::names();
+  if (std::find(names.begin(), names.end(), words.name) == names.end()) {
+    const std::string near = nearest_word(words.name, names);
+    throw UserError({.what = "there is no built-in model '" + words.name + "'",
+                     .where = "command line",
+                     .fix = (near.empty() ? "" : "did you mean '" + near + "'? ") + "the models are: " + listed(names) +
+                            "; a config is a .toml file, as configs/lm-demo.toml"});
+  }
+  if (!words.more.empty())
+    throw UserError({.what = "'" + words.more[0] + "' follows the built-in model '" + words.name + "'",
+                     .where = "command line",
+                     .fix = "leave it out; only configs, .toml files, may follow each other"});
 }
 
 UserError unknown_word(const CLI::App& app, const std::string& word) {
@@ -91,10 +109,23 @@ void add_model_options(CLI::App& sub, ModelWords& words) {
   add_store_options(sub, words.store);
   sub.add_option("--memory", words.memory,
                  "Most memory of a processor, as in 8GiB: what is over is computed again instead of kept");
-  sub.add_option("--set", words.set, "dim=size[,dim=size…]: other sizes; may be repeated")->allow_extra_args(false);
+  sub.add_option("--set", words.set, "dim=size[,dim=size…]: other sizes; of a config section.name=value; may be repeated")->allow_extra_args(false);
+}
+
+std::vector<std::string> files_of(const ModelWords& words) {
+  std::vector<std::string> files = {words.name};
+  files.insert(files.end(), words.more.begin(), words.more.end());
+  return files;
+}
+
+Store store_of(const ModelWords& words) {
+  return is_config(words.name) ? train::store_of(read_configs(files_of(words), config_words(words)))
+                               : store_of(words.store);
 }
 
 models::Model model_of(const ModelWords& words) {
+  if (is_config(words.name)) return train::step_model(read_configs(files_of(words), config_words(words)));
+  check_name(words);
   std::string sizes;
   for (const std::string& text : words.set) sizes += (sizes.empty() ? "" : ",") + text;
   models::Model model = models::build(words.name, sizes.empty() ? models::Sizes{} : models::parse_sizes(sizes));
@@ -108,7 +139,9 @@ models::Model model_of(const ModelWords& words) {
 }
 
 std::string model_list() {
-  std::string text = "Models, with the sizes that --set changes:\n";
+  std::string text = "Configs: any .toml file, with --set section.name=value; and those of the paper:\n ";
+  for (const auto& [name, config] : paper_configs()) text += " " + name;
+  text += "\nModels, with the sizes that --set changes:\n";
   for (const std::string& name : models::names()) {
     text += "  " + name + ": " + models::description(name) + "\n   ";
     for (const auto& [dim, size] : models::default_sizes(name)) text += " " + dim + "=" + std::to_string(size);

@@ -51,15 +51,19 @@ void add_store_options(CLI::App& sub, StoreWords& words);
 // UserError for a level without a storage layout, and as Store::parse.
 Store store_of(const StoreWords& words);
 
-// A built-in model, and what it is compiled for.
+// A model by its name, built-in or a config, and what it is compiled for.
 struct ModelWords {
   std::string name;
+  std::vector<std::string> more = {};  // configs that hold over the first
   std::optional<std::string> mesh, layout, memory;
   std::vector<std::string> set;
   StoreWords store;
 };
+std::vector<std::string> files_of(const ModelWords& words);  // of a config: the first and more
 void add_model_options(CLI::App& sub, ModelWords& words);
+// A built-in model, or one step of the training of a config.
 models::Model model_of(const ModelWords& words);
+Store store_of(const ModelWords& words);
 std::string model_list();  // for the end of --help
 
 // A mistake on the command line itself as the error that the user sees.

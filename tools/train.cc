@@ -1,5 +1,4 @@
 // weft train: trains a config, or goes on with it; and says before what it would take.
-#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -18,15 +17,6 @@ struct TrainWords {
   std::vector<std::string> rename;
   bool quiet = false, print_config = false, dry_run = false, json = false;
 };
-
-train::Config config_of(const TrainWords& o) {
-  const bool is_run = std::filesystem::is_directory(o.configs[0]);
-  train::Config config =
-      is_run ? train::stored_config(Checkpoint::open(o.configs[0])) : train::read_config(o.configs[0]);
-  for (std::size_t i = 1; i < o.configs.size(); ++i) train::read_more(config, o.configs[i]);
-  for (const std::string& assignment : o.words.assignments()) train::set(config, assignment);
-  return config;
-}
 
 std::pair<std::string, std::string> parse_rename(const std::string& text) {
   const std::size_t equals = text.find('=');
@@ -50,7 +40,7 @@ void dry_run(const TrainWords& o, const train::Config& config) {
 }
 
 void run_train(const TrainWords& o) {
-  const train::Config config = config_of(o);
+  const train::Config config = read_configs(o.configs, o.words);
   if (o.print_config) {
     std::cout << train::text(config);
     return;

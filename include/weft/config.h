@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,7 +51,9 @@ struct Config {
   DataConfig data;
   BatchConfig batch;
   optim::OptimizerOptions optimizer;
-  std::string schedule = "constant 0.001";  // of the learning rate; see docs/optimizers.md
+  // The learning rate is rate * schedule. Without a rate the schedule says it all; without both it is 0.001.
+  std::optional<double> rate;
+  std::string schedule;  // see docs/optimizers.md
   MeshConfig mesh;
   RunConfig run;
   decode::Options decode;

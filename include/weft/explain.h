@@ -81,10 +81,10 @@ struct Explanation {
   std::vector<Pass> passes;  // the compiler's, in order
   double compile_seconds = 0;
 
-  // For a person at a terminal. Pictures show the tensors of these names, or else the biggest variables, inputs and
+  // For a person at a terminal: the summary, pictures, the program. Pictures show the tensors of these names, or else the biggest variables, inputs and
   // outputs. UserError if there is no such tensor.
   std::string text(const std::vector<std::string>& show = {}) const;
-  std::string summary() const;  // the same without the program and the pictures
+  std::string summary() const;  // costs, collectives and warnings
   // One object; docs/explain.md lists the keys.
   std::string json() const;
 };

@@ -173,10 +173,14 @@ class Adafactor : public Optimizer {
   Tensor rate_, kept_, fresh_;  // fresh = 1 - kept, by itself: the difference would be lost in f32
 };
 
+// adamw is Adam, whose weight decay is always decoupled from the gradient, with this decay unless another is given.
+inline constexpr double kAdamWDecay = 0.01;
+
 // An optimizer by name, as configurations have it: what is not given is as in the options of its kind.
 struct OptimizerOptions {
-  std::string name = "adafactor";  // or sgd, momentum, adam
-  double weight_decay = 0, clip_norm = 0;
+  std::string name = "adafactor";            // or sgd, momentum, adam, adamw
+  std::optional<double> weight_decay = {};  // by default 0, of adamw kAdamWDecay
+  double clip_norm = 0;
   Rules rules = {};
   std::optional<double> momentum = {};
   std::optional<double> beta1 = {}, beta2 = {}, epsilon = {};  // beta1: of adafactor too

@@ -15,6 +15,7 @@
 #include "weft/config.h"
 #include "weft/evaluate.h"
 #include "weft/explain.h"
+#include "weft/models.h"
 
 namespace weft::train {
 
@@ -63,8 +64,17 @@ Config stored_config(const Checkpoint& checkpoint);
 // The weights of the config's model and their shapes.
 std::map<std::string, Shape> weight_shapes(const Config& config);
 
-// What one step costs on each processor, read off the program: nothing runs and no data is read.
-Explanation plan(const Config& config);
+// One step of the config's training as a graph, with its fetches and updates, mesh and layout. Nothing runs and no data is
+// read.
+models::Model step_model(const Config& config);
+Store store_of(const Config& config);  // mesh.store and mesh.store_level
+
+// What that step costs on each processor, read off the program. UserError, with the setting, if the layout cannot work.
+struct PlanOptions {
+  std::optional<Machine> machine = {};                                                  // by default measured
+  std::function<void(std::string_view pass, const std::string& text)> dump = {};  // as CompileOptions::dump
+};
+Explanation plan(const Config& config, const PlanOptions& options = {});
 
 // A trained model in use: the config it was trained with, and its weights on a mesh.
 class TrainedModel {

@@ -101,8 +101,7 @@ std::string counts_text(const Explanation& e) {
 
 std::string Explanation::text(const std::vector<std::string>& show) const {
   const std::string grids = pictures(*this, show);
-  return str(heading(*this), "\nThe program of every processor\n", program, "\n", counts_text(*this),
-             stored_text(*this), "\nHow shards lie on the mesh\n", grids, "\nWarnings\n", warning_lines(*this));
+  return str(summary(), "\nHow shards lie on the mesh\n", grids, "\nThe program of every processor\n", program);
 }
 
 std::string Explanation::summary() const {

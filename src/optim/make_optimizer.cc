@@ -8,7 +8,7 @@ namespace weft::optim {
 
 namespace {
 
-const std::vector<std::string> kNames = {"sgd", "momentum", "adam", "adafactor"};
+const std::vector<std::string> kNames = {"sgd", "momentum", "adam", "adamw", "adafactor"};
 
 // Hands the given options to those of a kind, and knows which nobody took.
 class Giver {
@@ -61,7 +61,7 @@ template <class Kind, class Options>
 std::unique_ptr<Optimizer> made(const OptimizerOptions& o, const Giver& giver, Options options, const Tensor& loss,
                                 const Tensors& variables, Site site) {
   giver.check(o, site);
-  options.weight_decay = o.weight_decay;
+  options.weight_decay = o.weight_decay.value_or(o.name == "adamw" ? kAdamWDecay : 0);
   options.clip_norm = o.clip_norm;
   options.rules = o.rules;
   return std::make_unique<Kind>(loss, variables, options, site);
@@ -109,13 +109,13 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& o, const Tenso
     giver.give("momentum", o.momentum, options.momentum);
     return made<Momentum>(o, giver, options, loss, variables, site);
   }
-  if (o.name == "adam") return make_adam(o, loss, variables, site);
+  if (o.name == "adam" || o.name == "adamw") return make_adam(o, loss, variables, site);
   if (o.name == "adafactor") return make_adafactor(o, loss, variables, site);
   const std::string near = nearest_word(o.name, kNames);
   throw UserError({.what = "there is no optimizer '" + o.name + "'",
                    .where = site,
                    .fix = (near.empty() ? "" : "did you mean '" + near + "'? ") +
-                          std::string("the optimizers are sgd, momentum, adam and adafactor")});
+                          std::string("the optimizers are sgd, momentum, adam, adamw and adafactor")});
 }
 
 }  // namespace weft::optim

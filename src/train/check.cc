@@ -1,5 +1,6 @@
 // What makes a config a run.
 #include <algorithm>
+#include <cmath>
 
 #include "train/parts.h"
 #include "train/places.h"
@@ -63,6 +64,8 @@ void check(const Config& config) {
          "give the file of the inputs, then that of the targets");
   refuse(config, !(config.run.checkpoint_minutes >= 0), "run.checkpoint_minutes",
          "checkpoints cannot be less than 0 minutes apart", "set run.checkpoint_minutes to minutes, or to 0 for none");
+  refuse(config, config.rate && !(*config.rate > 0 && std::isfinite(*config.rate)), "optimizer.rate",
+         "a learning rate cannot be " + number_text(config.rate.value_or(0)), "give a finite number above 0, as 1e-3");
   check_choices(config);
   mesh_of(config);
   layout_of(config);

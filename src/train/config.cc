@@ -127,7 +127,9 @@ void apply(Config& config, Flat flat) {
   });
   if (flat.empty()) return;
   const auto& [key, given] = *flat.begin();
-  const std::string near = nearest_word(key, known);
+  std::string near = nearest_word(key, known);
+  for (const std::string& full : known)
+    if (near.empty() && full.ends_with("." + key)) near = full;  // only the section is missing
   throw UserError({.what = "there is no setting '" + key + "'",
                    .where = given.where,
                    .fix = near.empty() ? "see docs/config.md for the settings" : "did you mean '" + near + "'?"});

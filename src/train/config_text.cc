@@ -1,12 +1,14 @@
 // Writing a Config: as TOML, and as the page docs/config.md.
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <sstream>
 
 #include "train/identity.h"
 #include "train/rules.h"
 #include "train/settings.h"
 #include "train/stored.h"
+#include "weft/error.h"
 
 namespace weft::train {
 
@@ -72,6 +74,35 @@ bool is_identity(const std::string& key) {
   return std::find(identity_keys().begin(), identity_keys().end(), key) != identity_keys().end();
 }
 
+// What a setting is if nothing sets it and its own default does not say it.
+std::string meaning_of_unset(const std::string& key) {
+  const optim::AdamOptions adam;
+  const optim::AdafactorOptions adafactor;
+  const std::map<std::string, std::string> meanings = {
+      {"model.extra_logit", "no such class"},
+      {"model.loss_denominator", "the number of positions"},
+      {"model.slice", "as `stored`"},
+      {"optimizer.rate", "`1.0`; without a schedule `0.001`"},
+      {"optimizer.schedule", "`\"constant 1\"`"},
+      {"optimizer.weight_decay", "`0.0`; of adamw `" + toml(optim::kAdamWDecay) + "`"},
+      {"optimizer.momentum", "`" + toml(optim::MomentumOptions().momentum) + "`"},
+      {"optimizer.beta1", "`" + toml(adam.beta1) + "`; of adafactor `" + toml(adafactor.beta1) + "`"},
+      {"optimizer.beta2", "`" + toml(adam.beta2) + "`"},
+      {"optimizer.epsilon", "`" + toml(adam.epsilon) + "`"},
+      {"optimizer.bias_correction", "`" + toml(adam.bias_correction) + "`"},
+      {"optimizer.factored", "`" + toml(adafactor.factored) + "`"},
+      {"optimizer.multiply_by_parameter_scale", "`" + toml(adafactor.multiply_by_parameter_scale) + "`"},
+      {"optimizer.min_dim_size_to_factor", "`" + toml(adafactor.min_dim_size_to_factor) + "`"},
+      {"optimizer.clipping_threshold", "`" + toml(adafactor.clipping_threshold) + "`"},
+      {"optimizer.decay_exponent", "`" + toml(adafactor.decay_exponent) + "`"},
+      {"optimizer.decay_beta2", "as `decay_exponent` says"},
+      {"optimizer.step_offset", "`" + toml(adafactor.step_offset) + "`"},
+      {"optimizer.epsilon1", "`" + toml(adafactor.epsilon1) + "`"},
+      {"optimizer.epsilon2", "`" + toml(adafactor.epsilon2) + "`"}};
+  const auto found = meanings.find(key);
+  return found == meanings.end() ? "" : found->second;
+}
+
 std::pair<std::string, std::string> section_and_name(const std::string& key) {
   const std::size_t dot = key.find('.');
   if (dot == std::string::npos) return {"", key};
@@ -124,8 +155,9 @@ std::string reference() {
     if (section != open) out << "\n## [" << section << "]\n";
     if (section != open || section.empty()) out << "| setting | default | |\n|---|---|---|\n";
     open = section;
-    const std::string value = toml(field);
-    out << "| `" << name << "` | " << (value.empty() ? "none" : "`" + value + "`") << " | " << doc << choices<T>()
+    const std::string unset = meaning_of_unset(key), value = toml(field);
+    internal_check(!unset.empty() || !value.empty(), "a setting without a default has no meaning in docs/config.md");
+    out << "| `" << name << "` | " << (unset.empty() ? "`" + value + "`" : unset) << " | " << doc << choices<T>()
         << (is_identity(key) ? "; *identity*" : "") << " |\n";
   });
   return out.str();

@@ -1,6 +1,7 @@
 #include "train/parts.h"
 
 #include <algorithm>
+#include <iomanip>
 #include <sstream>
 
 #include "train/places.h"
@@ -66,8 +67,14 @@ Store store_of(const Config& config) {
 }
 
 optim::Schedule schedule_of(const Config& config) {
-  return placed(config, {.otherwise = "optimizer.schedule"}, [&] {
-    return optim::Schedule::parse(config.schedule, std::max<std::int64_t>(1, config.run.steps));
+  std::string text = config.schedule.empty() && !config.rate ? "constant 0.001" : config.schedule;
+  if (config.rate) {
+    std::ostringstream rate;
+    rate << std::setprecision(17) << "constant " << *config.rate;
+    text = rate.str() + (text.empty() ? "" : " * " + text);
+  }
+  return placed(config, {.otherwise = config.schedule.empty() ? "optimizer.rate" : "optimizer.schedule"}, [&] {
+    return optim::Schedule::parse(text, std::max<std::int64_t>(1, config.run.steps));
   });
 }
 
@@ -154,16 +161,23 @@ CompileOptions TrainingStep::compiled(const Config& config) const {
   return options;
 }
 
-Explanation plan(const Config& config) { return plan(config, measure_machine()); }
-
-Explanation plan(const Config& config, const Machine& machine) {
+models::Model step_model(const Config& config) {
   const Config whole = completed(config);
   const TrainingStep step(whole, packs(whole));
-  const Mesh mesh = mesh_of(whole);
-  const Layout layout = layout_of(whole);
-  const Store store = store_of(whole);
-  return placed(whole, kCompiling, [&] {
-    return explain(step.graph.graph, mesh, layout, step.compiled(whole), machine, store, {whole.mesh.runtime});
+  return {.name = whole.name,
+          .graph = step.graph.graph,
+          .options = step.compiled(whole),
+          .mesh = mesh_of(whole),
+          .layout = layout_of(whole)};
+}
+
+Explanation plan(const Config& config, const PlanOptions& options) {
+  models::Model model = step_model(config);
+  model.options.dump = options.dump;
+  const Machine machine = options.machine ? *options.machine : measure_machine();
+  const Store store = store_of(config);
+  return placed(config, kCompiling, [&] {
+    return explain(model.graph, model.mesh, model.layout, model.options, machine, store, {config.mesh.runtime});
   });
 }
 

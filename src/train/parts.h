@@ -22,7 +22,6 @@ bool packs(const Config& config);
 Session open_session(const Config& config);
 Mesh mesh_of(const Config& config);
 Layout layout_of(const Config& config);
-Store store_of(const Config& config);
 optim::Schedule schedule_of(const Config& config);
 // UserError for a word of [mesh] that means nothing.
 void check_choices(const Config& config);
@@ -50,8 +49,5 @@ struct TrainingStep {
   Feeds feeds(std::int64_t step, const data::Batch& batch) const;
   CompileOptions compiled(const Config& config) const;
 };
-
-// As train::plan, for a machine that is known.
-Explanation plan(const Config& config, const Machine& machine);
 
 }  // namespace weft::train

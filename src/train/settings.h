@@ -88,18 +88,20 @@ void each_model_setting(models::TransformerOptions& m, const Visit& visit) {
 template <class Visit>
 void each_optimizer_setting(Config& c, const Visit& visit) {
   optim::OptimizerOptions& o = c.optimizer;
-  visit("optimizer.name", o.name, "sgd, momentum, adam or adafactor");
-  visit("optimizer.schedule", c.schedule, "of the learning rate, a product: \"constant 0.01 * linear_warmup 100\"");
+  visit("optimizer.name", o.name, "sgd, momentum, adam, adamw (adam with weight_decay 0.01) or adafactor");
+  visit("optimizer.rate", c.rate, "the learning rate: what the schedule is multiplied by");
+  visit("optimizer.schedule", c.schedule,
+        "how the rate changes, a product: \"linear_warmup 100 * cosine\" (docs/optimizers.md)");
   visit("optimizer.clip_norm", o.clip_norm, "most of the norm of all gradients together; 0: any");
   visit("optimizer.weight_decay", o.weight_decay, "w -= rate * decay * w besides");
-  visit("optimizer.exclude_from_weight_decay", o.exclude_from_weight_decay, "of adam: patterns of variables' names");
+  visit("optimizer.exclude_from_weight_decay", o.exclude_from_weight_decay, "of adam and adamw: patterns of variables' names");
   visit("optimizer.rules", o.rules,
         "by name, the first that fits: \"PATTERN: rate 0.1, decay 0\", \"PATTERN: frozen\"");
   visit("optimizer.momentum", o.momentum, "of momentum");
-  visit("optimizer.beta1", o.beta1, "of adam and adafactor");
-  visit("optimizer.beta2", o.beta2, "of adam");
-  visit("optimizer.epsilon", o.epsilon, "of adam");
-  visit("optimizer.bias_correction", o.bias_correction, "of adam");
+  visit("optimizer.beta1", o.beta1, "of adam, adamw and adafactor");
+  visit("optimizer.beta2", o.beta2, "of adam and adamw");
+  visit("optimizer.epsilon", o.epsilon, "of adam and adamw");
+  visit("optimizer.bias_correction", o.bias_correction, "of adam and adamw");
   visit("optimizer.factored", o.factored, "of adafactor: second moments from row and column means");
   visit("optimizer.multiply_by_parameter_scale", o.multiply_by_parameter_scale,
         "of adafactor: steps are relative to the weights' size");
@@ -126,7 +128,7 @@ void each_setting(Config& c, const Visit& visit) {
   visit("data.pack", c.data.pack, "several short examples share a row");
   visit("data.shuffle", c.data.shuffle, "by run.seed, anew in every epoch");
 
-  visit("batch.sequences", c.batch.sequences, "rows of a batch; this or tokens");
+  visit("batch.sequences", c.batch.sequences, "rows of a batch; this or tokens; both 0: 8 rows");
   visit("batch.tokens", c.batch.tokens, "targets of a batch, padding counted: rows * length");
   visit("batch.length", c.batch.length, "targets of a row");
   visit("batch.inputs_length", c.batch.inputs_length, "of an encoder_decoder: inputs of a row");

@@ -63,8 +63,7 @@ std::string rescaled_schedule(const Config& config, const Checkpoint& from) {
   if (saved == from.state().texts.end()) return "";
   const Config before = parse_config(saved->second, from.path() + "/config.toml");
   if (before.schedule != config.schedule || before.run.steps == config.run.steps || before.run.steps < 1) return "";
-  const auto was = optim::Schedule::parse(before.schedule, before.run.steps);
-  const auto is = optim::Schedule::parse(config.schedule, config.run.steps);
+  const optim::Schedule was = schedule_of(before), is = schedule_of(config);
   for (std::int64_t step = from.state().step + 1; step <= config.run.steps; ++step)
     if (was.at(step) != is.at(step))
       return "warning: run.steps was " + std::to_string(before.run.steps) + " and is " +
@@ -223,7 +222,7 @@ void Trainer::announce() {
   machine_ = measure_machine(cores);
   const Explanation planned = [&] {
     const Activity activity("compiling");
-    return plan(config_, machine_);
+    return plan(config_, {.machine = machine_});
   }();
   flops_ = planned.model_flops;
   progress_.say(run_header(config_, planned, cores, machine_memory()));

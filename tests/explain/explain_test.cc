@@ -132,6 +132,11 @@ TEST(Explain, TextHasProgramCountsPicturesAndWarnings) {
   EXPECT_THAT(text, HasSubstr("all_reduce  rows  backward  f32        1    262144   1 MiB"));
   EXPECT_THAT(text, HasSubstr("variable w f32 [io=256 hidden=1024]: each processor holds [io=256 hidden=512]"));
   EXPECT_THAT(text, HasSubstr("Warnings\n  none"));
+  std::size_t last = 0;  // the summary comes first, the program last
+  for (const char* title : {"mesh ", "\nOn each processor", "\nCollectives", "\nWarnings", "\nHow shards", "\nThe program"}) {
+    EXPECT_GE(text.find(title), last) << title;
+    last = text.find(title);
+  }
   EXPECT_THAT(of("two_layer", "", "").text(), HasSubstr("none: no processor talks to another"));
 }
 

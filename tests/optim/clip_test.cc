@@ -167,11 +167,19 @@ TEST(MakeOptimizer, GivesTheOptionsToItsKind) {
   EXPECT_DOUBLE_EQ(factor->feeds(14, 0.1)[2].second.item(), 0.5);
 }
 
+TEST(MakeOptimizer, AdamWIsAdamWithDecay) {
+  const Result adam = train({.name = "adam", .weight_decay = 0.01}, "", "");
+  const Result plain = train({.name = "adam"}, "", "");
+  expect_equal(train({.name = "adamw"}, "", ""), adam);
+  expect_equal(train({.name = "adamw", .weight_decay = 0.0}, "", ""), plain);
+  EXPECT_GT(relative_difference(adam.weights[0], plain.weights[0]), 1e-4);
+}
+
 TEST(OptimizerErrors, NoSuchOptimizer) {
   const Model model;
   EXPECT_USER_ERROR(optim::make_optimizer({.name = "adma"}, model.loss, model.graph.variables()),
                     lines("there is no optimizer 'adma'", here(),
-                          "did you mean 'adam'? the optimizers are sgd, momentum, adam and adafactor"));
+                          "did you mean 'adam'? the optimizers are sgd, momentum, adam, adamw and adafactor"));
   EXPECT_USER_ERROR(optim::make_optimizer({.name = "shampoo"}, model.loss, model.graph.variables()),
                     "there is no optimizer 'shampoo'", "fix:   the optimizers are");
 }

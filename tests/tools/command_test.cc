@@ -95,6 +95,33 @@ TEST(Command, ExplainsInWords) {
                     HasSubstr("src/models/mlp.cc:"), HasSubstr("variable layer_1/w f32"), HasSubstr("Warnings\n")));
 }
 
+Json costs(const std::string& arguments) {
+  const Ran ran = weft(arguments + " --json");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  Json json = Json::parse(ran.out);
+  for (const char* measured : {"compile_s", "passes", "machine", "work_ratio"}) json.erase(measured);
+  return json;
+}
+
+// The paper's models are known by name: one text serves the name, the file and weft train.
+TEST(Command, ExplainsConfigsAsTrainPlansThem) {
+  const std::string file = std::string(WEFT_TEST_DATA) + "/../configs/paper/lm-4.9b.toml";
+  const Json named = costs("explain paper/lm-4.9b");
+  EXPECT_EQ(named, costs("explain " + file));
+  EXPECT_EQ(named, costs("train " + file + " --dry-run"));
+  EXPECT_EQ(named["processors"], 512);
+  EXPECT_EQ(named["parameters"]["total"].get<std::int64_t>(), 4899235840);
+  const std::string small = " --set model.d_ff=512,model.heads=8,model.layers=1 --mesh 'batch:2 model:2' --store '*:batch'";
+  const Json set = costs("explain paper/lm-4.9b" + small);
+  EXPECT_EQ(set["mesh"], "batch:2 model:2");
+  EXPECT_EQ(set["store"]["layout"], "*:batch");
+  EXPECT_EQ(set, costs("train " + file + " --dry-run" + small));
+  EXPECT_LT(set["parameters"]["total"].get<std::int64_t>(), 100'000'000);
+  const std::string layout = std::string(WEFT_TEST_DATA) + "/../configs/layouts/single.toml";
+  EXPECT_EQ(costs("explain paper/lm-4.9b " + layout + " --set model.d_ff=8,model.heads=1")["processors"], 1);
+  EXPECT_EQ(weft("bench compile --config paper/lm-0.14b --repeats 1").code, 0);
+}
+
 // The model's own layout speaks of its own mesh: another mesh begins with none.
 TEST(Command, AnotherMeshBeginsWithoutALayout) {
   const Json json = Json::parse(weft("explain two_layer --mesh all:8 --json").out);
@@ -118,7 +145,8 @@ TEST(Command, RefusesWrongLines) {
   expect_refused("explian", "'weft' has no command 'explian'", "did you mean 'explain'?");
   expect_refused("explain", "MODEL is required", "see weft explain --help");
   expect_refused("explain two_layer --layot x", "'weft explain' has no option '--layot'", "did you mean '--layout'?");
-  expect_refused("explain two_layer extra", "'weft explain' has no argument 'extra'", "leave it out");
+  expect_refused("explain two_layer extra", "'extra' follows the built-in model 'two_layer'",
+                 "leave it out; only configs, .toml files, may follow each other");
   expect_refused("explain two_layer --mesh", "--mesh", "see weft explain --help");
   expect_refused("explain two_layer --json=3", "json was given a disallowed flag override", "--help");
   expect_refused("bench", "'weft bench' needs a command", "give one of: lm, compile, collectives");
@@ -128,6 +156,10 @@ TEST(Command, RefusesWrongLines) {
 
 TEST(Command, RefusesWrongModelsMeshesAndLayouts) {
   expect_refused("explain two_later", "there is no built-in model 'two_later'", "did you mean 'two_layer'?");
+  expect_refused("explain paper/lm-4.9b --set layers=3", "there is no setting 'layers'", "model.layers");
+  expect_refused("explain nowhere.toml", "cannot read the config 'nowhere.toml'", "give the path of a .toml file");
+  expect_refused("explain lm-demo", "there is no built-in model 'lm-demo'",
+                 "; a config is a .toml file, as configs/lm-demo.toml");
   expect_refused("explain two_layer --set bath=4", "model 'two_layer' has no size 'bath' to set",
                  "did you mean 'batch'?");
   expect_refused("explain two_layer --set batch", "'batch' does not set a size", "write dim=size");

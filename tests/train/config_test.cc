@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "support/expect_error.h"
+#include "train/parts.h"
 #include "weft/train.h"
 
 namespace weft::train {
@@ -108,6 +109,7 @@ TEST(Config, RefusesWhatItDoesNotKnow) {
                     "give the path of a .toml file, such as configs/lm-demo.toml");
   Config c;
   EXPECT_USER_ERROR(set(c, "run.step=3"), "there is no setting 'run.step'", "--set run.step=3", "run.steps");
+  EXPECT_USER_ERROR(set(c, "d_kv=3"), "there is no setting 'd_kv'", "did you mean 'model.d_kv'?");
   EXPECT_USER_ERROR(set(c, "steps"), "'steps' sets nothing", "write key=value, as in --set run.steps=100");
 }
 
@@ -142,6 +144,27 @@ TEST(Config, CheckRefusesWhatCannotRun) {
   EXPECT_USER_ERROR(check(with("mesh.memory=lots")), "'lots' is no number of bytes", "write sizes like 512MiB or 2GiB");
   EXPECT_USER_ERROR(check(with("mesh.mesh=data")), "data");
   EXPECT_USER_ERROR(check(with("optimizer.schedule=fast")), "fast");
+}
+
+TEST(Config, TheRateMultipliesTheSchedule) {
+  const auto at = [](const std::string& assignments, std::int64_t step) {
+    Config c;
+    set(c, "run.steps=100,data.train=x.txt");
+    if (!assignments.empty()) set(c, assignments);
+    EXPECT_NO_THROW(check(c)) << assignments;
+    return schedule_of(c).at(step);
+  };
+  EXPECT_DOUBLE_EQ(at("", 7), 0.001);
+  EXPECT_DOUBLE_EQ(at("optimizer.rate=3e-4", 7), 3e-4);
+  EXPECT_DOUBLE_EQ(at("optimizer.rate=1e-3,optimizer.schedule=linear_warmup 100", 50), 5e-4);
+  EXPECT_DOUBLE_EQ(at("optimizer.schedule=constant 0.25", 7), 0.25);
+  Config c;
+  set(c, "data.train=x.txt,optimizer.rate=0");
+  EXPECT_USER_ERROR(check(c), "a learning rate cannot be 0", "where: --set optimizer.rate=0",
+                    "give a finite number above 0, as 1e-3");
+  set(c, "optimizer.rate=inf");
+  EXPECT_USER_ERROR(check(c), "a learning rate cannot be inf");
+  EXPECT_USER_ERROR(set(c, "optimizer.rat=1"), "there is no setting 'optimizer.rat'", "did you mean 'optimizer.rate'?");
 }
 
 // Every config that ships is one that can be planned; the paper's have the paper's sizes.
@@ -187,6 +210,15 @@ TEST(Config, TheLargestIsPlannedForItsMesh) {
   EXPECT_NEAR(static_cast<double>(e.parameters) / 1e9, 4.90, 0.005);
   EXPECT_LT(e.parameters_per_processor, e.parameters / 30);
   EXPECT_FALSE(e.collectives.empty());
+}
+
+TEST(Config, TheReferenceHasTheRealDefaults) {
+  const std::string text = reference();
+  EXPECT_EQ(text.find("| none |"), std::string::npos);
+  EXPECT_THAT(text, HasSubstr("| `beta2` | `0.999` | of adam and adamw |"));
+  EXPECT_THAT(text, HasSubstr("| `beta1` | `0.9`; of adafactor `0.0` |"));
+  EXPECT_THAT(text, HasSubstr("| `weight_decay` | `0.0`; of adamw `0.01` |"));
+  EXPECT_THAT(text, HasSubstr("| `rate` | `1.0`; without a schedule `0.001` |"));
 }
 
 // docs/config.md is this text; WEFT_WRITE_DOCS=1 writes it.
