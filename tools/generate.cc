@@ -50,7 +50,7 @@ void print_json(const train::TrainedModel& model, const std::vector<std::string>
   const bool translates = model.config().model.kind == models::Kind::kEncoderDecoder;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     std::vector<std::int32_t> ids = vocabulary.encode(prompts[i]), none;
-    if (translates) ids.push_back(data::Vocabulary::kEnd);
+    if (translates || model.config().model.prefix) ids.push_back(data::Vocabulary::kEnd);
     nlohmann::ordered_json line = {{"prompt", translates ? none : ids}, {"inputs", translates ? ids : none}};
     for (const train::TrainedModel::Text& best : texts[i])
       line["hypotheses"].push_back(
@@ -103,16 +103,17 @@ void run_generate(const GenerateWords& o, bool translates) {
   std::vector<std::string> prompts = o.prompts;
   if (!o.file.empty()) prompts = read_lines(o.file);
   else if (prompts.empty()) prompts = {""};
+  const bool goes_on = !translates && !model.config().model.prefix;  // a prefix is an input, not the text's beginning
   // Of one text the tokens are printed as they come. A score stands before its text.
   const bool streams = prompts.size() == 1 && model.config().decode.beams == 1 && !o.json && !o.scores;
   if (streams) {
-    stream(model, prompts[0], translates ? "" : prompts[0]);
+    stream(model, prompts[0], goes_on ? prompts[0] : "");
   } else {
     const auto texts = model.generate(prompts);
     if (wire::process() != 0) return;
     if (o.json) print_json(model, prompts, texts);
     for (std::size_t i = 0; i < texts.size() && !o.json; ++i)
-      for (const train::TrainedModel::Text& best : texts[i]) print(o, best, translates ? "" : prompts[i]);
+      for (const train::TrainedModel::Text& best : texts[i]) print(o, best, goes_on ? prompts[i] : "");
     std::cout << std::flush;
   }
   if (wire::process() != 0) return;

@@ -19,6 +19,8 @@ struct DataConfig {
   std::vector<std::string> train, dev;       // files; two of parallel text: the inputs', then the targets'
   std::string format, vocabulary = "bytes";  // format: by the files' ending if ""
   bool pack = true, shuffle = true;
+  double mask = 0.15;        // of an encoder
+  std::int64_t mask_id = 2;  // Vocabulary::kUnknown
 };
 
 struct BatchConfig {

@@ -101,8 +101,9 @@ class TrainedModel {
     bool ended = false;
   };
   // The best texts for each prompt, as config().decode says: what a language model goes on with, or what an
-  // encoder-decoder makes of each as its input. With one beam, `listener` is called with the number of a prompt and the
-  // next piece of its text as soon as that is known: the pieces of a prompt in a row are its text.
+  // encoder-decoder or a prefix language model makes of each as its whole input. Prompts may be of unlike lengths. With one
+  // beam, `listener` is called with the number of a prompt and the next piece of its text as soon as that is known: the
+  // pieces of a prompt in a row are its text.
   using Listener = std::function<void(std::size_t prompt, const std::string& piece)>;
   std::vector<std::vector<Text>> generate(const std::vector<std::string>& prompts, const Listener& listener = {});
 

@@ -39,6 +39,24 @@ void check(const SourceOptions& options, const std::string& format) {
          .fix = "for two files of lines give format 'pairs', the inputs in files, the targets in targets_file"});
 }
 
+Masking masking_of(const SourceOptions& options, const Examples& examples, const Vocabulary& vocabulary) {
+  const std::int64_t vocab = options.vocab_limit > 0 ? options.vocab_limit : vocabulary.size();
+  if (!(options.mask > 0 && options.mask < 1))
+    throw UserError({.what = sentence("the share of masked tokens is ", options.mask),
+                     .where = "data option mask",
+                     .fix = "give a number above 0 and below 1, such as 0.15; 0 to mask none"});
+  if (options.mask_id < Vocabulary::kUnknown || options.mask_id >= vocab)
+    throw UserError({.what = sentence("masked tokens are to be read as ", options.mask_id, ", and ids are 2 to ",
+                                      vocab - 1),
+                     .where = "data option mask_id",
+                     .fix = "give the vocabulary's id for masked tokens, or 2, unknown"});
+  if (examples.has_inputs())
+    throw UserError({.what = "tokens are to be masked in pairs, which have inputs already",
+                     .where = "data options mask, join",
+                     .fix = "set join, which makes a pair one sequence"});
+  return {options.mask, options.mask_id, vocab, options.seed};
+}
+
 [[noreturn]] void refuse_position(const std::string& position) {
   throw UserError({.what = sentence("'", position.substr(0, 60), "' is no position in data"),
                    .where = "data position",
@@ -122,6 +140,10 @@ Stream::Stream(const SourceOptions& options)
   if (options_.inputs_length == 0) options_.inputs_length = options_.length;
   examples_ = format_ == "tokens" ? open_tokens(options_) : open_text(options_, format_, vocabulary_);
   is_packed_ = options_.pack && !examples_->is_stream();
+  if (options_.mask != 0) {
+    masking_ = masking_of(options_, *examples_, vocabulary_);
+    options_.inputs_length = options_.length;
+  }
   check_that_one_fits();
 }
 
@@ -149,6 +171,12 @@ void Stream::check_that_one_fits() const {
        .fix = "make length and inputs_length larger, or let trim cut the examples"});
 }
 
+void Stream::read(const Cursor& at, Example& to) const {
+  const std::int64_t number = index(at);
+  examples_->read(number, to);
+  if (masking_) masking_->apply(to, at.epoch, number);
+}
+
 // One row from the cursor on, which moves behind it; false if the epoch has nothing more to put there.
 bool Stream::fill_row(std::int64_t row, std::vector<Feature>& features, Cursor& at) const {
   const bool is_wanted = row >= rows_begin_ && row < rows_end_;
@@ -156,9 +184,10 @@ bool Stream::fill_row(std::int64_t row, std::vector<Feature>& features, Cursor& 
   std::int32_t segment = 0;
   Example one;
   for (; at.example < examples_->count() && (is_packed_ || segment == 0); ++at.example) {
-    if (is_wanted) examples_->read(index(at), one);
-    const ExampleSize size = fitted(is_wanted ? size_of(one) : examples_->size(index(at)));
+    if (is_wanted) read(at, one);
+    ExampleSize size = fitted(is_wanted ? size_of(one) : examples_->size(index(at)));
     if (size.targets == 0) continue;
+    if (masking_) size.inputs = size.targets;
     const bool has_room =
         features[0].has_room(size.targets) && (features.size() == 1 || features[1].has_room(size.inputs));
     if (!has_room) break;
@@ -180,6 +209,7 @@ std::optional<Batch> Stream::next() {
   features.emplace_back("targets", "length", options_.batch, options_.length, is_packed_);
   if (examples_->has_inputs())
     features.emplace_back("inputs", "inputs_length", options_.batch, options_.inputs_length, is_packed_);
+  if (masking_) features.emplace_back("inputs", "length", options_.batch, options_.length, is_packed_);
   Cursor at = cursor_;
   std::int64_t row = 0;
   while (row < options_.batch) {
@@ -202,17 +232,23 @@ std::optional<Batch> Stream::next() {
 
 // What the batches depend on.
 nlohmann::ordered_json Stream::identity() const {
-  return {{"format", format_},
-          {"vocabulary", format_ == "tokens" ? "" : vocabulary_.fingerprint()},
-          {"batch", options_.batch},
-          {"length", options_.length},
-          {"inputs_length", examples_->has_inputs() ? options_.inputs_length : 0},
-          {"pack", is_packed_},
-          {"trim", options_.trim},
-          {"join", options_.join},
-          {"shuffle", options_.shuffle},
-          {"seed", options_.shuffle ? options_.seed : 0},
-          {"files", examples_->fingerprint()}};
+  Json all = {{"format", format_},
+              {"vocabulary", format_ == "tokens" ? "" : vocabulary_.fingerprint()},
+              {"batch", options_.batch},
+              {"length", options_.length},
+              {"inputs_length", examples_->has_inputs() ? options_.inputs_length : 0},
+              {"pack", is_packed_},
+              {"trim", options_.trim},
+              {"join", options_.join},
+              {"shuffle", options_.shuffle},
+              {"seed", options_.shuffle ? options_.seed : 0},
+              {"files", examples_->fingerprint()}};
+  if (masking_) {
+    all["mask"] = options_.mask;
+    all["mask_id"] = options_.mask_id;
+    all["seed"] = options_.seed;
+  }
+  return all;
 }
 
 std::string Stream::position() const {

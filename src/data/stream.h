@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/examples.h"
+#include "data/mask.h"
 
 namespace weft::data {
 
@@ -39,6 +40,7 @@ class Stream {
   std::int64_t index(const Cursor& at) const;
   ExampleSize fitted(const ExampleSize& size) const;
   void check_that_one_fits() const;
+  void read(const Cursor& at, Example& to) const;
   nlohmann::ordered_json identity() const;
   bool fill_row(std::int64_t row, std::vector<Feature>& features, Cursor& at) const;
 
@@ -46,6 +48,7 @@ class Stream {
   std::string format_;
   Vocabulary vocabulary_;
   std::unique_ptr<Examples> examples_;
+  std::optional<Masking> masking_;
   bool is_packed_ = false;
   std::int64_t rows_begin_ = 0, rows_end_;  // whose ids are read
   Cursor cursor_;                           // of the next batch

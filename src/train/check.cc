@@ -43,6 +43,9 @@ bool packs(const Config& config) {
 Config completed(const Config& config) {
   Config whole = config;
   if (whole.model.vocab == 0) whole.model.vocab = data::Vocabulary::of(whole.data.vocabulary).size();
+  // Most tokens of an encoder's rows are not masked and have no loss: the mean is over those that have one.
+  const bool is_encoder = whole.model.kind == models::Kind::kEncoder;
+  if (is_encoder && !whole.model.loss_denominator) whole.model.loss_per_token = true;
   return whole;
 }
 
@@ -62,6 +65,9 @@ void check(const Config& config) {
   refuse(config, config.data.format == "pairs" && config.data.train.size() != 2, "data.train",
          "pairs are two files, but data.train has " + std::to_string(config.data.train.size()),
          "give the file of the inputs, then that of the targets");
+  refuse(config, config.model.kind == models::Kind::kEncoder && !(config.data.mask > 0 && config.data.mask < 1),
+         "data.mask", "an encoder learns to guess masked tokens, but data.mask is " + number_text(config.data.mask),
+         "set data.mask to a number above 0 and below 1, such as 0.15");
   refuse(config, !(config.run.checkpoint_minutes >= 0), "run.checkpoint_minutes",
          "checkpoints cannot be less than 0 minutes apart", "set run.checkpoint_minutes to minutes, or to 0 for none");
   refuse(config, config.rate && !(*config.rate > 0 && std::isfinite(*config.rate)), "optimizer.rate",

@@ -24,7 +24,7 @@ const Blame kOptimizer{.clues = {{" of the rule '", "optimizer.rules"},
 }  // namespace
 
 models::BatchSizes batch_sizes(const Config& config, bool packed) {
-  const bool has_inputs = config.model.kind != models::Kind::kLanguageModel;
+  const bool has_inputs = config.model.kind == models::Kind::kEncoderDecoder;
   return {.batch = config.sequences(),
           .length = config.batch.length,
           .inputs_length = has_inputs ? config.batch.inputs_length : 0,
@@ -41,7 +41,11 @@ data::SourceOptions source(const Config& config, const std::vector<std::string>&
   options.length = config.batch.length;
   options.inputs_length = config.batch.inputs_length;
   options.pack = config.data.pack;
-  options.join = config.model.kind == models::Kind::kLanguageModel;
+  options.join = config.model.kind != models::Kind::kEncoderDecoder;
+  if (config.model.kind == models::Kind::kEncoder) {
+    options.mask = config.data.mask;
+    options.mask_id = static_cast<std::int32_t>(config.data.mask_id);
+  }
   options.shuffle = endless && config.data.shuffle;
   options.repeat = endless;
   options.seed = static_cast<std::uint64_t>(config.run.seed);
@@ -114,7 +118,7 @@ Feeds feeds_of(const models::SequenceGraph& graph, const data::Batch& batch) {
     if (found == batch.end())
       throw UserError({.what = "the model wants '" + name + "', which the data has not",
                        .where = "data.format",
-                       .fix = "an encoder_decoder and an encoder take pairs: set data.format to tsv or pairs"});
+                       .fix = "an encoder_decoder takes pairs: set data.format to tsv or pairs"});
     feeds.emplace_back(tensor, found->second);
   }
   return feeds;

@@ -127,6 +127,8 @@ void each_setting(Config& c, const Visit& visit) {
   visit("data.vocabulary", c.data.vocabulary, "\"bytes\" or a SentencePiece .model");
   visit("data.pack", c.data.pack, "several short examples share a row");
   visit("data.shuffle", c.data.shuffle, "by run.seed, anew in every epoch");
+  visit("data.mask", c.data.mask, "of an encoder: the share of tokens that are masked, which it learns to guess");
+  visit("data.mask_id", c.data.mask_id, "of an encoder: the token that stands for a masked one; 2 is unknown");
 
   visit("batch.sequences", c.batch.sequences, "rows of a batch; this or tokens; both 0: 8 rows");
   visit("batch.tokens", c.batch.tokens, "targets of a batch, padding counted: rows * length");

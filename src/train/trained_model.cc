@@ -43,6 +43,11 @@ void tell(const TrainedModel::Listener& listener, std::size_t prompt, const std:
   if (!piece.empty()) listener(prompt, piece);
 }
 
+// Whether a prompt is a whole input, which ends as in training, and not the beginning of a text.
+bool ends_prompts(const models::TransformerOptions& model) {
+  return model.kind == models::Kind::kEncoderDecoder || model.prefix;
+}
+
 // A multiple of `unit` that is at least `least`.
 std::int64_t rounded_up(std::int64_t least, std::int64_t unit) { return (least + unit - 1) / unit * unit; }
 
@@ -108,8 +113,8 @@ std::vector<std::vector<TrainedModel::Text>> TrainedModel::generate(const std::v
   std::size_t longest = 0, shortest = prompts.empty() ? 0 : SIZE_MAX;
   for (const std::string& prompt : prompts) {
     ids.push_back(s.vocabulary.encode(prompt));
-    if (translates) ids.back().push_back(data::Vocabulary::kEnd);
-    else check_room(s.config, ids.back(), ids.size(), prompts.size());
+    if (ends_prompts(s.config.model)) ids.back().push_back(data::Vocabulary::kEnd);
+    if (!translates) check_room(s.config, ids.back(), ids.size(), prompts.size());
     longest = std::max(longest, ids.back().size());
     shortest = std::min(shortest, ids.back().size());
   }
@@ -120,7 +125,8 @@ std::vector<std::vector<TrainedModel::Text>> TrainedModel::generate(const std::v
   decode::Decoder decoder = placed(s.config, kDecoding, [&] {
     return decode::Decoder(s.session, s.config.model, layout, batch,
                            translates ? rounded_up(static_cast<std::int64_t>(longest), 16) : 0,
-                           translates ? 0 : static_cast<std::int64_t>(shortest), s.config.decode);
+                           translates ? 0 : static_cast<std::int64_t>(s.config.model.prefix ? longest : shortest),
+                           s.config.decode);
   });
   s.load();
   std::vector<std::size_t> order(ids.size());  // rows of about the same length go together

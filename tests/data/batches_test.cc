@@ -43,6 +43,100 @@ std::vector<std::string> all_rows(Stream&& batches) {
   return rows;
 }
 
+// --- Masked tokens ---
+
+SourceOptions masked(std::vector<std::string> files, std::int64_t batch, std::int64_t length, double share) {
+  SourceOptions options = plain(std::move(files), batch, length);
+  options.format = "lines";
+  options.mask = share;
+  return options;
+}
+
+TEST(DataMask, HidesTokensAndAsksForThem) {
+  std::string text;
+  for (int i = 0; i < 400 * 21; ++i) text += i % 21 == 20 ? '\n' : static_cast<char>('a' + i / 21 % 26);
+  const std::string file = file_with("mask.txt", text);
+  Batches batches(masked({file}, 8, 50, 0.15));
+  EXPECT_FALSE(batches.has_inputs());
+  EXPECT_TRUE(batches.packed());
+  SourceOptions as_lines = plain({file}, 8, 50);
+  as_lines.format = "lines";
+  Batches original(as_lines);
+  double tokens = 0, masked_ones = 0, hidden = 0, stays = 0, replaced = 0;
+  while (const auto batch = batches.next()) {
+    const Batch before = *original.next();
+    EXPECT_EQ(batch->at("inputs").shape(), (Shape{{"batch", 8}, {"length", 50}}));
+    EXPECT_EQ(batch->at("inputs_segments").values(), before.at("targets_segments").values());
+    EXPECT_EQ(batch->at("inputs_positions").values(), before.at("targets_positions").values());
+    for (std::int64_t i = 0; i < batch->at("inputs").elements(); ++i) {
+      const double in = batch->at("inputs").at(i), out = batch->at("targets").at(i), was = before.at("targets").at(i);
+      tokens += was > 1;
+      if (out == 0) {
+        EXPECT_EQ(in, was) << "what is not asked for can be read";
+        continue;
+      }
+      ASSERT_EQ(out, was);
+      ASSERT_GT(was, 1) << "ends and padding are not masked";
+      ++masked_ones;
+      ++(in == 2 ? hidden : in == was ? stays : replaced);
+    }
+  }
+  EXPECT_NEAR(masked_ones / tokens, 0.15, 0.02);
+  EXPECT_NEAR(hidden / masked_ones, 0.8, 0.05);
+  EXPECT_NEAR(replaced / masked_ones, 0.1, 0.04);
+  EXPECT_NEAR(stays / masked_ones, 0.1, 0.04);
+}
+
+// The draw is of the example: rows, batches and where a process begins do not matter; another epoch is another draw.
+TEST(DataMask, DependsOnSeedEpochExampleAndPlaceAlone) {
+  const std::string file = file_with("mask2.txt", "abcdefghij\nklmnopqrst\nuvwxyzabcd\nefghijklmn\n");
+  const auto rows = [&](SourceOptions options) {
+    options.pack = false;
+    Batches batches(options);
+    std::vector<Numbers> all;
+    while (all.size() < 8) {
+      const Batch batch = *batches.next();
+      for (std::int64_t row = 0; row < options.batch; ++row) all.push_back(row_of(batch, "inputs", row));
+    }
+    return all;
+  };
+  SourceOptions options = masked({file}, 4, 16, 0.5);
+  options.repeat = true;
+  const auto four = rows(options);
+  options.batch = 1;
+  EXPECT_EQ(rows(options), four);
+  EXPECT_NE(four[0], four[4]) << "the same example in the next epoch";
+  options.seed = 1;
+  EXPECT_NE(rows(options), four);
+
+  options.batch = 2;
+  options.pack = false;
+  Batches from_start(options);
+  from_start.next();
+  Batches resumed(options);
+  resumed.seek(from_start.position());
+  EXPECT_EQ(row_of(*resumed.next(), "inputs"), row_of(*from_start.next(), "inputs"));
+  SourceOptions other = options;
+  other.mask = 0.25;
+  EXPECT_USER_ERROR(Batches(other).seek(from_start.position()), "its mask was 0.5, here it is 0.25");
+}
+
+TEST(DataMask, RefusesWhatMakesNoSense) {
+  const std::string file = file_with("mask3.txt", "abc\n"), pairs = file_with("mask3.tsv", "abc\tdef\n");
+  EXPECT_USER_ERROR(Batches(masked({file}, 1, 8, 1.5)), "the share of masked tokens is 1.5", "data option mask",
+                    "give a number above 0 and below 1, such as 0.15; 0 to mask none");
+  SourceOptions options = masked({file}, 1, 8, 0.5);
+  options.mask_id = 259;
+  EXPECT_USER_ERROR(Batches{options}, "masked tokens are to be read as 259, and ids are 2 to 258",
+                    "data option mask_id", "give the vocabulary's id for masked tokens, or 2, unknown");
+  options = masked({pairs}, 1, 8, 0.5);
+  options.format = "tsv";
+  EXPECT_USER_ERROR(Batches{options}, "tokens are to be masked in pairs, which have inputs already",
+                    "data options mask, join", "set join, which makes a pair one sequence");
+  options.join = true;
+  EXPECT_EQ(Batches(options).next()->at("targets").shape().size_of("length"), 8);
+}
+
 TEST(DataText, IsOneStreamCutIntoRows) {
   Batches batches(plain({file_with("a.txt", "abcdefgh"), file_with("b.txt", "ij")}, 2, 4));
   EXPECT_FALSE(batches.packed());

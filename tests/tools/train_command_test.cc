@@ -170,6 +170,25 @@ TEST_F(TrainCommand, GeneratesTheSameOnEveryMesh) {
   EXPECT_NE(drawn, greedy);
 }
 
+// A prompt is a whole input, with its end, as in training; what is printed is the answer alone.
+TEST_F(TrainCommand, APrefixModelAnswersPromptsOfUnlikeLengths) {
+  write("prefix.toml", "name = \"prefix\"\n[model]\nprefix = true\nloss_on_targets_only = true\n" +
+                           std::string(kModel) + "[data]\ntrain = \"" + folder_ + "/pairs.tsv\"\n" + kRun);
+  output("train " + folder_ + "/prefix.toml --steps 40 --out " + folder_ + "/prefix");
+  const std::vector<std::string> prompts = {"in 1", "in 12", "in", "in 7"};
+  std::string together, alone;
+  for (const std::string& prompt : prompts) {
+    together += " --prompt \"" + prompt + "\"";
+    alone += output("generate " + folder_ + "/prefix --quiet --prompt \"" + prompt + "\"");
+  }
+  const std::string line = "generate " + folder_ + "/prefix --quiet" + together;
+  EXPECT_EQ(output(line), alone);
+  EXPECT_EQ(output(line + " --mesh model:2 --layout heads,d_ff,vocab:model"), alone);
+  EXPECT_EQ(alone.find("in 1"), std::string::npos) << alone;
+  const std::string json = output(line + " --json");
+  EXPECT_EQ(Json::parse(json.substr(0, json.find('\n')))["prompt"].back(), 1);
+}
+
 TEST_F(TrainCommand, TranslatesLineByLine) {
   write("in.txt", "in 1\nin 2\nin 3\n");
   const std::string line = "translate " + folder_ + "/mt " + folder_ + "/in.txt --quiet ";

@@ -183,7 +183,85 @@ TEST(Trainer, PairsForALanguageModelAlone) {
   const SmallRun run("features");
   Config config = run.with("model.kind=encoder_decoder,batch.inputs_length=16");
   EXPECT_USER_ERROR(train(config, kQuiet), "the model wants 'inputs', which the data has not",
-                    "an encoder_decoder and an encoder take pairs: set data.format to tsv or pairs");
+                    "an encoder_decoder takes pairs: set data.format to tsv or pairs");
+}
+
+// --- An encoder learns to guess masked tokens ---
+
+// Lines of a letter and its next ones, over and over: what is hidden can be told from what is beside it.
+void write_alphabets(const SmallRun& run) {
+  std::ofstream text(run.text_path());
+  for (int line = 0; line < 300; ++line) {
+    for (int i = 0; i < 14; ++i) text << static_cast<char>('a' + (line * 7 + i) % 26);
+    text << "\n";
+  }
+}
+
+const char* const kEncoder = "model.kind=encoder,model.dropout=0,data.format=lines,model.positions=rotary";
+
+TEST(TrainEncoder, LearnsToGuessMaskedTokens) {
+  const SmallRun run("encoder", kEncoder);
+  write_alphabets(run);
+  Config config = run.with("run.steps=150,batch.sequences=16");
+  config.data.dev = {run.text_path()};
+  config.run.eval_batches = 4;
+  const Trained done = train(config, kQuiet);
+  EXPECT_GT(done.losses.front(), 4) << "the mean over the masked tokens of about log(259)";
+  EXPECT_LT(done.losses.back(), 0.5 * done.losses.front());
+  ASSERT_TRUE(done.dev);
+  EXPECT_GT(done.dev->token_accuracy(), 0.4);
+  EXPECT_LT(done.dev->tokens, 0.25 * 4 * 16 * 16) << "only masked tokens count";
+}
+
+TEST(TrainEncoder, MeshesAgree) {
+  const SmallRun run("encoder_meshes", std::string(kEncoder) + ",run.steps=4,run.f64=true");
+  const std::vector<double> one = train(run.with("", "one"), kQuiet).losses;
+  for (const Placed& placed : kPlaced) {
+    SCOPED_TRACE(placed.mesh + " | " + placed.layout);
+    EXPECT_LT(largest_difference(train(run.with(on(placed), "many"), kQuiet).losses, one), 1e-8);
+    fs::remove_all(run.folder + "/many");
+  }
+}
+
+TEST(TrainEncoder, GoesOnBitForBit) {
+  const SmallRun run("encoder_resume", kEncoder);
+  const Trained whole = train(run.with("", "whole"), kQuiet);
+  std::vector<double> parts = train(run.with("run.steps=5", "parts"), kQuiet).losses;
+  const Trained rest = train(run.with("", "parts"), kQuiet);
+  parts.insert(parts.end(), rest.losses.begin(), rest.losses.end());
+  EXPECT_EQ(parts, whole.losses);
+}
+
+TEST(TrainEncoder, NeedsAShareOfMaskedTokens) {
+  const SmallRun run("encoder_share", kEncoder);
+  EXPECT_USER_ERROR(train(run.with("data.mask=0.0"), kQuiet),
+                    "an encoder learns to guess masked tokens, but data.mask is 0", "data.mask",
+                    "set data.mask to a number above 0 and below 1, such as 0.15");
+}
+
+// --- A prefix model answers whole inputs ---
+
+TEST(TrainPrefix, AnswersPromptsOfUnlikeLengthsAsEachAlone) {
+  const SmallRun run("prefix",
+                     "model.prefix=true,model.dropout=0,model.loss_on_targets_only=true,model.positions=rotary,"
+                     "data.format=tsv,batch.length=24,run.steps=300,batch.sequences=16,decode.max_length=20");
+  std::ofstream pairs(run.text_path());
+  const auto repeated = [](char letter, int count) { return std::string(static_cast<std::size_t>(count), letter); };
+  for (int i = 0; i < 400; ++i)  // the answer is the letter that the input repeats
+    pairs << repeated(static_cast<char>('a' + i % 4), 1 + i % 7) << "\t" << static_cast<char>('A' + i % 4) << "\n";
+  pairs.close();
+  train(run.with("", "out"), kQuiet);
+  const std::vector<std::string> prompts = {"aaaaa", "b", "ccc", "dd", "aa", "bbbbbbb"};
+  TrainedModel model(run.folder + "/out");
+  const auto together = model.generate(prompts);
+  ASSERT_EQ(together.size(), prompts.size());
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    SCOPED_TRACE(prompts[i]);
+    EXPECT_EQ(together[i][0].text, std::string(1, static_cast<char>(prompts[i][0] - 'a' + 'A')));
+    EXPECT_TRUE(together[i][0].ended);
+    TrainedModel alone(run.folder + "/out");
+    EXPECT_EQ(alone.generate({prompts[i]})[0][0].ids, together[i][0].ids);
+  }
 }
 
 // --- What is hardly meant ---
