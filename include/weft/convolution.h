@@ -68,7 +68,7 @@ Tensor sum_pool(const Tensor& x, const std::vector<Window>& windows, Site site =
 // The mean of the elements that a window meets: padding does not count.
 Tensor avg_pool(const Tensor& x, const std::vector<Window>& windows, Site site = Site::current());
 
-// --- Blocks: a dim cut into (blocks, size) by the user, the seed's way to split space ---
+// --- Blocks: a dim cut into (blocks, size) by the user, Mesh-TensorFlow's way to split space ---
 // Every block with `halo` elements of what lies before and after it; zeros at the ends, or the other end if it wraps. A
 // halo may be longer than a block.
 Tensor halo_exchange(const Tensor& x, const Dim& blocks, const Dim& size, std::int64_t halo, bool wrap = false,

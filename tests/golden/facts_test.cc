@@ -1,4 +1,4 @@
-// Facts that the seed's own tests state about the language, with our answer where we differ on purpose.
+// Facts that Mesh-TensorFlow's own tests state about the language, with our answer where we differ on purpose.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 TEST(Facts, DimsOfOneShapeAreUnlike) {
   EXPECT_USER_ERROR(Shape({{"x", 4}, {"x", 4}}), "dim 'x' occurs twice");
-  EXPECT_USER_ERROR(Shape({{"x", 4}, {"x", 5}}), "dim 'x' occurs twice");  // the seed lets this pass
+  EXPECT_USER_ERROR(Shape({{"x", 4}, {"x", 5}}), "dim 'x' occurs twice");  // Mesh-TensorFlow lets this pass
   EXPECT_USER_ERROR(Shape({{"x", 0}}), "dim 'x' has size 0");
   EXPECT_EQ(Shape({{"x", 4}, {"y", 8}}).elements(), 32);
 }
@@ -26,7 +26,7 @@ TEST(Facts, MeshStrings) {
   const Mesh mesh({{"x", 4}, {"y", 8}});
   for (const char* text : {"x:4;y:8", "x:4 y:8", "x:4,y:8", "x:4, y:8"}) EXPECT_EQ(Mesh::parse(text), mesh) << text;
   EXPECT_THROW(Mesh::parse("x;4"), UserError);
-  EXPECT_THROW(Mesh::parse("x:4.y:8"), UserError);  // to the seed '.' is a separator, to us a letter
+  EXPECT_THROW(Mesh::parse("x:4.y:8"), UserError);  // to Mesh-TensorFlow '.' is a separator, to us a letter
 }
 
 TEST(Facts, LayoutStrings) {
@@ -47,7 +47,7 @@ TEST(Facts, ATensorLiesByTheNamesOfItsDims) {
   EXPECT_EQ(sharding.dims, (std::vector<Axes>{{0}, {}, {1}}));
 }
 
-TEST(Facts, ASecondVariableOfOneNameIsAnError) {  // the seed makes a, a_1, a_2
+TEST(Facts, ASecondVariableOfOneNameIsAnError) {  // Mesh-TensorFlow makes a, a_1, a_2
   Graph g;
   const Dim x{"x", 4};
   g.variable("a", {x});
@@ -73,7 +73,8 @@ TEST(Facts, LayoutsThatCannotWorkAreRefused) {
   const auto compile = [&](const char* layout) { session.compile(g, Layout::parse(layout), {.fetch = {x}}); };
   EXPECT_USER_ERROR(compile("a:rows,b:rows"), "would be split twice over axis 'rows'", "dims a and b");
   EXPECT_USER_ERROR(compile("c:rows"), "cannot be split evenly", "dim c of size 5", "give c a size of 4 or 6");
-  EXPECT_USER_ERROR(compile("a:row"), "the layout names axis 'row'", "did you mean 'rows'?");  // the seed ignores it
+  // Mesh-TensorFlow ignores it.
+  EXPECT_USER_ERROR(compile("a:row"), "the layout names axis 'row'", "did you mean 'rows'?");
   compile("a:row? d:rows? b:cols");
 }
 
@@ -126,7 +127,7 @@ TEST(Facts, StridingIsTheFirstOfEveryWindow) {
   }
 }
 
-// --- The extra logit: the seed gives no derivative by it, ours is the exact one ---
+// --- The extra logit: Mesh-TensorFlow gives no derivative by it, ours is the exact one ---
 
 TEST(Facts, TheExtraLogitIsOneMoreClass) {
   Graph g;
@@ -177,7 +178,7 @@ TEST(Facts, TopKOnATwoDimMesh) {
   EXPECT_EQ(got[dx].values(), (std::vector<double>{0, 13, 0, 14, 0, 0, 0, 0, 12, 0, 11, 0}));
 }
 
-// --- Layers: tests/nn checks them against loops; here is what the seed's tests ask of them ---
+// --- Layers: tests/nn checks them against loops; here is what Mesh-TensorFlow's tests ask of them ---
 
 TEST(Facts, DenseMayMakeADimOfTheNameItSums) {
   for (const auto& [units, bias, name] : {std::tuple{4, true, "channels"}, std::tuple{8, false, "hidden"}}) {

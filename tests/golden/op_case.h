@@ -18,7 +18,7 @@ struct OpCase {
   std::function<Named(const Named& in)> build;        // inputs by name -> outputs by name
   std::set<std::string> refused = {};                 // even input dims that Weft may not split, see the case
   std::map<std::string, std::string> variables = {};  // our name of a variable -> the golden one, where they differ
-  std::set<std::string> stopped = {};                 // inputs by which the seed gives no derivative and we do
+  std::set<std::string> stopped = {};                 // inputs by which Mesh-TensorFlow gives no derivative and we do
 };
 
 inline void PrintTo(const OpCase& op, std::ostream* out) { *out << op.name; }

@@ -23,7 +23,7 @@ const std::string kFolder = str(WEFT_TEST_DATA, "/golden/ops/");
 const Json& descriptions() {
   static const Json cases = [] {
     Json all = Json::parse(std::ifstream(kFolder + "case.json")).at("results");
-    // Cases that the seed cannot run are described as those of other sizes.
+    // Cases that Mesh-TensorFlow cannot run are described as those of other sizes.
     for (const char* name : {"conv2d_same_stride2", "conv2d_valid_stride2"})
       for (const char* dims : {"inputs", "outputs"}) all[str(name, "_odd")][dims] = all[name][dims];
     return all;

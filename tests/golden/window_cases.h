@@ -26,7 +26,7 @@ inline OpCase halo_case(std::int64_t halo) {
           }};
 }
 
-// The seed keeps the height of a conv1d as a dim of size one.
+// Mesh-TensorFlow keeps the height of a conv1d as a dim of size one.
 inline Tensor conv1d_kernel(const Tensor& x, const std::string& name) {
   const Dim taps{"fw", 3}, in{"ci", 3};
   return reshape(kernel_of(x, name, {{"fh", 1}, taps, in, kChannelsOut}), {taps, in, kChannelsOut});
@@ -38,7 +38,7 @@ inline Named conv1d_outputs(const Named& t) {
           {"valid", conv1d(x, conv1d_kernel(x, "kv/kernel"), {.padding = Padding::kValid})}};
 }
 
-// The seed's depthwise filter is one variable per tap, the first with a bias.
+// Mesh-TensorFlow's depthwise filter is one variable per tap, the first with a bias.
 inline Named separable(const Named& t) {
   const Tensor& x = t.at("x");
   const Dim in{"ci", 3};

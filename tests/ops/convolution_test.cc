@@ -133,7 +133,7 @@ Tensor given(const Graph& g, const Shape& shape, const std::vector<double>& numb
 
 const Dim kH{"h", 4}, kC{"c", 2}, kM{"m", 2}, kK{"k", 3}, kOne{"one", 1};
 
-// The seed's own examples.
+// Mesh-TensorFlow's own examples.
 TEST(Convolution, OneDim) {
   Graph g;
   const Tensor x = g.input("x", {kH, kOne});

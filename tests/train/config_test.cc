@@ -190,7 +190,7 @@ TEST(Config, ThoseThatShipAreWhole) {
   EXPECT_EQ(seen, 13);
 }
 
-// The seed's layouts, over a config whose sizes they divide.
+// Mesh-TensorFlow's layouts, over a config whose sizes they divide.
 TEST(Config, LayoutsHoldOverAConfig) {
   int seen = 0;
   for (const auto& entry : std::filesystem::directory_iterator(source_path("configs/layouts"))) {
