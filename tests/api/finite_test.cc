@@ -1,6 +1,8 @@
 // CompileOptions::check_finite names the first instruction that makes a number that is none.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "support/expect_error.h"
 #include "weft/weft.h"
 
@@ -32,6 +34,27 @@ TEST(CheckFinite, NamesTheInstructionAndThePlace) {
   EXPECT_RUN_ERROR(run_with(p, {1, 2, 0, 4}, true), "-inf at [batch=2], made of finite numbers", "finite_test.cc");
   EXPECT_RUN_ERROR(run_with(p, {1, -2, 3, 4}, true), "nan at [batch=1]");
   EXPECT_RUN_ERROR(run_with(p, {1, 2, 3, 0}, true, "data:2"), "-inf at [batch=3]", "data=1");
+}
+
+// The program of docs/debugging.md, and what the page says that it prints.
+TEST(CheckFinite, IsAsTheDocsShowIt) {
+  Graph g;
+  const Dim batch{"batch", 4};
+  const Tensor x = g.input("x", {batch});
+  const Tensor total = reduce_sum(log(x)).named("total");
+  Session session(Mesh::parse("data:2"));
+  Executable step = session.compile(g, Layout::parse("batch:data"), {.fetch = {total}, .check_finite = true});
+  std::ifstream file(WEFT_TEST_DATA "/../docs/debugging.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  try {
+    step.run({{x, Array({batch}, std::vector<float>{1, 2, 3, 0})}});
+    FAIL() << "the log of 0 was not found";
+  } catch (const RunError& error) {
+    const std::string where = error.text().where.text;
+    EXPECT_NE(page.find("error: " + error.text().what + "\n"), std::string::npos) << error.what();
+    EXPECT_NE(page.find("where: " + where.substr(0, where.find(", ") + 2)), std::string::npos) << error.what();
+    EXPECT_NE(page.find("fix:   " + error.text().fix + "\n"), std::string::npos) << error.what();
+  }
 }
 
 TEST(CheckFinite, SaysSoIfAnOperandIsNotFiniteAlready) {
