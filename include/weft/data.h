@@ -50,7 +50,7 @@ struct VocabularyTraining {
 };
 void train_vocabulary(const VocabularyTraining& training);
 
-// i32 by name: "targets" [batch length] and, of pairs, "inputs" [batch inputs_length] (of masked tokens [batch length]);
+// i32 by name: "targets" [batch length] and, of pairs, "inputs" [batch inputs_length] (if masked: [batch length]);
 // if packed, with each "_segments" (1, 2, … in a row; 0 is padding; inputs and targets of a pair have one number) and
 // "_positions" (0, 1, … in each).
 using Batch = std::map<std::string, Array>;
@@ -72,7 +72,7 @@ struct SourceOptions {
   bool join = false;               // a pair is one example: inputs, 1, targets, 1; for prefix language models
   bool shuffle = true, repeat = true;
   std::uint64_t seed = 0;
-  // Above 0: "inputs" are the targets with this share of their tokens masked, "targets" the masked ones alone, with 0 for
+  // Above 0: "inputs" are the targets with this share of their tokens masked, "targets" the masked ones alone and 0 for
   // the others. Of the masked tokens 80 % become `mask_id`, 10 % a token at random, 10 % stay. Drawn by seed, epoch,
   // example and place. Ends are not masked. UserError for pairs that are not joined.
   double mask = 0;

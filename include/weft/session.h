@@ -132,7 +132,7 @@ class Executable {
   std::string report() const;      // bytes, flops and collectives per processor, and the warnings
   // What is legal but hardly meant: axes of the mesh that split nothing, so that processors do the same work.
   std::vector<std::string> warnings() const;
-  std::string text() const;        // the program, as the processors run it
+  std::string text() const;  // the program, as the processors run it
 
   // The number of the next run, which random ops draw by: 0 at first, one more after every run. A resumed run that sets it
   // to where the other one was draws the same numbers. UserError if it is negative or 2^32 or more.

@@ -208,10 +208,9 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
     std::map<ValueId, void*> held;
     for (const ProgramVariable& v : program.variables)
       held[v.value] = session.variables.at(v.name).shards[static_cast<std::size_t>(p)].data();
-    state->bound[static_cast<std::size_t>(p)] =
-        std::make_unique<BoundProgram>(program, p, *session.wire, *session.backend, held,
-                                       session.workers[static_cast<std::size_t>(p)].get(),
-                                       Checks{options.check_finite, options.check_ids});
+    state->bound[static_cast<std::size_t>(p)] = std::make_unique<BoundProgram>(
+        program, p, *session.wire, *session.backend, held, session.workers[static_cast<std::size_t>(p)].get(),
+        Checks{options.check_finite, options.check_ids});
   });
   double binding = 0;
   for (const int p : session.here)

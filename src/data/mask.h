@@ -15,8 +15,8 @@ class Masking {
   Masking(double share, std::int32_t mask_id, std::int64_t vocab, std::uint64_t seed)
       : share_(share), mask_id_(mask_id), vocab_(static_cast<std::uint64_t>(vocab)), seed_(seed) {}
 
-  // Moves the tokens of an example without inputs to its inputs, some of them masked; what is left of its targets are the
-  // tokens that were masked, with padding in place of the others.
+  // Moves the tokens of an example without inputs to its inputs, some of them masked; what is left of its targets are
+  // the tokens that were masked, with padding in place of the others.
   void apply(Example& one, std::int64_t epoch, std::int64_t index) const {
     one.inputs = one.targets;
     const std::uint64_t key =
@@ -30,7 +30,7 @@ class Masking {
   }
 
  private:
-  static constexpr std::uint64_t kPurpose = 0x6d61736b;     // apart from the draws of the order of examples
+  static constexpr std::uint64_t kPurpose = 0x6d61736b;    // apart from the draws of the order of examples
   static constexpr double kHidden = 0.8, kReplaced = 0.1;  // of the masked tokens; the rest stays
 
   static double fraction(std::uint64_t draw) { return static_cast<double>(draw >> 11) * 0x1p-53; }

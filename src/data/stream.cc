@@ -46,10 +46,10 @@ Masking masking_of(const SourceOptions& options, const Examples& examples, const
                      .where = "data option mask",
                      .fix = "give a number above 0 and below 1, such as 0.15; 0 to mask none"});
   if (options.mask_id < Vocabulary::kUnknown || options.mask_id >= vocab)
-    throw UserError({.what = sentence("masked tokens are to be read as ", options.mask_id, ", and ids are 2 to ",
-                                      vocab - 1),
-                     .where = "data option mask_id",
-                     .fix = "give the vocabulary's id for masked tokens, or 2, unknown"});
+    throw UserError(
+        {.what = sentence("masked tokens are to be read as ", options.mask_id, ", and ids are 2 to ", vocab - 1),
+         .where = "data option mask_id",
+         .fix = "give the vocabulary's id for masked tokens, or 2, unknown"});
   if (examples.has_inputs())
     throw UserError({.what = "tokens are to be masked in pairs, which have inputs already",
                      .where = "data options mask, join",

@@ -14,9 +14,9 @@ std::string not_finite(const TensorView& view);
 // Whether the instruction comes from gather(). Other ops gather by indices of their own, which may miss on purpose.
 bool looks_up_ids(const Instr& instr);
 
-// "the id 300 at [batch=3], but dim vocab=259 has 0 to 258" for the first id that `dim` of the whole table does not have;
-// "" if there is none. Negative ids are in range where each line of the table has an id of its own: labels, of which some
-// may be missing.
+// "the id 300 at [batch=3], but dim vocab=259 has 0 to 258" for the first id that `dim` of the whole table does not
+// have; "" if there is none. Negative ids are in range where each line of the table has an id of its own: labels, of
+// which some may be missing.
 std::string id_out_of_range(const TensorView& table, const TensorView& ids, const std::string& dim);
 
 }  // namespace weft

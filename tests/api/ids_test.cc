@@ -23,7 +23,8 @@ double loss_of(const std::vector<std::int32_t>& tokens, const std::vector<std::i
                const runtime::Choice& runtime = runtime::cpu()) {
   const Classifier c;
   Session session(Mesh::parse(mesh), wire::threads(), runtime);
-  Executable e = session.compile(c.g, Layout::parse(layout), {.fetch = {c.loss}, .update = c.updates, .check_ids = check});
+  Executable e =
+      session.compile(c.g, Layout::parse(layout), {.fetch = {c.loss}, .update = c.updates, .check_ids = check});
   return e.run({{c.tokens, Array({c.batch}, tokens)}, {c.labels, Array({c.batch}, labels)}}).scalar(c.loss);
 }
 
@@ -31,9 +32,7 @@ TEST(CheckIds, PassesWhatIsInRange) {
   EXPECT_EQ(loss_of({0, 5, 3, 1}, {0, 2, 1, -1}, true), loss_of({0, 5, 3, 1}, {0, 2, 1, -1}, false));
 }
 
-TEST(CheckIds, UnlessAskedNothingIsLookedAt) {
-  EXPECT_NO_THROW(loss_of({0, 6, -1, 1}, {0, 2, 3, 1}, false));
-}
+TEST(CheckIds, UnlessAskedNothingIsLookedAt) { EXPECT_NO_THROW(loss_of({0, 6, -1, 1}, {0, 2, 3, 1}, false)); }
 
 TEST(CheckIds, NamesTheTensorTheIdAndTheRange) {
   for (const auto& runtime : {runtime::cpu(), runtime::reference()}) {
@@ -62,7 +61,8 @@ TEST(CheckIds, ShiftsAreNotLookups) {
   const Tensor x = g.input("x", {a}), by = g.input("by", {}, DType::kI32), y = dynamic_shift(x, by, a);
   Session session{Mesh()};
   Executable e = session.compile(g, {}, {.fetch = {y}, .check_ids = true});
-  const Array shifted = e.run({{x, Array({a}, std::vector<float>{1, 2, 3, 4})}, {by, Array::scalar(2, DType::kI32)}})[y];
+  const Array shifted =
+      e.run({{x, Array({a}, std::vector<float>{1, 2, 3, 4})}, {by, Array::scalar(2, DType::kI32)}})[y];
   EXPECT_EQ(shifted.values(), (std::vector<double>{0, 0, 1, 2}));
 }
 

@@ -69,8 +69,9 @@ TEST(Optimizers, RefuseVariablesThatTheLossDoesNotDependOn) {
   const Tensor stopped = bowl.graph.variable("stopped", {kX}, init::ones());
   const Tensor loss = (bowl.loss + reduce_sum(stop_gradient(stopped))).named("loss");
   const char* what = "the loss 'loss' does not depend on variables to be trained: 'idle', 'stopped'";
-  const char* fix = "let the loss use them, leave them out of the optimizer's variables, or declare them with "
-                    "VariableOptions::trainable = false";
+  const char* fix =
+      "let the loss use them, leave them out of the optimizer's variables, or declare them with "
+      "VariableOptions::trainable = false";
   EXPECT_USER_ERROR(optim::sgd(loss, bowl.graph.variables(), 0.1), what, fix, "optim_test.cc");
   EXPECT_USER_ERROR(optim::Adafactor(loss, bowl.graph.variables()), what, fix, "optim_test.cc");
   EXPECT_EQ(optim::sgd(loss, {bowl.w}, 0.1).size(), 1u);

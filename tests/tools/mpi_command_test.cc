@@ -47,8 +47,8 @@ TEST_F(MpiCommand, RanksNeedNoWire) {
   const Ran example = mpirun(2, str(WEFT_TWO_LAYER, " data:2 batch:data"));
   EXPECT_EQ(example.code, 0) << example.output;
   EXPECT_EQ(example.count("loss "), 5u) << example.output;
-  const Ran bench = mpirun(2, str(WEFT_COMMAND, " bench lm --config tiny --steps 1 --warmup 0 --mesh all:2 --layout ",
-                                  "batch:all --json"));
+  const Ran bench = mpirun(
+      2, str(WEFT_COMMAND, " bench lm --config tiny --steps 1 --warmup 0 --mesh all:2 --layout ", "batch:all --json"));
   EXPECT_EQ(bench.code, 0) << bench.output;
   EXPECT_EQ(bench.count("\"wire\":\"mpi\""), 1u) << bench.output;
   expect_refused(mpirun(2, str(WEFT_COMMAND, " bench lm --config tiny --wire threads")),

@@ -1,9 +1,10 @@
-// The step of `weft bench lm`, written by hand for one kind of machine: two workers, AVX-512 with bf16, plain arrays in one
-// arena. It shows what a general compiler should reach; it is no library. Prints one JSON line.
+// The step of `weft bench lm`, written by hand for one kind of machine: two workers, AVX-512 with bf16, plain arrays in
+// one arena. It shows what a general compiler should reach; it is no library. Prints one JSON line.
 //
-// Each worker takes half of the sequences. Forward and the derivatives by activations need no barrier; a weight's gradient
-// needs one before it, since it sums over both halves, and one after. Its tiles are taken from a shared counter and go
-// straight into Adam: there are no arrays of gradients. All sums have a fixed order.
+// Each worker takes half of the sequences. Forward and the derivatives by activations need no barrier; a weight's
+// gradient needs one before it, since it sums over both halves, and one after. Its tiles are taken from a shared
+// counter and go straight into Adam: there are no arrays of gradients. All sums have a fixed order.
+//
 //   hand_lm --config tiny|small|medium --steps N --warmup N [--bf16 1]
 #include <pthread.h>
 #include <sys/mman.h>
@@ -182,7 +183,8 @@ void attend_back(int w, Layer& l, int b, int h) {
     for (int i = 0; i < nq; i++) {
       V16 dot = _mm512_setzero_ps();
       for (int c = 0; c < K; c += 16)
-        dot = _mm512_fmadd_ps(load(dy + (q0 + i) * K + c), load(l.seen + place + static_cast<std::size_t>(q0 + i) * d + c), dot);
+        dot = _mm512_fmadd_ps(load(dy + (q0 + i) * K + c),
+                              load(l.seen + place + static_cast<std::size_t>(q0 + i) * d + c), dot);
       const V16 mean = all(sum_of(dot));
       for (int j = 0; j < q1; j += 16)
         store(dp + i * q1 + j, _mm512_mul_ps(load(p + i * L + j), _mm512_sub_ps(load(dp + i * q1 + j), mean)));
@@ -310,12 +312,14 @@ void forward_layers(int w) {
 void loss_and_logits(int w) {
   const int n = C.tokens() / kWorkers, begin = part(w, C.tokens()), d = C.d;
   const std::size_t at = static_cast<std::size_t>(begin) * d;
-  float *logits = N.dlogits + static_cast<std::size_t>(begin) * C.vocab, *norms = N.norm_gradients[w] + 4 * C.layers * d;
+  float *logits = N.dlogits + static_cast<std::size_t>(begin) * C.vocab,
+        *norms = N.norm_gradients[w] + 4 * C.layers * d;
   std::memset(N.norm_gradients[w], 0, (4 * C.layers + 2) * d * sizeof(float));
   forward(w, n, N.h + at, N.logits, logits);
   N.loss[w] = 0;
   for (int i = 0; i < n; i++)
-    N.loss[w] += xent_row(logits + static_cast<std::size_t>(i) * C.vocab, C.vocab, N.targets[begin + i], 1.f / C.tokens());
+    N.loss[w] +=
+        xent_row(logits + static_cast<std::size_t>(i) * C.vocab, C.vocab, N.targets[begin + i], 1.f / C.tokens());
   backward(w, n, logits, N.logits, N.dhidden + at);
   run_jobs(w, jobs.back());
   ln_bwd(N.dhidden + at, N.x + at, N.stats + 2 * begin, N.scale.w, nullptr, N.dx[0] + at, norms, norms + d, n, d);
@@ -331,8 +335,8 @@ const float* backward_layers(int w) {
     float* norms = N.norm_gradients[w] + 4 * i * d;
     backward(w, n, in + at, l.wf, N.da + wide, l.a + wide);
     backward(w, n, N.da + wide, l.wi, N.dh + at);
-    ln_bwd(N.dh + at, l.middle + at, l.stats2 + 2 * begin, l.scale2.w, in + at, middle + at, norms + 2 * d, norms + 3 * d,
-           n, d);
+    ln_bwd(N.dh + at, l.middle + at, l.stats2 + 2 * begin, l.scale2.w, in + at, middle + at, norms + 2 * d,
+           norms + 3 * d, n, d);
     backward(w, n, middle + at, l.wo, N.dseen + at);
     for (int b = begin / C.length; b < (begin + n) / C.length; b++)
       for (int h = 0; h < C.heads; h++) attend_back(w, l, b, h);
@@ -357,7 +361,8 @@ void update_tables(int w, const float* dx) {
   const auto clear = [&] { std::fill(sum.begin(), sum.end(), 0.f); };
   for (int t = part(w, C.vocab); t < part(w, C.vocab) + C.vocab / kWorkers; t++) {
     clear();
-    for (int k = N.start[t]; k < N.start[t + 1]; k++) add_row(sum.data(), dx + static_cast<std::size_t>(N.order[k]) * C.d);
+    for (int k = N.start[t]; k < N.start[t + 1]; k++)
+      add_row(sum.data(), dx + static_cast<std::size_t>(N.order[k]) * C.d);
     adam_row(N.embedding, t, sum.data());
   }
   for (int t = part(w, C.length); t < part(w, C.length) + C.length / kWorkers; t++) {
@@ -455,7 +460,8 @@ void prepare() {
   plan();
   const std::size_t bytes = (arena.used + kPage) & ~(kPage - 1);
   void* raw = mmap(nullptr, bytes + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  arena.base = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(raw) + kPage - 1) & ~std::uintptr_t(kPage - 1));
+  arena.base =
+      reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(raw) + kPage - 1) & ~std::uintptr_t(kPage - 1));
   madvise(arena.base, bytes, MADV_HUGEPAGE);
   plan();
   make_jobs();
@@ -502,11 +508,12 @@ void report(std::vector<double> ms, const std::vector<double>& losses, double se
   const double median = n % 2 ? ms[n / 2] : (ms[n / 2 - 1] + ms[n / 2]) / 2;
   rusage used;
   getrusage(RUSAGE_SELF, &used);
-  std::printf("{\"system\": \"hand%s\", \"config\": \"%s\", \"mesh\": \"all:1\", \"layout\": \"\", \"ms_per_step\": %.2f, "
-              "\"ms_min\": %.2f, \"ms_max\": %.2f, \"steps\": %zu, \"tokens_per_s\": %.1f, \"peak_rss_mb\": %.1f, "
-              "\"loss_first\": %.9g, \"loss_last\": %.9g, \"setup_s\": %.3f, \"losses10\": [",
-              bf16 ? "-bf16" : "", C.name, median, ms[0], ms[n - 1], n, C.tokens() / median * 1e3,
-              static_cast<double>(used.ru_maxrss) / 1024, losses[0], losses.back(), setup_s);
+  std::printf(
+      "{\"system\": \"hand%s\", \"config\": \"%s\", \"mesh\": \"all:1\", \"layout\": \"\", \"ms_per_step\": %.2f, "
+      "\"ms_min\": %.2f, \"ms_max\": %.2f, \"steps\": %zu, \"tokens_per_s\": %.1f, \"peak_rss_mb\": %.1f, "
+      "\"loss_first\": %.9g, \"loss_last\": %.9g, \"setup_s\": %.3f, \"losses10\": [",
+      bf16 ? "-bf16" : "", C.name, median, ms[0], ms[n - 1], n, C.tokens() / median * 1e3,
+      static_cast<double>(used.ru_maxrss) / 1024, losses[0], losses.back(), setup_s);
   for (std::size_t i = 0; i < std::min<std::size_t>(10, losses.size()); i++)
     std::printf("%s%.9g", i > 0 ? ", " : "", losses[i]);
   std::printf("]}\n");
@@ -535,8 +542,9 @@ int run(int steps, int warmup, double begin) {
 }
 
 int usage() {
-  std::fprintf(stderr, "hand_lm --config tiny|small|medium --steps N --warmup N [--bf16 0|1]; it needs two cores with "
-                       "avx512_bf16\n");
+  std::fprintf(stderr,
+               "hand_lm --config tiny|small|medium --steps N --warmup N [--bf16 0|1]; it needs two cores with "
+               "avx512_bf16\n");
   return 2;
 }
 

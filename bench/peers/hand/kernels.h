@@ -29,17 +29,19 @@ inline void add_ln(const float* res, float* y, float* h, float* stats, const flo
     stats[0] = mean;
     stats[1] = rstd;
     for (int i = 0; i < d; i += 16)
-      store(h + i, _mm512_fmadd_ps(_mm512_mul_ps(_mm512_sub_ps(load(y + i), all(mean)), all(rstd)), load(scale + i), load(bias + i)));
+      store(h + i, _mm512_fmadd_ps(_mm512_mul_ps(_mm512_sub_ps(load(y + i), all(mean)), all(rstd)), load(scale + i),
+                                   load(bias + i)));
     if (res) res += d;
   }
 }
 // dx = (dres or 0) + LN'(dh); adds to gs, gb (this worker's gradients of scale and bias).
-inline void ln_bwd(const float* dh, const float* x, const float* stats, const float* scale, const float* dres, float* dx, float* gs,
-                   float* gb, int n, int d) {
+inline void ln_bwd(const float* dh, const float* x, const float* stats, const float* scale, const float* dres,
+                   float* dx, float* gs, float* gb, int n, int d) {
   for (int r = 0; r < n; r++, dh += d, x += d, dx += d, stats += 2) {
     V16 m = all(stats[0]), rs = all(stats[1]), s1 = _mm512_setzero_ps(), s2 = s1;
     for (int i = 0; i < d; i += 16) {
-      V16 g = load(dh + i), xh = _mm512_mul_ps(_mm512_sub_ps(load(x + i), m), rs), gg = _mm512_mul_ps(g, load(scale + i));
+      V16 g = load(dh + i), xh = _mm512_mul_ps(_mm512_sub_ps(load(x + i), m), rs),
+          gg = _mm512_mul_ps(g, load(scale + i));
       store(gs + i, _mm512_fmadd_ps(g, xh, load(gs + i)));
       store(gb + i, _mm512_add_ps(g, load(gb + i)));
       s1 = _mm512_add_ps(s1, gg);
@@ -66,8 +68,8 @@ inline double xent_row(float* l, int V, int target, float f) {
   float mx = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_max_ps(m0, m1), _mm512_max_ps(m2, m3))), lt = l[target];
   V16 s0 = _mm512_setzero_ps(), s1 = s0, s2 = s0, s3 = s0, M = all(mx);
   for (int i = 0; i < V; i += 64) {
-    V16 e0 = exp_of(_mm512_sub_ps(load(l + i), M)), e1 = exp_of(_mm512_sub_ps(load(l + i + 16), M)), e2 = exp_of(_mm512_sub_ps(load(l + i + 32), M)),
-        e3 = exp_of(_mm512_sub_ps(load(l + i + 48), M));
+    V16 e0 = exp_of(_mm512_sub_ps(load(l + i), M)), e1 = exp_of(_mm512_sub_ps(load(l + i + 16), M)),
+        e2 = exp_of(_mm512_sub_ps(load(l + i + 32), M)), e3 = exp_of(_mm512_sub_ps(load(l + i + 48), M));
     store(l + i, e0);
     store(l + i + 16, e1);
     store(l + i + 32, e2);

@@ -1,5 +1,5 @@
-// Large products. A weight [K, N] is kept as panels [N/64][K][64], the layout of its gradient and moments too, and once more
-// transposed, [K/64][N][64], for the derivative by its input. A block of panels stays in L2, six rows of A in L1.
+// Large products. A weight [K, N] is kept as panels [N/64][K][64], the layout of its gradient and moments too, and once
+// more transposed, [K/64][N][64], for the derivative by its input. A block of panels stays in L2, six rows of A in L1.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +17,11 @@ enum { NONE, ERELU, EMASK };  // what is done to a result as it is stored: ReLU;
 struct Ahead {
   const float *a = nullptr, *b = nullptr;
   int na = 0, nb = 0;
-};                            // lines of the next block to bring into L2 meanwhile
-enum { ROWS, COLS };          // how A is stored: A[i ars + k], A[k ars + i]
+};                    // lines of the next block to bring into L2 meanwhile
+enum { ROWS, COLS };  // how A is stored: A[i ars + k], A[k ars + i]
 template <int MR, int AM>
-inline void bigk(int K, const float* __restrict A, long ars, const float* __restrict B, float* __restrict Cc, long ldc, bool acc,
-                        int epi, const float* y, Ahead pf = {}) {
+inline void bigk(int K, const float* __restrict A, long ars, const float* __restrict B, float* __restrict Cc, long ldc,
+                 bool acc, int epi, const float* y, Ahead pf = {}) {
   V16 c[MR][4];
 #pragma GCC unroll 8
   for (int i = 0; i < MR; i++) {
@@ -59,7 +59,8 @@ inline void bigk(int K, const float* __restrict A, long ars, const float* __rest
       V16 v = c[i][j];
       if (acc) v = _mm512_add_ps(v, load(p));
       if (epi == ERELU) v = _mm512_max_ps(v, _mm512_setzero_ps());
-      if (epi == EMASK) v = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(load(y + i * ldc + 16 * j), _mm512_setzero_ps(), _CMP_GT_OQ), v);
+      if (epi == EMASK)
+        v = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(load(y + i * ldc + 16 * j), _mm512_setzero_ps(), _CMP_GT_OQ), v);
       store(p, v);
     }
 }
@@ -84,8 +85,8 @@ inline void big(int M, int N, int K, const float* A, long lda, const float* B, f
       }
     }
 }
-// G panels [N/64][M][64] = A^T B, A[K, M] and B[K, N] row-major. PB: room for one block of B in panels. While a block is used
-// the next one is brought into L2.
+// G panels [N/64][M][64] = A^T B, A[K, M] and B[K, N] row-major. PB: room for one block of B in panels. While a block
+// is used the next one is brought into L2.
 constexpr int kDepth = 256;  // rows of A and B in a block
 inline Ahead next_block(int tile, int M, int nc, const float* a, long lda, const float* b, long ldb) {
   const int lines = std::min(32, M / 16), segments = M / 16 / lines;  // of a row of A
@@ -123,18 +124,21 @@ inline void transpose_panels(const float* Wp, float* Wt, int K, int Nn, int c0, 
   for (int j = c0; j < c0 + nc; j += 64)
     for (int r = r0; r < r0 + nr; r += 16)
       for (int q = 0; q < 64; q += 16)
-        transpose16(Wp + (std::size_t)j * K + r * 64 + q, 64, Wt + (std::size_t)(r / 64) * Nn * 64 + (std::size_t)(j + q) * 64 + r % 64, 64);
+        transpose16(Wp + (std::size_t)j * K + r * 64 + q, 64,
+                    Wt + (std::size_t)(r / 64) * Nn * 64 + (std::size_t)(j + q) * 64 + r % 64, 64);
 }
 
 // --- The same with bf16 factors, f32 sums and f32 results ---
-// Two neighbours along k share 32 bits. Weights are kept so besides the f32 master; activations are rounded block by block.
+// Two neighbours along k share 32 bits. Weights are kept so besides the f32 master; activations are rounded block by
+// block.
 inline __m512i pairs(V16 lo, V16 hi) {
-  __m512i l = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(lo)), h = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(hi));
+  __m512i l = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(lo)),
+          h = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(hi));
   return _mm512_or_si512(l, _mm512_slli_epi32(h, 16));
 }
 template <int MR, int AM>
-inline void bfk(int K2, const std::uint32_t* __restrict A, long ars, const std::uint32_t* __restrict B, float* __restrict Cc, long ldc,
-                       bool acc, int epi, const float* y) {
+inline void bfk(int K2, const std::uint32_t* __restrict A, long ars, const std::uint32_t* __restrict B,
+                float* __restrict Cc, long ldc, bool acc, int epi, const float* y) {
   V16 c[MR][4];
 #pragma GCC unroll 8
   for (int i = 0; i < MR; i++) {
@@ -166,12 +170,13 @@ inline void bfk(int K2, const std::uint32_t* __restrict A, long ars, const std::
       V16 v = c[i][j];
       if (acc) v = _mm512_add_ps(v, load(p));
       if (epi == ERELU) v = _mm512_max_ps(v, _mm512_setzero_ps());
-      if (epi == EMASK) v = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(load(y + i * ldc + 16 * j), _mm512_setzero_ps(), _CMP_GT_OQ), v);
+      if (epi == EMASK)
+        v = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(load(y + i * ldc + 16 * j), _mm512_setzero_ps(), _CMP_GT_OQ), v);
       store(p, v);
     }
 }
-inline void big_bf(int M, int N, int K, const float* A, long lda, const std::uint32_t* B, float* Cc, long ldc, std::uint32_t* P, int epi = NONE,
-                   const float* y = nullptr) {
+inline void big_bf(int M, int N, int K, const float* A, long lda, const std::uint32_t* B, float* Cc, long ldc,
+                   std::uint32_t* P, int epi = NONE, const float* y = nullptr) {
   const int NC = std::min(N, 512), KC = 262144 / NC, fours = fours_of(M);
   const long lp = KC / 2 + 16;
   for (int jc = 0; jc < N; jc += NC)
@@ -181,7 +186,8 @@ inline void big_bf(int M, int N, int K, const float* A, long lda, const std::uin
         const int mr = i < M - 4 * fours ? 6 : 4;
         for (int r = 0; r < mr; r++) {
           const float* a = A + (i + r) * lda + pc;
-          for (int k = 0; k < kc; k += 32) _mm512_storeu_si512(P + r * lp + k / 2, (__m512i)_mm512_cvtne2ps_pbh(load(a + k + 16), load(a + k)));
+          for (int k = 0; k < kc; k += 32)
+            _mm512_storeu_si512(P + r * lp + k / 2, (__m512i)_mm512_cvtne2ps_pbh(load(a + k + 16), load(a + k)));
         }
         for (int j = jc; j < je; j += 64) {
           const std::uint32_t* b = B + (std::size_t)j * (K / 2) + (std::size_t)(pc / 2) * 64;
@@ -194,16 +200,19 @@ inline void big_bf(int M, int N, int K, const float* A, long lda, const std::uin
       }
     }
 }
-inline void big_tn_bf(int M, int N, int K, const float* A, long lda, const float* B, long ldb, float* G, std::uint32_t* PA, std::uint32_t* PB) {
+inline void big_tn_bf(int M, int N, int K, const float* A, long lda, const float* B, long ldb, float* G,
+                      std::uint32_t* PA, std::uint32_t* PB) {
   const int KB = 512, NC = std::min(N, 512), fours = fours_of(M);
   for (int jc = 0; jc < N; jc += NC)
     for (int pc = 0; pc < K; pc += KB) {
       const int kc = std::min(KB, K - pc), nc = std::min(NC, N - jc);
       for (int k = 0; k < kc; k += 2) {
         const float *a = A + (std::size_t)(pc + k) * lda, *b = B + (std::size_t)(pc + k) * ldb + jc;
-        for (int i = 0; i < M; i += 16) _mm512_storeu_si512(PA + (std::size_t)(k / 2) * M + i, pairs(load(a + i), load(a + lda + i)));
+        for (int i = 0; i < M; i += 16)
+          _mm512_storeu_si512(PA + (std::size_t)(k / 2) * M + i, pairs(load(a + i), load(a + lda + i)));
         for (int j = 0; j < nc; j += 16)
-          _mm512_storeu_si512(PB + (std::size_t)(j / 64) * 64 * (kc / 2) + k / 2 * 64 + j % 64, pairs(load(b + j), load(b + ldb + j)));
+          _mm512_storeu_si512(PB + (std::size_t)(j / 64) * 64 * (kc / 2) + k / 2 * 64 + j % 64,
+                              pairs(load(b + j), load(b + ldb + j)));
       }
       for (int i = 0; i < M;) {
         const int mr = i < M - 4 * fours ? 6 : 4;

@@ -52,12 +52,14 @@ inline void uk(int K, const float* A, long ars, long acs, const float* B, long l
     for (int j = 0; j < NV; j++) store(Cc + i * ldc + 16 * j, c[i][j]);
 }
 template <int NV>
-inline void mini_cols(int M, int K, const float* A, long ars, long acs, const float* B, long ldb, float* Cc, long ldc, bool acc) {
+inline void mini_cols(int M, int K, const float* A, long ars, long acs, const float* B, long ldb, float* Cc, long ldc,
+                      bool acc) {
   int i = 0, fours = M % 6 == 4 ? 1 : M % 6 == 2 ? 2 : 0;  // M is even: sixes, and at most two fours
   for (; i < M - 4 * fours; i += 6) uk<6, NV>(K, A + i * ars, ars, acs, B, ldb, Cc + i * ldc, ldc, acc);
   for (; i < M; i += 4) uk<4, NV>(K, A + i * ars, ars, acs, B, ldb, Cc + i * ldc, ldc, acc);
 }
-inline void mini(int M, int N, int K, const float* A, long ars, long acs, const float* B, long ldb, float* Cc, long ldc, bool acc) {
+inline void mini(int M, int N, int K, const float* A, long ars, long acs, const float* B, long ldb, float* Cc, long ldc,
+                 bool acc) {
   int n = 0;
   for (; n + 64 <= N; n += 64) mini_cols<4>(M, K, A, ars, acs, B + n, ldb, Cc + n, ldc, acc);
   for (; n + 32 <= N; n += 32) mini_cols<2>(M, K, A, ars, acs, B + n, ldb, Cc + n, ldc, acc);
