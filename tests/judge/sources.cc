@@ -97,11 +97,11 @@ void random(const Call& call) {
 
 void constant(const Call& call) {
   Value& y = call.y();
-  const double value = call.attr<double>("value");
+  const auto& value = call.attr<Number>("value");
   Writer out(call.arithmetic, y);
   for (std::size_t k = 0; k < y.size(); ++k)
-    if (y.is_real()) out.exactly(k, call.arithmetic.rounded(value, y.dtype), 0);
-    else out.whole(k, static_cast<std::int64_t>(value), true);
+    if (y.is_real()) out.exactly(k, call.arithmetic.rounded(value.real(), y.dtype), 0);
+    else out.whole(k, value.whole(), true);
 }
 
 void table(const Call& call) {
@@ -127,14 +127,15 @@ Value initial(const Node& variable, const Arithmetic& arithmetic, std::uint64_t 
   if (init.kind == Init::Kind::kConstant) {
     Writer out(arithmetic, value);
     for (std::size_t k = 0; k < value.size(); ++k)
-      if (value.is_real()) out.exactly(k, arithmetic.rounded(init.a, type.dtype), 0);
-      else out.whole(k, static_cast<std::int64_t>(init.a), true);
+      if (value.is_real()) out.exactly(k, arithmetic.rounded(init.a.real(), type.dtype), 0);
+      else out.whole(k, init.a.whole(), true);
     return value;
   }
   const std::string name = init.kind == Init::Kind::kUniform  ? "random_uniform"
                            : init.kind == Init::Kind::kNormal ? "random_normal"
                                                               : "random_truncated_normal";
-  fill_drawn(value, name, init.a, init.b, key_of(variable.attrs.get<std::string>("name"), 0, seed), 0, 0, arithmetic);
+  fill_drawn(value, name, init.a.real(), init.b, key_of(variable.attrs.get<std::string>("name"), 0, seed), 0, 0,
+             arithmetic);
   return value;
 }
 
