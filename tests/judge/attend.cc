@@ -132,17 +132,17 @@ class Attention {
 
 void attend(const Call& call) {
   Attention a(call, 3);
-  Value &y = call.y(0), &log_sum = call.y(1);
+  Value &y = call.y(0), &total = call.y(1);  // total: of e^(score - largest score)
   Sums sums(call.arithmetic, y);
-  Writer logs(call.arithmetic, log_sum);
+  Writer totals(call.arithmetic, total);
   const I y_step = a.step(y, a.rules().value);
-  a.each({&y.shape, &log_sum.shape}, [&](const I* p) {
+  a.each({&y.shape, &total.shape}, [&](const I* p) {
     for (I m = 0; m < a.memory; ++m)
       for (I d = 0; d < a.values; ++d) {
         const Bounded w = a.weights[at(m)], v = a.v(m, d);
         if (a.visible[at(m)]) sums.add(at(p[0] + d * y_step), w.v * v.v, a.unknown ? kUnknown : product_error(w, v));
       }
-    if (a.total > 0) logs.function(at(p[1]), a.most + std::log(a.total), a.spread);
+    totals.function(at(p[1]), a.total, a.total * std::expm1(std::min(700.0, 2 * a.spread)));
   });
   sums.finish(1);
 }
