@@ -81,6 +81,21 @@ double repeated_share(const Explanation& plan, const std::string& axis) {
   return share;
 }
 
+// ", as \"batch:data\"": dims that the layout does not lay yet; "" if it lays the usual ones.
+std::string free_dims(const Explanation& plan, const std::string& axis) {
+  const Layout layout = Layout::parse(plan.layout);
+  const auto is_laid = [&](const std::string& dim) {
+    return std::any_of(layout.rules().begin(), layout.rules().end(), [&](const auto& rule) { return rule.dim == dim; });
+  };
+  std::string dims = "batch";
+  if (is_laid("batch")) {
+    dims.clear();
+    for (const std::string dim : {"heads", "d_ff", "vocab"})
+      if (!is_laid(dim)) dims += (dims.empty() ? "" : ",") + dim;
+  }
+  return dims.empty() ? "" : ", as \"" + dims + ":" + axis + "\"";
+}
+
 std::vector<std::string> warnings_of(const Config& c, const Explanation& plan, int cores) {
   std::vector<std::string> all;
   const int processors = plan.mesh.size();
@@ -94,7 +109,7 @@ std::vector<std::string> warnings_of(const Config& c, const Explanation& plan, i
     const std::string who = "its " + counted(axis.size, "processor");
     if (!splits_something(plan, static_cast<int>(i)))
       all.push_back("axis '" + axis.name + "' splits nothing: " + who + " do the same work;" + kNext +
-                    "lay a dim on it in mesh.layout, as \"batch:" + axis.name + "\", or leave it out");
+                    "lay a dim on it in mesh.layout" + free_dims(plan, axis.name) + ", or leave it out");
     else if (share >= kMuchRepeated)
       all.push_back("axis '" + axis.name + "': " + who + " do " + count_text(100 * share) +
                     " % of the flops alike;" + kNext + "weft train --dry-run says which");

@@ -28,7 +28,7 @@ TEST(RunHeader, SaysWhatIsTrainedOnWhat) {
   EXPECT_THAT(text, HasSubstr("\n  mesh        data:2, 2 processors on wire threads\n"));
   EXPECT_THAT(text, HasSubstr("\n  layout      batch:data\n"));
   EXPECT_THAT(text, AllOf(HasSubstr("\n  memory      variables "), HasSubstr("; this machine has 8 GiB")));
-  EXPECT_THAT(text, Not(HasSubstr("warning")));
+  EXPECT_THAT(text, Not(HasSubstr("warning:")));
   EXPECT_THAT(header(run, "", 2), HasSubstr("\n  mesh        1 processor on wire threads\n  layout      none: nothing is split\n"));
 }
 
@@ -38,7 +38,11 @@ TEST(RunHeader, WarnsOfProcessorsThatDoNotHelp) {
   EXPECT_THAT(text, HasSubstr("warning: 4 processors share 2 cores and take turns;\n"));
   EXPECT_THAT(text, HasSubstr("a mesh of at most 2 processors is faster here"));
   EXPECT_THAT(text, HasSubstr("warning: axis 'model' splits nothing: its 2 processors do the same work;\n"));
-  EXPECT_THAT(text, HasSubstr("lay a dim on it in mesh.layout, as \"batch:model\", or leave it out"));
+  EXPECT_THAT(text, HasSubstr("lay a dim on it in mesh.layout, as \"heads,d_ff,vocab:model\", or leave it out"));
+  EXPECT_THAT(header(run, "mesh.mesh=data:2", 2), HasSubstr("in mesh.layout, as \"batch:data\", or leave it out"));
+  // It does what it says.
+  EXPECT_THAT(header(run, "mesh.mesh=data:2 model:2,mesh.layout=batch:data heads,d_ff,vocab:model", 4),
+              Not(HasSubstr("warning:")));
   EXPECT_THAT(text, Not(HasSubstr("axis 'data'")));
   // An axis that splits the embedding alone leaves most of the work to everyone.
   EXPECT_THAT(header(run, "mesh.mesh=model:2,mesh.layout=max_length:model", 2),
