@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "paper_configs.h"
-#include "weft/checkpoint.h"
+#include "weft/train.h"
 
 namespace weft::tools {
 
