@@ -126,7 +126,7 @@ class Planner {
     for (const ProgramOutput& output : p_.outputs)
       if (variables.contains(root_[at(output.value)])) saved.insert(output.value);
     const int end = static_cast<int>(p_.body.size());
-    for (const ValueId id : saved) plan_.saved[id] = add_storage(end, end, bytes_of(p_.values[at(id)]));
+    for (const ValueId id : saved) plan_.saved_views[id] = add_storage(end, end, bytes_of(p_.values[at(id)]));
   }
 
   // The storage that the k-th output may write over, or kHeld.

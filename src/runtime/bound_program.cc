@@ -35,7 +35,7 @@ BoundProgram::BoundProgram(const Program& program, int processor, comm::Wire& wi
 // What the plan saves is saved before any variable is written: updates and outputs are of old contents.
 void BoundProgram::bind_updates(const MemoryPlan& plan) {
   std::map<ValueId, TensorView> saved;
-  for (const auto& [id, storage] : plan.saved) {
+  for (const auto& [id, storage] : plan.saved_views) {
     const TensorView& from = block_->view(id);
     std::byte* place = arena_.data() + plan.storages[static_cast<std::size_t>(storage)].offset;
     saved[id] = dense_view(place, from.dtype, from.shape);
