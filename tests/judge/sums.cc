@@ -34,6 +34,7 @@ void einsum(const Call& call) {
     shapes.push_back(&x->shape);
   }
   const std::size_t n = call.in.size();
+  const bool joins = n > 1 && over.rank() > y.shape.rank();
   const double most = call.arithmetic.most(y.dtype),
                tiny = call.arithmetic.least(y.dtype) * call.arithmetic.unit(y.dtype);
   Sums sums(call.arithmetic, y);
@@ -47,6 +48,8 @@ void einsum(const Call& call) {
       }
       double e = unknown ? kUnknown : product.high - product.low;
       if (std::isnan(e)) e = 0;
+      // A sum of products may be made of sums of factors: with an infinity among them that is another number.
+      if (joins && !std::isfinite(product.value)) e = kUnknown;
       if (n > 2 && std::isfinite(product.value))  // on the way they may leave the range on either side
         e += product.largest > most                       ? kUnknown
              : product.value == std::floor(product.value) ? 0

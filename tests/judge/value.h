@@ -76,6 +76,7 @@ class Writer {
   void function(std::size_t k, double v, double error) { finish(k, v, error + 8 * unit_ * std::fabs(v) + least_); }
   // A sum of `count` terms; `magnitude` is the sum of their absolute values. Whole numbers that fit add up exactly.
   void sum(std::size_t k, double v, double error, double magnitude, double count, bool whole) {
+    if (error == kUnknown) return finish(k, v, error);
     if (whole && error == 0 && magnitude <= 1 / unit_) return finish(k, v, 0);
     if (std::isfinite(magnitude) && magnitude > most_ && std::fabs(v) < magnitude) return finish(k, v, kUnknown);
     finish(k, v, error + (count + 2) * unit_ * magnitude + count * subnormal());

@@ -6,14 +6,22 @@
 #include "calls.h"
 #include "language/graph_data.h"
 #include "language/op_def.h"
+#include "rng.h"
 #include "support/sampling.h"
 
 namespace weft::random_graphs {
+
+// A scalar and its derivatives by some tensors; empty where gradients() gave none.
+struct Differentiated {
+  Tensor y;
+  Tensors by, derivatives;
+};
 
 struct Built {
   Graph graph;
   Tensors values;  // one per step
   Tensors fetch;
+  std::vector<Differentiated> differentiated;
   Updates update;
   Feeds feeds;
 };
@@ -26,8 +34,11 @@ inline Tensors tensors_of(const Refs& refs, const Tensors& values) {
 
 inline Array feed_of(const Step& step) {
   const auto number = [&](std::size_t i) { return std::get<double>(step.args[i]); };
-  return filled(std::get<Shape>(step.args[1]), std::get<DType>(step.args[2]), number(3), number(4),
-                std::get<bool>(step.args[5]), std::get<std::int64_t>(step.args[6]));
+  const auto& shape = std::get<Shape>(step.args[1]);
+  const auto dtype = std::get<DType>(step.args[2]);
+  const auto stream = std::get<std::int64_t>(step.args[6]);
+  if (step.function == "input_extreme") return extremes(shape, dtype, number(3), number(4), stream);
+  return filled(shape, dtype, number(3), number(4), std::get<bool>(step.args[5]), stream);
 }
 
 inline Tensor changed(const Change& change, const Tensor& variable, const Tensor& value) {
@@ -45,6 +56,20 @@ inline Refs reached(const Recipe& recipe, const Tensors& values) {
   return refs;
 }
 
+// The sum of the squares of all derivatives: what second derivatives are taken of. Empty if there is none.
+inline Tensor curvature(const Tensors& derivatives) {
+  Tensors squares;
+  for (const Tensor& d : derivatives)
+    if (d) squares.push_back(reduce_sum(square(d)));
+  return squares.empty() ? Tensor() : add_n(squares);
+}
+
+inline void differentiate(Built& built, const Tensor& y, const Tensors& by) {
+  built.differentiated.push_back({y, by, gradients({y}, by)});
+  for (const Tensor& d : built.differentiated.back().derivatives)
+    if (d) built.fetch.push_back(d);
+}
+
 inline Built build(const Recipe& recipe) {
   Built built;
   for (const Step& step : recipe.steps) {
@@ -54,8 +79,10 @@ inline Built build(const Recipe& recipe) {
   built.fetch = tensors_of(recipe.outputs, built.values);
   if (recipe.loss.step >= 0) {
     const Tensor loss = built.values[static_cast<std::size_t>(recipe.loss.step)];
-    for (const Tensor& d : gradients({loss}, tensors_of(recipe.by, built.values)))
-      if (d) built.fetch.push_back(d);
+    const Tensors by = tensors_of(recipe.by, built.values);
+    differentiate(built, loss, by);
+    const Tensor curved = recipe.second ? curvature(built.differentiated[0].derivatives) : Tensor();
+    if (curved) differentiate(built, curved, by);
     built.update = optim::sgd(loss, tensors_of(reached(recipe, built.values), built.values), kRate);
   }
   for (const Change& change : recipe.changes) {
@@ -106,7 +133,7 @@ inline bool should_work(const Built& built, const Mesh& mesh, const std::string&
 // Whether a layout may be refused for what should_work does not see: tensors with rules of their own, loops' bodies.
 inline bool has_own_layouts(const Recipe& recipe) {
   return std::any_of(recipe.steps.begin(), recipe.steps.end(),
-                     [](const Step& s) { return s.function == "with_layout" || kLoopCalls.contains(s.function); });
+                     [](const Step& s) { return s.function == "with_layout" || region_calls().contains(s.function); });
 }
 
 }  // namespace weft::random_graphs

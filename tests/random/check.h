@@ -1,12 +1,11 @@
-// The check of one recipe: its numbers on its mesh and layout are those of one processor, its program survives its own
-// text, and every pass leaves the numbers alone.
+// The check of one recipe. The judge (tests/judge) says what is right: the engine's numbers on one processor and on a mesh
+// are held against it, derivatives against differences of it, and every derivative that should be there has to be. Beside
+// that, a program survives its own text, and every pass leaves the numbers alone.
 #pragma once
 
-#include <cmath>
 #include <optional>
 
-#include "base/str.h"
-#include "run.h"
+#include "differences.h"
 
 namespace weft::random_graphs {
 
@@ -23,96 +22,45 @@ struct Verdict {
   std::string text = {};  // of the program that ran
 };
 
-constexpr double kTolerance = 1e-9;
-// Where sums cancel all that is left is rounding: entries are compared to this at least.
-constexpr double kSmallest = 1e-3;
-
-inline double largest(const Array& x) {
-  double most = 0;
-  for (std::int64_t i = 0; i < x.elements(); ++i)
-    most = std::isfinite(x.at(i)) ? std::max(most, std::fabs(x.at(i))) : INFINITY;
-  return most;
-}
-
-inline std::optional<std::string> difference(const Results& got, const Results& want) {
-  if (got.size() != want.size()) return str(got.size(), " results, not ", want.size());
-  for (std::size_t i = 0; i < want.size(); ++i) {
-    const auto& [name, b] = want[i];
-    const Array& a = got[i].second;
-    if (a.dtype() != b.dtype() || a.shape() != b.shape())
-      return str(name, " is ", a.dtype(), " ", a.shape(), ", not ", b.dtype(), " ", b.shape());
-    const double scale = std::max(largest(b), kSmallest);
-    for (std::int64_t k = 0; k < b.elements(); ++k)
-      if (!(std::fabs(a.at(k) - b.at(k)) <= kTolerance * scale))
-        return str(name, " ", b.shape(), " at element ", k, ": ", a.at(k), ", not ", b.at(k), "; the largest is ",
-                   largest(b));
-  }
-  return {};
-}
-
-// The part of the check that no mesh changes, done once for all layouts of a graph.
-struct Reference {
-  Built built;
-  Results want;
-  std::map<std::string, Array> variables;  // as they start
-  std::optional<Failure> failure;
+// What a graph is checked under: the parts of a recipe that are not its graph.
+struct Conditions {
+  bool wide = true;              // f64; else the cpu engine in f32
+  bool on_reference = false;     // the mesh runs on the reference engine too
+  bool extreme = false;          // infinities and NaN are right where the judge has them
+  bool own_layouts = false;      // whether a layout works cannot be told beforehand
+  bool own_derivatives = false;  // derivatives may be anything: custom_gradient
+  std::string mesh = {}, layout = {}, store = {};
+  int store_level = 1;
 };
 
-inline Reference reference(const Recipe& recipe) {
-  Reference result;
-  try {
-    result.built = build(recipe);
-    Compiled one = compile(result.built, Mesh(), "", {}, runtime::reference());
-    result.variables = variables_of(one.session);
-    result.want = run(one, result.built);
-  } catch (const std::exception& error) {
-    result.failure = {"one processor", error.what()};
-    return result;
-  }
-  for (const auto& [name, array] : result.want)
-    if (!std::isfinite(largest(array))) result.failure = {"not finite", name};
-  return result;
-}
+Conditions conditions_of(const Recipe& recipe);
 
-// Every text reads back to itself; programs before the passes give the numbers of the last.
-inline std::optional<Failure> check_passes(const Compiled& compiled, const Reference& one, const Results& got,
-                                           Passes passes) {
-  for (std::size_t i = 0; i < compiled.dumps.size(); ++i) {
-    const auto& [pass, text] = compiled.dumps[i];
-    const Program program = parse_program(text);
-    if (to_text(program) != text)
-      return Failure{"text", str("after ", pass, ":\n", text, "\nreads back as\n", to_text(program))};
-    if (passes == Passes::kNone || (i > 0 && passes == Passes::kFirst)) continue;
-    if (const auto differs = difference(ProgramRun(program, one.variables).run(one.built.feeds), got))
-      return Failure{str("pass ", i, " ", pass), str("the program after ", pass, " and the last differ: ", *differs)};
-  }
-  if (compiled.dumps.back().second != compiled.step.text())
-    return Failure{"text", "Executable::text is not what the last pass left"};
-  return {};
-}
+// How many elements were compared, and of how many the judge knew nothing or little.
+struct Compared {
+  std::int64_t elements = 0, unknown = 0, loose = 0;
+};
 
-inline Verdict check_layout(const Recipe& recipe, const Reference& one, Passes passes) {
-  const Mesh mesh = Mesh::parse(recipe.mesh);
-  const bool certain = !has_own_layouts(recipe);
-  const bool legal = certain && should_work(one.built, mesh, recipe.layout);
-  try {
-    Compiled compiled = compile(one.built, mesh, recipe.layout, store_of(recipe));
-    if (certain && !legal) return {.failure = Failure{"accepted", "a layout that cannot work was taken"}};
-    const Results got = run(compiled, one.built);
-    if (const auto differs = difference(got, one.want)) return {.failure = Failure{"difference", *differs}};
-    return {.failure = check_passes(compiled, one, got, passes), .text = compiled.step.text()};
-  } catch (const UserError& error) {
-    if (legal) return {.failure = Failure{"refused", error.what()}};
-    return {.refused = true};
-  } catch (const std::exception& error) {
-    return {.failure = Failure{"thrown", error.what()}};
-  }
-}
+// The part of the check that no mesh changes, done once for all layouts of a graph.
+struct Truth {
+  Built built;
+  Wanted want;
+  std::optional<Failure> failure;
+  Compared compared;  // on one processor
+  Slopes slopes = Slopes::kNone;
+};
 
-inline Verdict check(const Recipe& recipe, Passes passes) {
-  const Reference one = reference(recipe);
-  if (one.failure) return {.failure = one.failure};
-  return check_layout(recipe, one, passes);
-}
+// `slopes`: whether derivatives are held against differences.
+Truth truth_of(Built built, const Conditions& c, bool slopes);
+
+Verdict check_layout(const Conditions& c, const Truth& truth, Passes passes);
+
+// All of it.
+Verdict check(Built built, const Conditions& c, Passes passes);
+Verdict check(const Recipe& recipe, Passes passes);
+
+// Arrays under names for messages, as a few runs gave them.
+using Results = std::vector<std::pair<std::string, Array>>;
+std::optional<std::string> difference(const Results& got, const Wanted& want, const judge::Arithmetic& how,
+                                      Compared* counted = nullptr);
 
 }  // namespace weft::random_graphs

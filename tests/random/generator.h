@@ -45,6 +45,10 @@ class Generator {
   const Info& info(int v) const { return infos[static_cast<std::size_t>(v)]; }
   double bound(int v) const { return std::max(std::fabs(info(v).low), std::fabs(info(v).high)); }
 
+  // Another tensor with the same dims and dtype; x itself if there is none.
+  int pick_alike(int x) {
+    return pick([&](int v) { return dtype(v) == dtype(x) && same_dims(shape(v), shape(x)); });
+  }
   // A tensor that fits, later ones rather than early ones; -1 if there is none.
   int pick(const std::function<bool(int)>& fits) {
     std::vector<int> found;
@@ -88,7 +92,7 @@ class Generator {
     rng.shuffle(dims);
     return dims;
   }
-  Dim pool_dim() { return rng.pick(kPool); }
+  Dim pool_dim() { return rng.pick(pool); }
   Dim pool_dim_outside(const Shape& shape) {
     for (int i = 0;; ++i)
       if (Dim dim = pool_dim(); !shape.has(i < 40 ? dim.name : dim.name += std::to_string(i))) return dim;
@@ -141,8 +145,8 @@ class Generator {
     return v;
   }
 
-  inline static const std::vector<Dim> kPool = {{"a", 12}, {"b", 24}, {"c", 6}, {"d", 4},
-                                                {"e", 8},  {"f", 12}, {"h", 2}};
+  // Dims to draw from.
+  std::vector<Dim> pool = {{"a", 12}, {"b", 24}, {"c", 6}, {"d", 4}, {"e", 8}, {"f", 12}, {"h", 2}};
 };
 
 // Adds steps to the recipe; false if nothing there fits.
@@ -150,6 +154,7 @@ struct Move {
   const char* name;
   std::function<bool(Generator&)> make;
   int weight = 2;
+  bool tame = true;  // whether what it makes is brought back into a small range
 };
 using Moves = std::vector<Move>;
 
@@ -163,7 +168,7 @@ inline void make_one(Generator& gen, const Moves& moves) {
       at -= move.weight;
       if (at >= 0) continue;
       if (!move.make(gen)) break;
-      gen.tame(gen.count() - 1);
+      if (move.tame) gen.tame(gen.count() - 1);
       return;
     }
   }

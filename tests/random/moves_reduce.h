@@ -172,8 +172,7 @@ inline bool attention(Generator& gen) {
   const auto fits = [&](int v) {
     if (!gen.floats(v) || gen.dtype(v) != gen.dtype(x) || gen.bound(v) > 4 || !gen.shape(v).has(key)) return false;
     const Shape own = gen.shape(v).minus(rest);
-    return own.rank() == 1 && gen.meets(rest, gen.shape(v)) &&
-           gen.shape(x).elements() * own.elements() <= kMostWork;
+    return own.rank() == 1 && gen.meets(rest, gen.shape(v)) && gen.shape(x).elements() * own.elements() <= kMostWork;
   };
   const int y = gen.pick(fits);
   if (y < 0) return false;
@@ -186,9 +185,13 @@ inline bool attention(Generator& gen) {
 
 inline const Moves kReduceMoves = {
     {"truths_or_not", truths_or_not, 1},
-    {"contraction", contraction, 10},  {"sums", sums, 5},
-    {"extrema", extrema, 5},           {"product", product, 1},
-    {"exponentials", exponentials, 3}, {"classes", classes, 2}, {"attention", attention, 3},
+    {"contraction", contraction, 10},
+    {"sums", sums, 5},
+    {"extrema", extrema, 5},
+    {"product", product, 1},
+    {"exponentials", exponentials, 3},
+    {"classes", classes, 2},
+    {"attention", attention, 3},
     {"running_sum", running_sum, 3},
 };
 

@@ -186,7 +186,7 @@ inline bool renames(Generator& gen) {
   if (x < 0) return false;
   const Dim dim = gen.any_dim(x);
   std::vector<std::string> names = {gen.new_name(gen.shape(x))};
-  for (const Dim& other : Generator::kPool)
+  for (const Dim& other : gen.pool)
     if (other.size == dim.size && !gen.shape(x).has(other.name)) names.push_back(other.name);
   gen.add("rename", {Ref{x}, dim, gen.rng.pick(names)}, gen.info(x));
   return true;

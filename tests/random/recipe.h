@@ -34,10 +34,13 @@ struct Change {
 
 struct Recipe {
   std::uint64_t seed = 0;
+  std::string kind = "general";  // of kinds.h
+  bool wide = true;              // every float computed as f64, or f32 as it is, on the cpu engine
   std::vector<Step> steps;
   Refs outputs;                 // fetched
   Ref loss;                     // a scalar to differentiate; none if its step is -1
   Refs by;                      // inputs and variables to differentiate it by
+  bool second = false;          // also differentiate, by the same, the sum of the squares of these derivatives
   Refs trained;                 // variables that descend along it
   std::vector<Change> changes;  // assignments beside those
   Refs metrics;                 // scalars
@@ -46,6 +49,7 @@ struct Recipe {
   int store_level = 1;
 };
 
+constexpr std::uint64_t kSeed = 7;  // of sessions
 constexpr double kRate = 0.125;
 constexpr int kRuns = 2;  // so that the second sees what the first changed
 
@@ -71,7 +75,7 @@ void visit_roots(Recipe& recipe, const Visit& visit) {
   }
 }
 
-inline bool is_input(const Step& step) { return step.function == "input"; }
+inline bool is_input(const Step& step) { return step.function.starts_with("input"); }
 inline bool is_variable(const Step& step) { return step.function.starts_with("variable"); }
 
 }  // namespace weft::random_graphs

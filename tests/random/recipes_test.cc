@@ -7,6 +7,7 @@
 #include "check.h"
 #include "emit.h"
 #include "generate.h"
+#include "run.h"
 
 namespace weft::random_graphs {
 namespace {
@@ -24,10 +25,34 @@ TEST(RandomRecipes, ASmallDifferenceIsSeen) {
                   {"add_number", {Ref{0}, 1e-6}},
                   {"reduce_sum", {Ref{1}}}};
   recipe.outputs = {{2}};
-  const Results want = reference(recipe).want;
-  EXPECT_FALSE(difference(want, want));
-  recipe.steps[1].args[1] = 2e-6;
-  EXPECT_TRUE(difference(reference(recipe).want, want));
+  for (const bool wide : {true, false}) {
+    recipe.steps[1].args[1] = 1e-6;
+    recipe.wide = wide;
+    const Wanted want = truth_of(build(recipe), conditions_of(recipe), false).want;
+    const auto ran = [&](double number) {
+      recipe.steps[1].args[1] = number;
+      const Built built = build(recipe);
+      Compiled one = compile(built, wide, Mesh(), "", {}, runtime::cpu());
+      return run(one, built, wide);
+    };
+    EXPECT_FALSE(difference(ran(1e-6), want, {wide}));
+    EXPECT_TRUE(difference(ran(wide ? 2e-6 : 3e-5), want, {wide}));
+  }
+}
+
+// Kinds take turns, each draws all of its own functions, and whole numbers have every dtype.
+TEST(RandomRecipes, AreOfAllKinds) {
+  std::map<std::string, int> graphs, calls, dtypes;
+  for (std::uint64_t seed = 1; seed <= 2100; ++seed) {
+    const Recipe recipe = generate(seed);
+    ++graphs[recipe.kind];
+    for (const Step& step : recipe.steps) ++calls[step.function];
+    if (recipe.kind != "whole") continue;
+    for (const Tensor& x : build(recipe).values) ++dtypes[std::string(weft::name_of(x.dtype()))];
+  }
+  for (const std::string& kind : kinds()) EXPECT_EQ(graphs[kind], 300) << kind;
+  for (const auto& [function, call] : all_calls()) EXPECT_GT(calls[function], 0) << function << " was never drawn";
+  for (const char* dtype : {"i32", "i64", "u32", "u8", "bool"}) EXPECT_GT(dtypes[dtype], 200) << dtype;
 }
 
 // Every function of ops.h is called by some step, or is one of the ends of a recipe.
@@ -50,20 +75,16 @@ TEST(RandomRecipes, CallEveryFunction) {
 // Numbers stay where their ranges say they do.
 TEST(RandomRecipes, StayWithinTheirRanges) {
   for (std::uint64_t seed = 1; seed < 60; ++seed) {
-    Generator gen(seed);
-    add_inputs(gen);
-    add_variables(gen);
-    Moves moves = kPointwiseMoves;
-    for (const Moves* more : {&kReduceMoves, &kShapeMoves, &kWindowMoves})
-      moves.insert(moves.end(), more->begin(), more->end());
-    for (int i = 0; i < 8; ++i) make_one(gen, moves);
+    Generator gen = grown(seed, 8);
     for (int v = 0; v < gen.count(); ++v) gen.recipe.outputs.push_back({v});
-    const Reference one = reference(gen.recipe);
-    ASSERT_FALSE(one.failure) << one.failure->detail;
+    const Truth truth = truth_of(build(gen.recipe), conditions_of(gen.recipe), false);
+    ASSERT_FALSE(truth.failure) << truth.failure->detail;
     for (int v = 0; v < gen.count(); ++v) {
-      const auto& [name, array] = one.want[static_cast<std::size_t>(v)];
+      const judge::Value& value = truth.want[static_cast<std::size_t>(v)].second;
       const double slack = 1e-6 + 1e-6 * gen.bound(v);
-      for (double x : array.values()) {
+      std::vector<double> numbers = value.f;
+      numbers.insert(numbers.end(), value.i.begin(), value.i.end());
+      for (double x : numbers) {
         ASSERT_GE(x, gen.info(v).low - slack)
             << "seed " << seed << ", " << code_of(gen.recipe.steps[static_cast<std::size_t>(v)]);
         ASSERT_LE(x, gen.info(v).high + slack)

@@ -1,4 +1,5 @@
-// Running a graph: through a Session, and as a program that was read from its text.
+// Running a graph: through a Session, and as a program that was read from its text. Results are the fetched tensors and
+// metrics of each run, then the variables after the last.
 #pragma once
 
 #include <map>
@@ -7,15 +8,12 @@
 
 #include "api/crew.h"
 #include "api/shards.h"
-#include "build.h"
+#include "check.h"
 #include "program/text.h"
 #include "runtime/bound_program.h"
 #include "support/processes.h"
 
 namespace weft::random_graphs {
-
-// What a few runs gave, under names for messages: fetched tensors and metrics of each run, variables after the last.
-using Results = std::vector<std::pair<std::string, Array>>;
 
 struct Compiled {
   Session session;
@@ -23,21 +21,18 @@ struct Compiled {
   std::vector<std::pair<std::string, std::string>> dumps;  // pass, text
 };
 
-inline Store store_of(const Recipe& recipe) {
-  return recipe.store.empty() ? Store() : Store::parse(recipe.store, recipe.store_level);
-}
-
-inline Compiled compile(const Built& built, const Mesh& mesh, const std::string& layout, const Store& store = {},
-                        const runtime::Choice& runtime = runtime::cpu()) {
+// `wide`: every float as f64.
+inline Compiled compile(const Built& built, bool wide, const Mesh& mesh, const std::string& layout, const Store& store,
+                        const runtime::Choice& runtime) {
   Session session =
-      testing::open_session(mesh, {.seed = 7, .store = store, .print = [](const std::string&) {}}, runtime);
+      testing::open_session(mesh, {.seed = kSeed, .store = store, .print = [](const std::string&) {}}, runtime);
   std::vector<std::pair<std::string, std::string>> dumps;
   Executable step = session.compile(
       built.graph, Layout::parse(layout),
       {.fetch = built.fetch,
        .update = built.update,
        .metrics = true,
-       .compute_as = DType::kF64,
+       .compute_as = wide ? std::optional<DType>(DType::kF64) : std::nullopt,
        .dump = [&](std::string_view pass, const std::string& text) { dumps.emplace_back(pass, text); }});
   return {std::move(session), std::move(step), std::move(dumps)};
 }
@@ -48,7 +43,9 @@ inline std::map<std::string, Array> variables_of(const Session& session) {
   return arrays;
 }
 
-inline Results run(Compiled& compiled, const Built& built) {
+inline Array metric_array(double value, bool wide) { return Array::scalar(value, wide ? DType::kF64 : DType::kF32); }
+
+inline Results run(Compiled& compiled, const Built& built, bool wide) {
   Results results;
   for (int run = 0; run < kRuns; ++run) {
     const Values values = compiled.step.run(built.feeds);
@@ -57,7 +54,7 @@ inline Results run(Compiled& compiled, const Built& built) {
       results.emplace_back("output " + std::to_string(i) + " '" + built.fetch[i].name() + "'" + at,
                            values[built.fetch[i]]);
     for (const auto& [name, value] : values.metrics())
-      results.emplace_back("metric " + name + at, Array::scalar(value, DType::kF64));
+      results.emplace_back("metric " + name + at, metric_array(value, wide));
   }
   for (const auto& [name, array] : variables_of(compiled.session)) results.emplace_back("variable " + name, array);
   return results;
@@ -66,8 +63,9 @@ inline Results run(Compiled& compiled, const Built& built) {
 // One program on a mesh of threads of its own, without a Session: what a dump between two passes says.
 class ProgramRun {
  public:
-  ProgramRun(const Program& program, const std::map<std::string, Array>& variables)
+  ProgramRun(const Program& program, const std::map<std::string, Array>& variables, bool wide)
       : program_(program),
+        wide_(wide),
         processors_(program.mesh.size()),
         wire_(comm::make_threads_wire(processors_)),
         held_(static_cast<std::size_t>(processors_)),
@@ -111,7 +109,7 @@ class ProgramRun {
 
   void one_step(const Feeds& feeds, int run, Results& results) {
     std::map<std::string, double> metrics;
-    RunContext context{.seed = 7, .step = static_cast<std::uint32_t>(run)};
+    RunContext context{.seed = kSeed, .step = static_cast<std::uint32_t>(run)};
     context.deadline = std::chrono::seconds(60);
     context.host = [&](const HostEvent& event) {
       if (event.what == "metric") metrics[event.text] = event.value.item();
@@ -129,11 +127,11 @@ class ProgramRun {
     for (const ProgramOutput& output : program_.outputs)
       results.emplace_back(
           output.name, gathered(value(output.value), [&](std::size_t p) { return bound_[p]->output(output.value); }));
-    for (const auto& [name, metric] : metrics)
-      results.emplace_back("metric " + name, Array::scalar(metric, DType::kF64));
+    for (const auto& [name, metric] : metrics) results.emplace_back("metric " + name, metric_array(metric, wide_));
   }
 
   const Program& program_;
+  bool wide_;
   int processors_;
   std::unique_ptr<comm::Wire> wire_;
   std::vector<std::map<std::string, comm::Arena>> held_;

@@ -84,6 +84,11 @@ class Shrinker {
       fetched.outputs.push_back(best_.loss);
       changed |= take(std::move(candidate)) || take(std::move(fetched));
     }
+    if (best_.second) {
+      Recipe candidate = best_;
+      candidate.second = false;
+      changed |= take(std::move(candidate));
+    }
     changed |= drop_each(&Recipe::changes);
     changed |= drop_each(&Recipe::trained);
     changed |= drop_each(&Recipe::metrics);
