@@ -108,9 +108,6 @@ class Reader {
     } catch (const UserError& error) {
       refuse(sentence(of, ": ", error.text().what));
     }
-    auto bytes = static_cast<std::int64_t>(size_of(out.variable.dtype));
-    for (const std::int64_t size : sizes)
-      if (__builtin_mul_overflow(bytes, size, &bytes)) refuse(sentence(of, " has more bytes than can be counted"));
     if (!json["pieces"].is_array()) refuse(sentence(of, ", pieces, is no list"));
     for (const Json& each : json["pieces"]) out.pieces.push_back(piece(each, of + ", a piece"));
     return out;

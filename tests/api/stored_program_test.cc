@@ -135,7 +135,7 @@ TEST(StoredProgram, RefusesWhatNoMachineHolds) {
   std::string many;
   for (int i = 0; i < 70000; ++i) many += str("input x", i, " %", i, " f64 [a=17592186044416]\n");
   EXPECT_USER_ERROR(program_of(many), "the program needs more than 2^60 bytes on each processor", fix);
-  EXPECT_USER_ERROR(program_of("input x %0 f64 [a=17592186044416] {a:data}\noutput x %0\n", "data:65536"),
+  EXPECT_USER_ERROR(program_of("input x %0 f64 [a=17592186044416]\noutput x %0\n", "data:65536"),
                     "the program needs more than 2^60 bytes on all processors", fix);
   EXPECT_USER_ERROR(program_of(kDouble).run({{"x", ramp({{"a", 4}})}}, {.most_bytes = 100}),
                     "bytes, but 100 are all there is");

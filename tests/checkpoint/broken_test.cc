@@ -240,7 +240,7 @@ TEST_F(CheckpointIndex, EverythingIsWhatTheFormatSays) {
   expect_refused("[\"a\",\"b\"]", "[\"a\",\"a\"]", "variable 'w': ");
   expect_refused("[\"a\",\"b\"]", "[\"a\"]", "variable 'w' has not a dim for each of its 2 sizes");
   expect_refused("[4,6]", "[4,0]", "variable 'w': ");
-  expect_refused("[4,6]", "[4611686018427387904,6]", "variable 'w' has more bytes than can be counted");
+  expect_refused("[4,6]", "[4611686018427387904,6]", "variable 'w': dim 'a' has size 4611686018427387904");
   expect_refused("[4,6]", "{}", "variable 'w', sizes, is no list");
   expect_refused("\"slot_of\":\"w\"", "\"slot_off\":\"w\"", "variable 'w.m' has an unknown key 'slot_off'");
   expect_refused("\"pieces\":[", "\"pieces\":7,\"slot_of\":[", "variable 'w', slot_of, is no text");
