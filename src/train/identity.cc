@@ -139,9 +139,9 @@ void check_identity(const Checkpoint& checkpoint, const Config& config, const st
 std::map<std::string, Shape> weight_shapes(const Config& config) {
   models::TransformerOptions model = config.model;
   model.loss_chunks = 1;  // a batch of one row has no more
-  const bool encodes = model.kind != models::Kind::kLanguageModel;
+  const bool has_inputs = model.kind == models::Kind::kEncoderDecoder;
   const models::SequenceGraph made =
-      models::training_graph(model, {.batch = 1, .length = 1, .inputs_length = encodes ? 1 : 0});
+      models::training_graph(model, {.batch = 1, .length = 1, .inputs_length = has_inputs ? 1 : 0});
   std::map<std::string, Shape> shapes;
   for (const Tensor& variable : made.graph.variables()) shapes[variable_name(variable)] = variable.shape();
   return shapes;
