@@ -45,7 +45,8 @@ void run_compile(const CompileBenchOptions& o) {
 void add_compile(CLI::App& bench, Action& action) {
   CLI::App* sub = bench.add_subcommand("compile", "From graph to planned program, for any mesh");
   const auto o = std::make_shared<CompileBenchOptions>();
-  sub->add_option("--config", o->model.name, "A built-in model, or a config: a .toml file, or such as paper/lm-4.9b")->required();
+  sub->add_option("--config", o->model.name, "A built-in model, or a config: a .toml file, or such as paper/lm-4.9b")
+      ->required();
   add_model_options(*sub, o->model);
   sub->add_option("--repeats", o->repeats, "Measurements; the median counts")->capture_default_str();
   sub->add_flag("--json", o->json, "One object")->disable_flag_override();

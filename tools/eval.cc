@@ -150,7 +150,8 @@ void add_eval(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("eval", "Perplexity, accuracy and BLEU of a trained model");
   const auto o = std::make_shared<EvalWords>();
   sub->add_option("MODEL", o->model, "A training folder, or a checkpoint in it")->required();
-  sub->add_option("--data", o->data, "Files in the format of the config's data; - is standard input; default: its data.dev");
+  sub->add_option("--data", o->data,
+                  "Files in the format of the config's data; - is standard input; default: its data.dev");
   add_config_options(*sub, o->words);
   sub->add_option("--per-line", o->per_line,
                   "Write log-probability, tokens and right tokens of every example to this file");

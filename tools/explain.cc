@@ -110,7 +110,8 @@ void add_explain(CLI::App& app, Action& action) {
   sub->add_option("--show", o->show, "Draw how this tensor lies on the mesh; may be repeated")->allow_extra_args(false);
   sub->add_option("--dump", o->dump, "Also print the program after this pass, or after all; may be repeated")
       ->allow_extra_args(false);
-  sub->add_option("--runtime", o->runtime, "cpu or reference: what the program is made for; default: cpu, or the config's");
+  sub->add_option("--runtime", o->runtime,
+                  "cpu or reference: what the program is made for; default: cpu, or the config's");
   sub->add_option("--program", o->program, "Also write the program's text to this file, for weft run");
   sub->footer(model_list);
   sub->callback([o, &action] { action = [o] { run_explain(*o); }; });

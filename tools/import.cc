@@ -69,8 +69,8 @@ std::map<std::string, Shape> wanted(const ImportWords& words) {
   } else if (words.config) {
     shapes = train::weight_shapes(train::completed(train::read_config(*words.config)));
   } else {
-    const models::Model model =
-        model_of({.name = *words.model, .more = {}, .mesh = {}, .layout = {}, .memory = {}, .set = words.set, .store = {}});
+    const models::Model model = model_of(
+        {.name = *words.model, .more = {}, .mesh = {}, .layout = {}, .memory = {}, .set = words.set, .store = {}});
     for (const Tensor& variable : model.graph.variables()) shapes[variable_name(variable)] = variable.shape();
   }
   return shapes;

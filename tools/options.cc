@@ -109,7 +109,9 @@ void add_model_options(CLI::App& sub, ModelWords& words) {
   add_store_options(sub, words.store);
   sub.add_option("--memory", words.memory,
                  "Most memory of a processor, as in 8GiB: what is over is computed again instead of kept");
-  sub.add_option("--set", words.set, "dim=size[,dim=size…]: other sizes; of a config section.name=value; may be repeated")->allow_extra_args(false);
+  sub.add_option("--set", words.set,
+                 "dim=size[,dim=size…]: other sizes; of a config section.name=value; may be repeated")
+      ->allow_extra_args(false);
 }
 
 std::vector<std::string> files_of(const ModelWords& words) {

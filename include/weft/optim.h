@@ -178,7 +178,7 @@ inline constexpr double kAdamWDecay = 0.01;
 
 // An optimizer by name, as configurations have it: what is not given is as in the options of its kind.
 struct OptimizerOptions {
-  std::string name = "adafactor";            // or sgd, momentum, adam, adamw
+  std::string name = "adafactor";           // or sgd, momentum, adam, adamw
   std::optional<double> weight_decay = {};  // by default 0, of adamw kAdamWDecay
   double clip_norm = 0;
   Rules rules = {};

@@ -71,7 +71,7 @@ Store store_of(const Config& config);  // mesh.store and mesh.store_level
 
 // What that step costs on each processor, read off the program. UserError, with the setting, if the layout cannot work.
 struct PlanOptions {
-  std::optional<Machine> machine = {};                                                  // by default measured
+  std::optional<Machine> machine = {};                                            // by default measured
   std::function<void(std::string_view pass, const std::string& text)> dump = {};  // as CompileOptions::dump
 };
 Explanation plan(const Config& config, const PlanOptions& options = {});

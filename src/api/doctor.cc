@@ -120,20 +120,18 @@ MachineMemory machine_memory() {
 
 std::string memory_text(const Explanation& step, int processors, const MachineMemory& machine) {
   const std::int64_t each = step.variable_bytes + step.arena_bytes, all = each * processors;
-  const std::string needs = str("variables ", bytes_text(step.variable_bytes), " + step ", bytes_text(step.arena_bytes),
-                                processors == 1 ? "" : str(" on each of ", processors, " processors"), " = ",
-                                bytes_text(all));
+  const std::string one = str("variables ", bytes_text(step.variable_bytes), " + step ", bytes_text(step.arena_bytes));
+  const std::string needs = str(processors == 1 ? one : str(processors, " x (", one, ")"), " = ", bytes_text(all));
   if (machine.total > 0 && all > machine.total)
-    throw UserError({.what = str("the run needs more memory than the ", bytes_text(machine.total),
-                                 " of this machine: ", needs),
-                     .where = str("mesh ", step.mesh, ", layout \"", step.layout, "\""),
-                     .fix = "use a smaller model or batch, microbatches, recomputation (a memory limit), a storage "
-                            "layout, or processors on more machines"});
-  const std::string line = str(needs, "; this machine has ",
-                               machine.total > 0 ? bytes_text(machine.total) : "an unknown amount");
+    throw UserError(
+        {.what = str("the run needs more memory than the ", bytes_text(machine.total), " of this machine: ", needs),
+         .where = str("mesh ", step.mesh, ", layout \"", step.layout, "\""),
+         .fix = "use a smaller model or batch, microbatches, recomputation (a memory limit), a storage "
+                "layout, or processors on more machines"});
+  const std::string line = str(needs, machine.total > 0 ? " of " + bytes_text(machine.total) : "");
   if (machine.available == 0 || all <= machine.available) return line;
   return str(line, "\nwarning: only ", bytes_text(machine.available),
-             " of it are available now; the run may be slow or be killed");
+             " are available now; the run may be slow or be killed");
 }
 
 }  // namespace weft

@@ -122,8 +122,8 @@ void check_held(const SessionState& session, const Program& program, const Progr
   const Value& held = session.variables.at(variable.name).value;
   if (held.dtype == value.dtype && held.shape == value.shape && held.sharding == value.sharding) return;
   throw UserError({.what = str("variable '", variable.name, "' is held as ", held.dtype, " ", held.shape, " ",
-                               text_of(held.sharding, held.shape, session.mesh), ", but this graph wants ",
-                               value.dtype, " ", value.shape, " ", text_of(value.sharding, value.shape, session.mesh)),
+                               text_of(held.sharding, held.shape, session.mesh), ", but this graph wants ", value.dtype,
+                               " ", value.shape, " ", text_of(value.sharding, value.shape, session.mesh)),
                    .where = str("layout \"", program.layout, "\", mesh ", session.mesh),
                    .fix = "compile with the layout and dtypes of the first executable, or make a new Session"});
 }

@@ -62,7 +62,8 @@ std::int64_t bytes_of_run(const Program& program) {
     host += whole(variable.value);
     held += bytes_of(v.shape, v.dtype);
   }
-  const __int128 all = host + program.mesh.size() * (held + plan_memory(program, cpu_backend().workspace_bytes).arena_bytes);
+  const __int128 all =
+      host + program.mesh.size() * (held + plan_memory(program, cpu_backend().workspace_bytes).arena_bytes);
   if (all > kMostBytes) throw too_big("more than 2^60 bytes on all processors");
   return static_cast<std::int64_t>(all);
 }

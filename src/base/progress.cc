@@ -83,9 +83,8 @@ std::string fitted(const std::vector<LinePart>& parts, std::size_t columns) {
   std::erase_if(kept, [](const LinePart& part) { return part.text.empty(); });
   while (width_of(joined(kept)) > columns) {
     // The last of the highest rank.
-    const auto worst = std::max_element(kept.rbegin(), kept.rend(), [](const LinePart& a, const LinePart& b) {
-      return a.rank < b.rank;
-    });
+    const auto worst = std::max_element(kept.rbegin(), kept.rend(),
+                                        [](const LinePart& a, const LinePart& b) { return a.rank < b.rank; });
     if (worst->rank == 0) break;
     kept.erase(std::next(worst).base());
   }

@@ -46,8 +46,9 @@ struct MemoryPlan {
   std::vector<Move> moves;
   int ring_storage = kHeld;  // where a move saves: an index into storages, or kHeld where none does
 
-  std::map<int, int> workspaces;    // by position in the body: the storage that its kernel has for its run
-  std::map<ValueId, int> saved_views;  // views of variables that are kept when variables are written at the end: a storage
+  std::map<int, int> workspaces;  // by position in the body: the storage that its kernel has for its run
+  std::map<ValueId, int>
+      saved_views;  // views of variables that are kept when variables are written at the end: a storage
 };
 
 // Bytes that a backend's kernel needs besides the operands and results of an instruction, from its start to its end (of a

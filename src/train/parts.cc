@@ -77,9 +77,8 @@ optim::Schedule schedule_of(const Config& config) {
     rate << std::setprecision(17) << "constant " << *config.rate;
     text = rate.str() + (text.empty() ? "" : " * " + text);
   }
-  return placed(config, {.otherwise = config.schedule.empty() ? "optimizer.rate" : "optimizer.schedule"}, [&] {
-    return optim::Schedule::parse(text, std::max<std::int64_t>(1, config.run.steps));
-  });
+  return placed(config, {.otherwise = config.schedule.empty() ? "optimizer.rate" : "optimizer.schedule"},
+                [&] { return optim::Schedule::parse(text, std::max<std::int64_t>(1, config.run.steps)); });
 }
 
 Session open_session(const Config& config) {

@@ -28,16 +28,16 @@ std::string files_text(const std::vector<std::string>& files) {
     const std::uintmax_t size = std::filesystem::file_size(files[i], none);
     if (!none) bytes += size;
   }
-  if (files.size() > kMostFiles) text += " and " + counted(static_cast<std::int64_t>(files.size() - kMostFiles), "more file");
+  if (files.size() > kMostFiles)
+    text += " and " + counted(static_cast<std::int64_t>(files.size() - kMostFiles), "more file");
   return text + " (" + bytes_text(static_cast<std::int64_t>(bytes)) + ")";
 }
 
-std::string data_text(const Config& c) {
+std::string step_text(const Config& c) {
   const std::int64_t rows = c.sequences();
-  std::string step = counted(rows, "sequence") + " of " + std::to_string(c.batch.length) + " targets, " +
-                     count_text(static_cast<double>(rows * c.batch.length)) + " tokens a step";
-  if (c.batch.microbatches > 1) step += ", in " + std::to_string(c.batch.microbatches) + " microbatches";
-  return files_text(c.data.train) + "; " + step;
+  const std::string text = counted(rows, "sequence") + " of " + std::to_string(c.batch.length) + " targets, " +
+                           count_text(static_cast<double>(rows * c.batch.length)) + " tokens";
+  return c.batch.microbatches > 1 ? text + ", in " + std::to_string(c.batch.microbatches) + " microbatches" : text;
 }
 
 std::string vocabulary_text(const Config& c) {
@@ -111,8 +111,8 @@ std::vector<std::string> warnings_of(const Config& c, const Explanation& plan, i
       all.push_back("axis '" + axis.name + "' splits nothing: " + who + " do the same work;" + kNext +
                     "lay a dim on it in mesh.layout" + free_dims(plan, axis.name) + ", or leave it out");
     else if (share >= kMuchRepeated)
-      all.push_back("axis '" + axis.name + "': " + who + " do " + count_text(100 * share) +
-                    " % of the flops alike;" + kNext + "weft train --dry-run says which");
+      all.push_back("axis '" + axis.name + "': " + who + " do " + count_text(100 * share) + " % of the flops alike;" +
+                    kNext + "weft train --dry-run says which");
   }
   return all;
 }
@@ -122,9 +122,9 @@ std::vector<std::string> warnings_of(const Config& c, const Explanation& plan, i
 std::string run_header(const Config& config, const Explanation& plan, int cores, const MachineMemory& machine) {
   std::string text = config.name + ": " + count_text(static_cast<double>(plan.parameters)) + " parameters, " +
                      config.optimizer.name + ", " + counted(config.run.steps, "step") + "\n  data        " +
-                     data_text(config) + "\n  vocabulary  " + vocabulary_text(config) + "\n  mesh        " +
-                     mesh_text(config, plan) + "\n  layout      " + layout_text(plan) + "\n  memory      " +
-                     memory_lines(config, plan, machine);
+                     files_text(config.data.train) + "\n  step        " + step_text(config) + "\n  vocabulary  " +
+                     vocabulary_text(config) + "\n  mesh        " + mesh_text(config, plan) + "\n  layout      " +
+                     layout_text(plan) + "\n  memory      " + memory_lines(config, plan, machine);
   for (const std::string& warning : warnings_of(config, plan, cores)) text += "\n  warning: " + warning;
   return text;
 }

@@ -94,7 +94,8 @@ void each_optimizer_setting(Config& c, const Visit& visit) {
         "how the rate changes, a product: \"linear_warmup 100 * cosine\" (docs/optimizers.md)");
   visit("optimizer.clip_norm", o.clip_norm, "most of the norm of all gradients together; 0: any");
   visit("optimizer.weight_decay", o.weight_decay, "w -= rate * decay * w besides");
-  visit("optimizer.exclude_from_weight_decay", o.exclude_from_weight_decay, "of adam and adamw: patterns of variables' names");
+  visit("optimizer.exclude_from_weight_decay", o.exclude_from_weight_decay,
+        "of adam and adamw: patterns of variables' names");
   visit("optimizer.rules", o.rules,
         "by name, the first that fits: \"PATTERN: rate 0.1, decay 0\", \"PATTERN: frozen\"");
   visit("optimizer.momentum", o.momentum, "of momentum");

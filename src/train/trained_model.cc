@@ -123,10 +123,9 @@ std::vector<std::vector<TrainedModel::Text>> TrainedModel::generate(const std::v
       std::min(s.config.sequences(), rounded_up(std::max<std::int64_t>(1, count), s.session.mesh().size()));
   const Layout layout = layout_of(s.config);
   decode::Decoder decoder = placed(s.config, kDecoding, [&] {
-    return decode::Decoder(s.session, s.config.model, layout, batch,
-                           translates ? rounded_up(static_cast<std::int64_t>(longest), 16) : 0,
-                           translates ? 0 : static_cast<std::int64_t>(s.config.model.prefix ? longest : shortest),
-                           s.config.decode);
+    return decode::Decoder(
+        s.session, s.config.model, layout, batch, translates ? rounded_up(static_cast<std::int64_t>(longest), 16) : 0,
+        translates ? 0 : static_cast<std::int64_t>(s.config.model.prefix ? longest : shortest), s.config.decode);
   });
   s.load();
   std::vector<std::size_t> order(ids.size());  // rows of about the same length go together
@@ -143,7 +142,8 @@ std::vector<std::vector<TrainedModel::Text>> TrainedModel::generate(const std::v
       streams.push_back(s.stream(rows.back()));
     }
     if (listener)
-      decoder.on_token([&](std::size_t row, std::int32_t id) { tell(listener, order[first + row], streams[row].add(id)); });
+      decoder.on_token(
+          [&](std::size_t row, std::int32_t id) { tell(listener, order[first + row], streams[row].add(id)); });
     const auto found = placed(s.config, {.otherwise = "data.vocabulary"},
                               [&] { return translates ? decoder.run(none, rows) : decoder.run(rows); });
     for (std::size_t i = first; i < end; ++i) {

@@ -13,14 +13,11 @@ TEST(MemoryText, SaysWhatIsNeededAndWhatThereIs) {
   Explanation step;
   step.variable_bytes = 300 * kMiB;
   step.arena_bytes = 100 * kMiB;
-  EXPECT_EQ(memory_text(step, 1, {960 * kMiB, 900 * kMiB}),
-            "variables 300 MiB + step 100 MiB = 400 MiB; this machine has 960 MiB");
-  EXPECT_EQ(memory_text(step, 2, {}),
-            "variables 300 MiB + step 100 MiB on each of 2 processors = 800 MiB; this machine has an unknown "
-            "amount");
+  EXPECT_EQ(memory_text(step, 1, {960 * kMiB, 900 * kMiB}), "variables 300 MiB + step 100 MiB = 400 MiB of 960 MiB");
+  EXPECT_EQ(memory_text(step, 2, {}), "2 x (variables 300 MiB + step 100 MiB) = 800 MiB");
   EXPECT_EQ(memory_text(step, 2, {960 * kMiB, 500 * kMiB}),
-            "variables 300 MiB + step 100 MiB on each of 2 processors = 800 MiB; this machine has 960 MiB\n"
-            "warning: only 500 MiB of it are available now; the run may be slow or be killed");
+            "2 x (variables 300 MiB + step 100 MiB) = 800 MiB of 960 MiB\n"
+            "warning: only 500 MiB are available now; the run may be slow or be killed");
 }
 
 TEST(MemoryText, RefusesWhatCannotFit) {
@@ -30,8 +27,8 @@ TEST(MemoryText, RefusesWhatCannotFit) {
   step.mesh = Mesh::parse("p:4");
   step.layout = "batch:p";
   EXPECT_USER_ERROR(memory_text(step, 4, {960 * kMiB, 900 * kMiB}),
-                    "the run needs more memory than the 960 MiB of this machine: variables 300 MiB + step 100 MiB on "
-                    "each of 4 processors = 1.56 GiB",
+                    "the run needs more memory than the 960 MiB of this machine: 4 x (variables 300 MiB + step "
+                    "100 MiB) = 1.56 GiB",
                     "mesh p:4, layout \"batch:p\"",
                     "use a smaller model or batch, microbatches, recomputation (a memory limit), a storage layout, or "
                     "processors on more machines");

@@ -148,8 +148,8 @@ TEST(ProcessFailure, EndsAllWithOneReport) {
   });
   expect_no_errors(errors);
   for (const std::string& text : texts)
-    EXPECT_EQ(test::missing_pieces(text, {"contract of ", " failed: a cosmic ray", "processor 2 (data=1 model=0)",
-                                          "network.h:"}),
+    EXPECT_EQ(test::missing_pieces(
+                  text, {"contract of ", " failed: a cosmic ray", "processor 2 (data=1 model=0)", "network.h:"}),
               "");
 }
 

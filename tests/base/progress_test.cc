@@ -26,14 +26,15 @@ TEST(ProgressText, Durations) {
 }
 
 TEST(ProgressText, TheLeastImportantPartsAreLeftOutFirst) {
-  const std::vector<LinePart> parts = {{"step 10 of 99", 0}, {"", 0}, {"loss 4.1", 1}, {"5 k tokens/s", 3}, {"9 s left", 2}};
+  const std::vector<LinePart> parts = {
+      {"step 10 of 99", 0}, {"", 0}, {"loss 4.1", 1}, {"5 k tokens/s", 3}, {"9 s left", 2}};
   EXPECT_EQ(fitted(parts, 80), "step 10 of 99  loss 4.1  5 k tokens/s  9 s left");
   EXPECT_EQ(fitted(parts, 47), "step 10 of 99  loss 4.1  5 k tokens/s  9 s left");
   EXPECT_EQ(fitted(parts, 46), "step 10 of 99  loss 4.1  9 s left");
   EXPECT_EQ(fitted(parts, 32), "step 10 of 99  loss 4.1");
   EXPECT_EQ(fitted(parts, 20), "step 10 of 99");
   EXPECT_EQ(fitted(parts, 7), "step 10");
-  EXPECT_EQ(fitted({{"a", 1}, {"b", 1}}, 2), "a");  // of equal ones the last goes
+  EXPECT_EQ(fitted({{"a", 1}, {"b", 1}}, 2), "a");                           // of equal ones the last goes
   EXPECT_EQ(fitted({{"\xC3\xA4\xC3\xB6\xC3\xBC"}}, 2), "\xC3\xA4\xC3\xB6");  // columns, not bytes
 }
 

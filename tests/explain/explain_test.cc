@@ -41,8 +41,9 @@ TEST(Explain, JsonHasTheKeysOfTheDocs) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
   EXPECT_THAT(keys, testing::UnorderedElementsAre("mesh", "layout", "processors", "parameters", "flops", "collectives",
-                                                  "work_ratio", "machine", "variable_bytes", "variables", "store", "arena_bytes", "live_bytes", "warnings", "instructions",
-                                                  "compile_s", "passes"));
+                                                  "work_ratio", "machine", "variable_bytes", "variables", "store",
+                                                  "arena_bytes", "live_bytes", "warnings", "instructions", "compile_s",
+                                                  "passes"));
   EXPECT_EQ(json["mesh"], "rows:2 cols:2");
   EXPECT_EQ(json["layout"], "batch:rows hidden:cols");
   EXPECT_EQ(json["processors"], 4);
@@ -133,7 +134,8 @@ TEST(Explain, TextHasProgramCountsPicturesAndWarnings) {
   EXPECT_THAT(text, HasSubstr("variable w f32 [io=256 hidden=1024]: each processor holds [io=256 hidden=512]"));
   EXPECT_THAT(text, HasSubstr("Warnings\n  none"));
   std::size_t last = 0;  // the summary comes first, the program last
-  for (const char* title : {"mesh ", "\nOn each processor", "\nCollectives", "\nWarnings", "\nHow shards", "\nThe program"}) {
+  for (const char* title :
+       {"mesh ", "\nOn each processor", "\nCollectives", "\nWarnings", "\nHow shards", "\nThe program"}) {
     EXPECT_GE(text.find(title), last) << title;
     last = text.find(title);
   }

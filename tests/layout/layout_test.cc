@@ -59,10 +59,8 @@ TEST(Store, HasRulesAndALevel) {
   const Store store = Store::parse("*:pod+data d_model,vocab:model? d_kv:-", 3);
   EXPECT_EQ(store.level(), 3);
   EXPECT_EQ(store.text(), "*:pod+data d_model,vocab:model? d_kv:-");
-  EXPECT_EQ(store.rules(), (Rules{{"*", {"pod", "data"}},
-                                  {"d_model", {"model"}, true},
-                                  {"vocab", {"model"}, true},
-                                  {"d_kv", {}}}));
+  EXPECT_EQ(store.rules(),
+            (Rules{{"*", {"pod", "data"}}, {"d_model", {"model"}, true}, {"vocab", {"model"}, true}, {"d_kv", {}}}));
 }
 
 TEST(StoreErrors, PointAtTheWord) {

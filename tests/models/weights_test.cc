@@ -69,7 +69,8 @@ TEST(TransformerOptions, ThatMakeNoModel) {
   EXPECT_USER_ERROR(check([](auto& o) { o.memory_heads = 3; }), "3 memory heads do not divide 4 heads",
                     "where: memory_heads",
                     "give 0 for as many as heads, 1 for one that all share, or a divisor of heads");
-  EXPECT_USER_ERROR(check([](auto& o) { o.decoder_layers = 2; }), "decoder_layers is set, but the model has no encoder beside its decoder", "where: decoder_layers",
+  EXPECT_USER_ERROR(check([](auto& o) { o.decoder_layers = 2; }),
+                    "decoder_layers is set, but the model has no encoder beside its decoder", "where: decoder_layers",
                     "set layers alone, or make it an encoder-decoder");
   EXPECT_USER_ERROR(check([](auto& o) { o.d_model = 9, o.positions = Positions::kSinusoid; }),
                     "sinusoid positions of an odd d_model, 9", "where: d_model", "give an even one");
@@ -86,14 +87,14 @@ TEST(TransformerOptions, ThatMakeNoModel) {
   EXPECT_USER_ERROR(check([](auto& o) { o.z_loss = -1; }), "z_loss cannot be -1", "where: z_loss", "from 0 on");
   EXPECT_USER_ERROR(check([](auto& o) { o.norm_epsilon = 0; }), "norm_epsilon cannot be 0", "where: norm_epsilon",
                     "above 0");
-  EXPECT_USER_ERROR(check([](auto& o) { o.prefix = true, o.kind = Kind::kEncoder; }), 
-                    "prefix is set, but only a language model reads its inputs as a part of its targets", "where: prefix",
-                    "leave it out: an encoder sees all of its inputs anyway");
+  EXPECT_USER_ERROR(check([](auto& o) { o.prefix = true, o.kind = Kind::kEncoder; }),
+                    "prefix is set, but only a language model reads its inputs as a part of its targets",
+                    "where: prefix", "leave it out: an encoder sees all of its inputs anyway");
   EXPECT_USER_ERROR(check([](auto& o) { o.stored = DType::kI32; }), "stored is no floating-point dtype",
                     "where: stored", "give f32, bf16, f16 or f64");
   EXPECT_USER_ERROR(check([](auto& o) { o.loss_per_token = true, o.loss_denominator = 3; }),
                     "both loss_denominator and loss_per_token are set", "where: loss_denominator", "set one of them");
-  EXPECT_USER_ERROR(check([](auto& o) { o.loss_on_targets_only = true; }), 
+  EXPECT_USER_ERROR(check([](auto& o) { o.loss_on_targets_only = true; }),
                     "loss_on_targets_only is set, but without prefix there is no inputs part",
                     "where: loss_on_targets_only", "set prefix too, or leave it out");
 }
@@ -106,14 +107,14 @@ TEST(TransformerGraphs, SizesThatDoNotFit) {
                     "weights_test.cc", "give at least one of each");
   EXPECT_USER_ERROR(models::training_graph(both, {.batch = 1, .length = 3}),
                     "an encoder-decoder without an inputs_length", "give the length of its inputs");
-  EXPECT_USER_ERROR(models::scoring_graph(lm, {.batch = 1, .length = 3, .inputs_length = 3}), 
+  EXPECT_USER_ERROR(models::scoring_graph(lm, {.batch = 1, .length = 3, .inputs_length = 3}),
                     "an inputs_length for a model without a decoder's inputs", "give the length alone");
-  EXPECT_USER_ERROR(models::training_graph(lm, {.batch = 1, .length = 11}), 
+  EXPECT_USER_ERROR(models::training_graph(lm, {.batch = 1, .length = 11}),
                     "sequences of length 11, but the table of positions has 10 rows",
                     "raise max_length, or give shorter sequences");
   EXPECT_USER_ERROR(models::step_graph(encoder, {}), "an encoder does not decode",
                     "make it a language model or an encoder-decoder");
-  EXPECT_USER_ERROR(models::step_graph(lm, {.beams = 0, .length = 8}), 
+  EXPECT_USER_ERROR(models::step_graph(lm, {.beams = 0, .length = 8}),
                     "decoding 1 sequences of 8 positions with 0 beams", "give at least one of each");
   EXPECT_USER_ERROR(models::prefill_graph(lm, {.length = 8, .prompt_length = 9}),
                     "a prompt of length 9 for caches of length 8", "give longer caches or a shorter prompt");
@@ -121,8 +122,9 @@ TEST(TransformerGraphs, SizesThatDoNotFit) {
                     "decoding with an encoder, but without an inputs_length", "give the length of its inputs");
   EXPECT_USER_ERROR(models::prefill_graph(lm, {.length = 8, .inputs_length = 2}), "there is no encoder",
                     "prompt_length");
-  EXPECT_USER_ERROR(models::step_graph(lm, {.length = 12}), 
-                    "decoding of length 12, but the table of positions has 10 rows", "raise max_length, or decode less");
+  EXPECT_USER_ERROR(models::step_graph(lm, {.length = 12}),
+                    "decoding of length 12, but the table of positions has 10 rows",
+                    "raise max_length, or decode less");
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 namespace weft::test {
 namespace {
 
-bool overlap(const Storage& a, const Storage& b) { return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes; }
+bool overlap(const Storage& a, const Storage& b) {
+  return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+}
 
 TEST(MemoryPlan, ADeadValueGivesItsPlaceAway) {
   const MemoryPlan plan = plan_memory(program_of(R"(input x %0 f32 [a=16 b=16] {}

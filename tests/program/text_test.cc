@@ -181,14 +181,16 @@ TEST(ProgramTextErrors, EachNamesItsLine) {
       {"%0 f32 [a=1000000000 b=1000000000] = map expr=1:f32", "out of range"},
       {"%0 f33 [a=2] = map expr=1:f32", "f33"},
       {"%0 f32 [a=2] {a:row} = map expr=1:f32", "the mesh has no axis 'row'", "its axes are: data:2"},
-      {"%0 f32 [a=2] {b:data} = map expr=1:f32", "the sharding splits 'b', no dim of the shape", "name a dim of the shape"},
+      {"%0 f32 [a=2] {b:data} = map expr=1:f32", "the sharding splits 'b', no dim of the shape",
+       "name a dim of the shape"},
       {"%0 f32 [a=2] {a:data a:model} = map expr=1:f32", "dim 'a' is split twice", "join the axes by '+'"},
       {"%0 f32 [a=2] {| mean:data} = map expr=1:f32", "'mean' is not a reduction"},
       {"%0 f32 [a=2] = copy %1", "value %1 is used but not defined", "define it on an earlier line"},
       {"%0 f32 [a=2] = copy %0", "value %0 is used but not defined"},
       {"input x %0 f32 [a=2]\ninput y %0 f32 [a=2]", "value %0 is defined twice", "give one of the two another number"},
       {"%0 f32 [a=2], %0 f32 [a=2] = sort dim=a k=a ascending=false", "value %0 is defined twice"},
-      {"input x %0.x f32 [a=2]\n%1 f32 [a=2] = copy %0.y", "value %0 is called 'x', not 'y'", "use its name, or its number alone"},
+      {"input x %0.x f32 [a=2]\n%1 f32 [a=2] = copy %0.y", "value %0 is called 'x', not 'y'",
+       "use its name, or its number alone"},
       {"input x %4000000000 f32 [a=2]", "a value's number 4000000000 is out of range"},
       {"input x %999 f32 [a=2]", "a value's number 999 is out of range"},
       {"%0 f32 [a=2] = reduce how=mean", "'mean' is not a reduction"},
@@ -198,8 +200,7 @@ TEST(ProgramTextErrors, EachNamesItsLine) {
       {"%0 f32 [a=2] = random distribution=cauchy", "'cauchy' is not a distribution"},
       {"%0 f32 [a=2] = random distribution=bits a=1 b=2 key=-3", "'-3' is not a whole number of 64 bits",
        "write 0 to 18446744073709551615"},
-      {"%0 f32 [a=2] = random distribution=bits a=one b=2 key=3", "'one' is not a number",
-       "write digits, inf or nan"},
+      {"%0 f32 [a=2] = random distribution=bits a=one b=2 key=3", "'one' is not a number", "write digits, inf or nan"},
       {"%0 f32 [a=2] = random distribution=bits a=1e999 b=2 key=3", "the number 1e999 is out of range",
        "write one that a double can hold"},
       {"%0 f32 [a=2] = scan dim=a how=sum exclusive=maybe", "expected true or false", "write one of the two"},
@@ -218,14 +219,15 @@ TEST(ProgramTextErrors, EachNamesItsLine) {
       {"%0 f32 [a=2] = map expr=1:f32 @sideways", "'sideways' is not a phase"},
       {"%0 f32 [a=2] = map expr=1:f32 @recompute#x", "'recompute#x' has no number of a recomputation",
        "write it as: recompute#1"},
-      {"%0 f32 [a=2] = map expr=1:f32 @forward more", "words left over at the end of the line", "one statement per line"},
+      {"%0 f32 [a=2] = map expr=1:f32 @forward more", "words left over at the end of the line",
+       "one statement per line"},
       {"%0 f32 [a=2] = map expr=1:f32 @forward \"open", "a quoted text does not end", "close it with \""},
-      {"%0 f32 [a=2] = map expr=1:f32 @forward \"\\q\"", "unknown escape in column ", "inside quotes write \\\" \\\\ \\n or \\xHH"},
+      {"%0 f32 [a=2] = map expr=1:f32 @forward \"\\q\"", "unknown escape in column ",
+       "inside quotes write \\\" \\\\ \\n or \\xHH"},
       {"variable w %0 f32 [a=2]", "the variable is neither trainable nor fixed", "write one of the two words"},
       {"variable w %0 f32 [a=2] fixed update=%7", "value %7 is used but not defined"},
       {"output x %0", "value %0 is used but not defined"},
-      {"output", "expected the name of the output in column ",
-       "compare the line with what to_text prints"},
+      {"output", "expected the name of the output in column ", "compare the line with what to_text prints"},
       {"%0 f32 a", "expected '[' in column 8, found 'a'"},
       {"%x f32 [a=2]", "expected a value's number in column 2", "write a whole number there"},
   };
@@ -240,7 +242,8 @@ TEST(ProgramTextErrors, HeaderAndEnd) {
   EXPECT_USER_ERROR(parse_program("weft program 1\nend\n"), "the mesh is missing", "line 2",
                     "write it in the second line, as: mesh data:2 model:4");
   EXPECT_USER_ERROR(parse_program("weft program 1\nmesh data:70000\n"), "out of range");
-  EXPECT_USER_ERROR(parse_program("weft program 1\nmesh a:300 b:300\n"), "the mesh has too many processors", "at most 65536");
+  EXPECT_USER_ERROR(parse_program("weft program 1\nmesh a:300 b:300\n"), "the mesh has too many processors",
+                    "at most 65536");
   EXPECT_USER_ERROR(parse_program("weft program 1\nmesh a:2 a:2\nend\n"), "line 2");
   EXPECT_USER_ERROR(parse_program("weft program 1\nmesh data:2\n"), "breaks off", "end it with the line: end");
   EXPECT_USER_ERROR(parse_program("weft program 1\nmesh\nend\nmesh\n"), "there is text after the end",

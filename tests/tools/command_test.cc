@@ -111,7 +111,8 @@ TEST(Command, ExplainsConfigsAsTrainPlansThem) {
   EXPECT_EQ(named, costs("train " + file + " --dry-run"));
   EXPECT_EQ(named["processors"], 512);
   EXPECT_EQ(named["parameters"]["total"].get<std::int64_t>(), 4899235840);
-  const std::string small = " --set model.d_ff=512,model.heads=8,model.layers=1 --mesh 'batch:2 model:2' --store '*:batch'";
+  const std::string small =
+      " --set model.d_ff=512,model.heads=8,model.layers=1 --mesh 'batch:2 model:2' --store '*:batch'";
   const Json set = costs("explain paper/lm-4.9b" + small);
   EXPECT_EQ(set["mesh"], "batch:2 model:2");
   EXPECT_EQ(set["store"]["layout"], "*:batch");

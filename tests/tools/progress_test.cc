@@ -38,7 +38,8 @@ std::string on_terminal(const std::string& line, unsigned short columns) {
   close(child_end);
   std::string text;
   std::array<char, 4096> part{};
-  for (ssize_t n = 0; (n = read(terminal, part.data(), part.size())) > 0;) text.append(part.data(), static_cast<std::size_t>(n));
+  for (ssize_t n = 0; (n = read(terminal, part.data(), part.size())) > 0;)
+    text.append(part.data(), static_cast<std::size_t>(n));
   close(terminal);
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);

@@ -274,7 +274,8 @@ TEST_F(TrainCommand, FixesWorkAsPrinted) {
   expect("generate" + lm + "--length 4 --prompt 'one two three four five'",
          {"the prompt has 23 tokens and leaves no room for more: decode.max_length is 4, prompt counted",
           "where: --set decode.max_length=4\n", "give --length 24 or more, or shorten the prompt"});
-  expect("generate" + lm + "--prompt one --prompt 'one two three four five'", {"prompt 2 has 23 tokens", "/config.toml:"});
+  expect("generate" + lm + "--prompt one --prompt 'one two three four five'",
+         {"prompt 2 has 23 tokens", "/config.toml:"});
   EXPECT_EQ(output("generate" + lm + "--quiet --length 24 --prompt 'one two three four five'").substr(0, 23),
             "one two three four five");
 
@@ -318,10 +319,12 @@ TEST_F(TrainCommand, MistakesAreFoundInTheConfig) {
   EXPECT_EQ(where_of("", "", "--mesh data"), "--set mesh.mesh=\"data\", mesh \"data\", column 1");
   EXPECT_EQ(where_of("[batch]", "[mesh]\nruntime = \"cuda\"\n[batch]"), "wrong.toml:21 (mesh.runtime)");
   EXPECT_EQ(where_of("", "", "--wire pigeons"), "--set mesh.wire=\"pigeons\"");
-  EXPECT_THAT(weft("generate " + folder_ + "/lm --set mesh.runtime=cuda").output,
-              AllOf(HasSubstr("there is no runtime 'cuda'"), HasSubstr("set mesh.runtime to \"cpu\" or \"reference\"")));
+  EXPECT_THAT(
+      weft("generate " + folder_ + "/lm --set mesh.runtime=cuda").output,
+      AllOf(HasSubstr("there is no runtime 'cuda'"), HasSubstr("set mesh.runtime to \"cpu\" or \"reference\"")));
   EXPECT_THAT(weft("eval " + folder_ + "/lm --wire pigeons").output,
-              AllOf(HasSubstr("there is no wire 'pigeons'"), HasSubstr("set mesh.wire to \"threads\" or \"mpi\", or leave it out")));
+              AllOf(HasSubstr("there is no wire 'pigeons'"),
+                    HasSubstr("set mesh.wire to \"threads\" or \"mpi\", or leave it out")));
 }
 
 TEST_F(TrainCommand, ACheckpointWithoutItsConfigIsRefused) {

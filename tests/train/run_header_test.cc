@@ -22,14 +22,15 @@ TEST(RunHeader, SaysWhatIsTrainedOnWhat) {
   const SmallRun run("header");
   const std::string text = header(run, "mesh.mesh=data:2,mesh.layout=batch:data,batch.microbatches=2", 2);
   EXPECT_THAT(text, ::testing::StartsWith("small: 12.9 k parameters, adam, 12 steps\n"));
-  EXPECT_THAT(text, HasSubstr("\n  data        " + run.text_path() + " (5.86 KiB); 8 sequences of 16 targets, 128 tokens "
-                                                                     "a step, in 2 microbatches\n"));
+  EXPECT_THAT(text, HasSubstr("\n  data        " + run.text_path() + " (5.86 KiB)\n"));
+  EXPECT_THAT(text, HasSubstr("\n  step        8 sequences of 16 targets, 128 tokens, in 2 microbatches\n"));
   EXPECT_THAT(text, HasSubstr("\n  vocabulary  bytes, 259 tokens\n"));
   EXPECT_THAT(text, HasSubstr("\n  mesh        data:2, 2 processors on wire threads\n"));
   EXPECT_THAT(text, HasSubstr("\n  layout      batch:data\n"));
-  EXPECT_THAT(text, AllOf(HasSubstr("\n  memory      variables "), HasSubstr("; this machine has 8 GiB")));
+  EXPECT_THAT(text, AllOf(HasSubstr("\n  memory      2 x (variables "), HasSubstr(" of 8 GiB")));
   EXPECT_THAT(text, Not(HasSubstr("warning:")));
-  EXPECT_THAT(header(run, "", 2), HasSubstr("\n  mesh        1 processor on wire threads\n  layout      none: nothing is split\n"));
+  EXPECT_THAT(header(run, "", 2),
+              HasSubstr("\n  mesh        1 processor on wire threads\n  layout      none: nothing is split\n"));
 }
 
 TEST(RunHeader, WarnsOfProcessorsThatDoNotHelp) {
@@ -53,7 +54,7 @@ TEST(RunHeader, WarnsIfMemoryIsShort) {
   const SmallRun run("header_memory");
   const Config config = completed(run.with(""));
   EXPECT_THAT(run_header(config, plan(config), 2, {.total = 8LL << 30, .available = 1}),
-              HasSubstr("\n  warning: only 1 B of it are available now; the run may be slow or be killed"));
+              HasSubstr("\n  warning: only 1 B are available now; the run may be slow or be killed"));
 }
 
 }  // namespace

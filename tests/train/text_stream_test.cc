@@ -72,7 +72,8 @@ TEST_F(PieceVocabulary, AnyTokensDo) {
   std::mt19937 draw(5);
   for (int round = 0; round < 200; ++round) {
     std::vector<std::int32_t> prompt, ids;
-    for (std::uint32_t i = draw() % 4; i > 0; --i) prompt.push_back(2 + static_cast<std::int32_t>(draw() % (kSize - 2)));
+    for (std::uint32_t i = draw() % 4; i > 0; --i)
+      prompt.push_back(2 + static_cast<std::int32_t>(draw() % (kSize - 2)));
     for (int i = 0; i < 20; ++i) ids.push_back(static_cast<std::int32_t>(draw() % kSize));
     std::erase(ids, data::Vocabulary::kEnd);
     const std::string whole = TextStream(vocabulary_, prompt).whole(ids);

@@ -134,7 +134,8 @@ SequenceGraph scoring_graph(const TransformerOptions& options, const BatchSizes&
   made.tokens = reduce_sum_to(counts, {batch});
   made.correct = reduce_sum_to(right, {batch});
   const Tensor own = found(made.features, "targets_segments");
-  const Tensor segments = own ? own : found(made.features, "inputs_segments");  // an encoder's targets lie as its inputs
+  const Tensor segments =
+      own ? own : found(made.features, "inputs_segments");  // an encoder's targets lie as its inputs
   if (segments) made.outcomes = counts * (2.0 * cast(segments, DType::kF32) + right);
   return made;
 }

@@ -37,10 +37,7 @@ struct Choice {
 class Chooser {
  public:
   Chooser(const Program& program, const WorkspaceBytes& workspace_bytes)
-      : p_(program),
-        plan_(plan_memory(program, workspace_bytes)),
-        uses_(program),
-        defined_(definitions_of(program)) {}
+      : p_(program), plan_(plan_memory(program, workspace_bytes)), uses_(program), defined_(definitions_of(program)) {}
 
   const MemoryPlan& plan() const { return plan_; }
 

@@ -171,8 +171,7 @@ Kernel packed(const KernelArgs& args) {
     if (i < 2) before.emplace_back(given[i], packing.views[i]);
     else after.emplace_back(packing.views[i], given[i]);
   }
-  auto multiply =
-      std::make_shared<ContractKernel>(packing.views[0], packing.views[1], packing.views[2], *args.workers);
+  auto multiply = std::make_shared<ContractKernel>(packing.views[0], packing.views[1], packing.views[2], *args.workers);
   return [multiply, before, after, workers = args.workers](const StepState&) {
     for (const StridedCopy& copy : before) copy.run(*workers);
     multiply->run();
