@@ -4,11 +4,8 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <charconv>
-#include <fstream>
-
 #include "api/explain_parts.h"
+#include "api/system_files.h"
 #include "base/str.h"
 #include "comm/wire.h"
 #include "weft/error.h"
@@ -37,37 +34,10 @@ std::string cores() {
   return str(online, " online, ", CPU_COUNT(&set), " in the affinity mask (", mask_text(set), ")");
 }
 
-// The text after the colon of the first line of a file that begins with `key`.
-std::string field(const char* path, const std::string& key) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(':');
-    if (!line.starts_with(key) || colon == std::string::npos) continue;
-    const std::size_t begin = line.find_first_not_of(" \t", colon + 1);
-    return begin == std::string::npos ? "unknown" : line.substr(begin);
-  }
-  return "unknown";
-}
-
 std::string memory() {
   const MachineMemory machine = machine_memory();
   if (machine.total == 0) return "unknown";
   return str(bytes_text(machine.total), ", ", bytes_text(machine.available), " available");
-}
-
-// The first number of a text; 0 if it does not begin with one.
-std::int64_t number_in(const std::string& text) {
-  std::int64_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
-// What a file of control group 2 says; 0 if there is none, or no limit.
-std::int64_t control_group(const char* name) {
-  std::ifstream file(str("/sys/fs/cgroup/", name));
-  std::string text;
-  file >> text;
-  return number_in(text);
 }
 
 std::string simd() {
@@ -105,17 +75,6 @@ std::vector<std::pair<std::string, std::string>> doctor() {
           {"one thread", str(count_text(machine.flops_per_second), "flop/s in f32, ",
                              count_text(machine.bytes_per_second), "B/s copying")},
           {"compiler", str("g++ ", __VERSION__)}};
-}
-
-MachineMemory machine_memory() {
-  const std::int64_t pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-  MachineMemory memory{.total = pages < 0 || size < 0 ? 0 : pages * size};
-  memory.available = number_in(field("/proc/meminfo", "MemAvailable")) * 1024;
-  if (const std::int64_t most = control_group("memory.max"); most > 0 && most < memory.total) {
-    memory.total = most;
-    memory.available = std::min(memory.available, std::max<std::int64_t>(0, most - control_group("memory.current")));
-  }
-  return memory;
 }
 
 std::string memory_text(const Explanation& step, int processors, const MachineMemory& machine) {

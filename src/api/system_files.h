@@ -1,0 +1,11 @@
+// What the system's own files say.
+#pragma once
+
+#include <string>
+
+namespace weft {
+
+// The text after the colon of the first line of a file that begins with `key`; "unknown" if there is none.
+std::string field(const char* path, const std::string& key);
+
+}  // namespace weft
