@@ -1,5 +1,9 @@
 // The weft command. Exit codes: 0, 2 for a mistake of the user, 3 for a failed run, 70 for a fault of Weft itself.
+#include <poll.h>
+#include <unistd.h>
+
 #include <cstdlib>
+#include <iostream>
 #include <new>
 
 #include "options.h"
@@ -14,6 +18,16 @@ constexpr int kInternalError = 70;
 int fail(const std::exception& error, int code) {
   weft::wire::report(error);
   return code;
+}
+
+// RunError if what was printed is lost, as on a full disk. A reader that has gone, as of `| head`, wants no more.
+void check_output() {
+  if (std::cout.flush()) return;
+  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  if (poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0) return;
+  throw weft::RunError({.what = "what the command prints cannot be written",
+                        .where = "standard output",
+                        .fix = "see that the file it goes to may be written and that its disk has room"});
 }
 
 // Runs what the line asks for; 0 if it was help.
@@ -48,7 +62,9 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    const int code = run(argc, argv);
+    check_output();
+    return code;
   } catch (const weft::UserError& error) {
     return fail(error, kUserError);
   } catch (const weft::RunError& error) {

@@ -21,7 +21,7 @@ void check_dims(const std::vector<Dim>& dims) {
     if (!is_name(dims[i].name))
       throw UserError({.what = str("'", dims[i].name, "' cannot be the name of a dim"),
                        .where = str("shape [", join(dims, " "), "]"),
-                       .fix = "use letters, digits, '_', '.', '/' and '#' only"});
+                       .fix = "give it at least one character, and only letters, digits, '_', '.' and '/'"});
     if (dims[i].size < 1)
       throw UserError({.what = str("dim '", dims[i].name, "' has size ", dims[i].size),
                        .where = str("shape [", join(dims, " "), "]"),

@@ -9,6 +9,9 @@
 
 namespace weft {
 
+// The dim behind the batch that counts its microbatches.
+inline constexpr const char* kMicrobatchPart = "#part";
+
 // The nodes from `first` to before `last` that are in the body of `loop` itself (-1: in none); no state among them.
 struct Region {
   int first = 0, last = 0;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/str.h"
+#include "language/region.h"
 
 namespace weft {
 
@@ -71,12 +72,19 @@ std::string nearest_divisors(std::int64_t size, std::int64_t parts) {
 void check_divides(const Dim& dim, const Axes& axes, const Shape& shape, const Mesh& mesh, const Subject& subject) {
   const int parts = mesh.size(axes);
   if (dim.size % parts == 0) return;
+  // A microbatch's dim is the user's divided by the number of microbatches, which stands behind it.
+  const std::size_t next = shape.position(dim.name) + 1;
+  const bool is_cut = next < shape.rank() && shape[next].name == kMicrobatchPart;
+  const std::int64_t microbatches = is_cut ? shape[next].size : 1;
+  const std::string of_batch =
+      is_cut ? str(" (", dim.size * microbatches, " in ", microbatches, " microbatches)") : std::string();
   const std::string divisors = nearest_divisors(dim.size, parts);
   const std::string other_axes = divisors.empty() ? "" : str(", or lay it over ", divisors, " processors");
   throw UserError({.what = str(subject.name, " ", shape, " cannot be split evenly: dim ", dim.name, " of size ",
-                               dim.size, " over axis '", text_of(axes, mesh), "' of ", parts, " processors"),
+                               dim.size, of_batch, " over axis '", text_of(axes, mesh), "' of ", parts, " processors"),
                    .where = place_of(subject, mesh),
-                   .fix = str("give ", dim.name, " a size of ", nearest_multiples(dim.size, parts), other_axes)});
+                   .fix = str("give ", dim.name, " a size of ",
+                              nearest_multiples(dim.size * microbatches, parts * microbatches), other_axes)});
 }
 
 DimAxes resolve(const RuleText& text, const Mesh& mesh, const std::vector<std::string>& known_dims) {

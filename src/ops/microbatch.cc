@@ -10,8 +10,6 @@ namespace weft {
 
 namespace {
 
-const char* const kPart = "#part";
-
 void check_parts(const Tensors& inputs, const Dim& batch, std::int64_t parts, Site site) {
   if (parts < 1 || batch.size % parts != 0)
     throw UserError({.what = str("a batch of ", batch.size, " cannot be worked off in ", parts, " equal parts"),
@@ -33,7 +31,7 @@ void check_parts(const Tensors& inputs, const Dim& batch, std::int64_t parts, Si
 class Parts {
  public:
   Parts(const Dim& batch, std::int64_t parts, Site site)
-      : whole_(batch), small_{batch.name, batch.size / parts}, part_{kPart, parts}, site_(site) {}
+      : whole_(batch), small_{batch.name, batch.size / parts}, part_{kMicrobatchPart, parts}, site_(site) {}
 
   Tensor split(const Tensor& x) const {
     const OwnDimsGuard own(x.graph());

@@ -191,6 +191,8 @@ namespace {
 std::string file_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
+  const bool is_empty = file && file.peek() == std::ifstream::traits_type::eof() && !file.bad();
+  if (is_empty) return "";
   if (!file || !(text << file.rdbuf()))
     throw UserError({.what = "cannot read the config '" + path + "'",
                      .where = path,

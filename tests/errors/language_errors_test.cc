@@ -12,9 +12,9 @@ using test::lines;
 TEST(LanguageErrors, NamesOfDims) {
   EXPECT_USER_ERROR(Shape({{"batch", 4}, {"d model", 8}}),
                     lines("'d model' cannot be the name of a dim", "shape [batch=4 d model=8]",
-                          "use letters, digits, '_', '.', '/' and '#' only"));
+                          "give it at least one character, and only letters, digits, '_', '.' and '/'"));
   EXPECT_USER_ERROR(Shape({{"", 4}}), lines("'' cannot be the name of a dim", "shape [=4]",
-                                            "use letters, digits, '_', '.', '/' and '#' only"));
+                                            "give it at least one character, and only letters, digits, '_', '.' and '/'"));
 }
 
 TEST(LanguageErrors, SizesOfDims) {

@@ -153,5 +153,30 @@ INSTANTIATE_TEST_SUITE_P(
                     Masks{.name = "BiasWithMasks", .causal = true, .segments = true, .biased = true}),
     [](const auto& info) { return info.param.name; });
 
+// Where one weight is 1 and the others are 0, queries and keys have no derivative, however large the keys are.
+TEST(AttendExtremes, SaturatedWeightsHaveNoDerivative) {
+  const Dim length{"length", 3}, memory{"memory", 4}, key{"key", 2};
+  for (const double size : {1e3, 1e10}) {
+    Graph g;
+    const auto input = [&](const std::string& name, const Shape& shape) { return g.input(name, shape); };
+    const Tensor q = input("q", {length, key}), k = input("k", {memory, key}), v = input("v", {memory, key});
+    const Tensor loss = reduce_sum(sin(attend(q, k, v, memory, key)));
+    const Tensors by = gradients({loss}, {q, k});
+    const auto fed = [&](const Tensor& x, double c, double scale) {
+      Array array(x.shape(), DType::kF32);
+      for (std::int64_t i = 0; i < array.elements(); ++i) array.set(i, scale * std::sin(1 + 1.7 * i + c));
+      return array;
+    };
+    const Feeds feeds = {{q, fed(q, 0, size)}, {k, fed(k, 1, size)}, {v, fed(v, 2, 1)}};
+    for (const runtime::Choice& engine : {runtime::cpu(), runtime::reference()}) {
+      Session session(Mesh(), wire::threads(), engine);
+      const Values values = session.compile(g, Layout(), {.fetch = by}).run(feeds);
+      for (const Tensor& d : by)
+        for (std::int64_t i = 0; i < values[d].elements(); ++i)
+          EXPECT_EQ(values[d].at(i), 0) << engine.name << ", keys of " << size << ", element " << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weft

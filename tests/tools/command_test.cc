@@ -197,5 +197,15 @@ TEST(Command, DoctorLooksAround) {
   EXPECT_EQ(json["runtimes"], "cpu, reference");
 }
 
+TEST(Command, SaysWhenItsOutputIsLost) {
+  const std::string base = std::string(WEFT_COMMAND) + " explain two_layer ";
+  const std::string err = testing::TempDir() + "weft_lost_" + std::to_string(getpid());
+  const int status = std::system((base + ">/dev/full 2>" + err).c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 3);
+  EXPECT_THAT(content(err), AllOf(HasSubstr("error: what the command prints cannot be written"),
+                                  HasSubstr("where: standard output"), HasSubstr("its disk has room")));
+  std::filesystem::remove(err);
+}
+
 }  // namespace
 }  // namespace weft

@@ -105,6 +105,10 @@ TEST(Config, RefusesWhatItDoesNotKnow) {
                     "did you mean 'layer'?", "rms, layer, scale");
   EXPECT_USER_ERROR(parse_config("[model\nx = 1\n", "x.toml"), "the config is no TOML: ", "x.toml:1",
                     "write settings as `key = value`, texts in quotes; see docs/config.md");
+  const std::string empty = ::testing::TempDir() + "empty_config.toml";
+  std::ofstream(empty).close();
+  EXPECT_EQ(read_config(empty).run.steps, Config().run.steps);  // all defaults
+  EXPECT_USER_ERROR(read_config(::testing::TempDir()), "cannot read the config");
   EXPECT_USER_ERROR(read_config("/nowhere/x.toml"), "cannot read the config '/nowhere/x.toml'",
                     "give the path of a .toml file, such as configs/lm-demo.toml");
   Config c;

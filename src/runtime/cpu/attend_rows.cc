@@ -231,23 +231,24 @@ void Forward(const AttendSizes& s, const AttendItem& item, bool fresh, float* sc
   }
 }
 
-// One query's scores become its weights, and what the weights' derivatives are that of the scores.
-void weights_back(const VF mean, float total, std::int64_t seen, std::int64_t width, float* scores, float* dp) {
+// One query's scores become its weights p, and what the weights' derivatives dp are those of the scores, p (dp - mean) with
+// mean = sum of p dp. The mean is taken of the same dp, so that a weight of 1 leaves exactly 0 however large the keys are.
+// What has no weight is left out, whatever its dp is.
+void weights_back(float total, std::int64_t seen, std::int64_t width, float* scores, float* dp) {
   const F f;
   const VF most = hn::Set(f, total == 0 ? 0 : largest(scores, seen)), factor = hn::Set(f, total == 0 ? 0 : 1 / total);
+  VF sum = hn::Zero(f);
   for (std::int64_t m = 0; m < width; m += kLanes) {
     const VF e = math::exp(f, hn::Sub(hn::Load(f, scores + m), most));
     const VF p = hn::IfThenElseZero(first_lanes(seen, m), hn::Mul(e, factor));
+    const VF d = hn::IfThenElseZero(hn::Ne(p, hn::Zero(f)), hn::Load(f, dp + m));
     hn::Store(p, f, scores + m);
-    hn::Store(hn::Mul(p, hn::Sub(hn::Load(f, dp + m), mean)), f, dp + m);
+    hn::Store(d, f, dp + m);
+    sum = hn::MulAdd(p, d, sum);
   }
-}
-
-VF dot(const float* x, const float* y, std::int64_t width) {
-  const F f;
-  VF sum = hn::Zero(f);
-  for (std::int64_t c = 0; c < width; c += kLanes) sum = hn::MulAdd(hn::Load(f, x + c), hn::Load(f, y + c), sum);
-  return hn::SumOfLanes(f, sum);
+  const VF mean = hn::SumOfLanes(f, sum);
+  for (std::int64_t m = 0; m < width; m += kLanes)
+    hn::Store(hn::Mul(hn::Load(f, scores + m), hn::Sub(hn::Load(f, dp + m), mean)), f, dp + m);
 }
 
 void Back(const AttendSizes& s, const AttendItem& item, bool fresh, bool last, float* scratch) {
@@ -256,8 +257,8 @@ void Back(const AttendSizes& s, const AttendItem& item, bool fresh, bool last, f
   Cut cut{scratch};
   float *k = cut.take(s.memory * key), *turned_k = cut.take(s.key * memory), *turned_v = cut.take(s.value * memory),
         *dk = cut.take(s.memory * key), *dv = cut.take(s.memory * value), *q = cut.take(block_size * key),
-        *y = cut.take(block_size * value), *dy = cut.take(block_size * value), *dq = cut.take(block_size * key),
-        *scores = cut.take(block_size * memory), *dp = cut.take(block_size * memory);
+        *dy = cut.take(block_size * value), *dq = cut.take(block_size * key), *scores = cut.take(block_size * memory),
+        *dp = cut.take(block_size * memory);
   if (fresh) {
     pack(item.k, {0, s.memory, s.memory}, s.key, 1, k, key);
     transpose(k, key, s.memory, s.key, turned_k, memory);
@@ -269,7 +270,6 @@ void Back(const AttendSizes& s, const AttendItem& item, bool fresh, bool last, f
   for (std::int64_t first = 0; first < s.length; first += block_size) {
     const Block b = block_at(s, first);
     pack(item.q, {first, b.queries, s.length}, s.key, s.scale, q, key);
-    pack(item.y, {first, b.queries, s.length}, s.value, 1, y, value);
     pack(item.dy, {first, b.queries, s.length}, s.value, 1, dy, value);
     small_product({b.queries, b.width, s.key, q, key, 1, turned_k, memory, scores, b.width, false});
     small_product({b.queries, b.width, s.value, dy, value, 1, turned_v, memory, dp, b.width, false});
@@ -277,8 +277,7 @@ void Back(const AttendSizes& s, const AttendItem& item, bool fresh, bool last, f
       const std::int64_t seen = s.seen_by(first + i);
       mask(item, first + i, seen, scores + i * b.width);
       const float total = static_cast<const float*>(item.total.data)[(first + i) * item.total.row];
-      weights_back(dot(dy + i * value, y + i * value, value), total, seen, b.width, scores + i * b.width,
-                   dp + i * b.width);
+      weights_back(total, seen, b.width, scores + i * b.width, dp + i * b.width);
     }
     small_product({b.seen, value, b.queries, scores, 1, b.width, dy, value, dv, value, true});
     small_product({b.seen, key, b.queries, dp, 1, b.width, q, key, dk, key, true});
@@ -319,7 +318,7 @@ std::int64_t forward_scratch(const AttendSizes& s) {
 std::int64_t back_scratch(const AttendSizes& s) {
   const std::int64_t key = AttendSizes::padded(s.key), value = AttendSizes::padded(s.value),
                      memory = AttendSizes::padded(s.memory);
-  return memory * (3 * key + 2 * value) + s.block() * (2 * key + 2 * value + 2 * memory) + 16;
+  return memory * (3 * key + 2 * value) + s.block() * (2 * key + value + 2 * memory) + 16;
 }
 
 void attend_rows(const AttendSizes& sizes, const AttendItem& item, bool fresh, float* scratch) {
