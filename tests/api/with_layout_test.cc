@@ -65,6 +65,13 @@ TEST_F(WithLayout, GoesBackWhereItMeetsOthers) {
   EXPECT_EQ(collectives(text), 2) << text;
 }
 
+// The axis splits a of one operand and b of the other: the op cannot have both, so its operands go by the layout.
+TEST_F(WithLayout, GoesBackWhereOneAxisWouldSplitTwoDims) {
+  const Tensor rows = reduce_sum(x, {b}), columns = with_layout(reduce_sum(x, {a}), "b:p?");
+  const std::string text = compiled(rows * columns);
+  EXPECT_EQ(count(text, "all_gather"), 1) << text;
+}
+
 TEST_F(WithLayout, OperandsThatLieAlikeStayTogether) {
   const Tensor y = with_layout(x, "a:- b:p?");
   const std::string text = compiled(exp(y) + square(y));
