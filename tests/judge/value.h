@@ -69,11 +69,14 @@ class Writer {
   }
   // One correctly rounded operation.
   void rounded(std::size_t k, double v, double error) {
-    if (error == 0) finish(k, a_.rounded(v, y_.dtype), 0);
+    if (error == kUnknown) finish(k, v, error);  // also of a NaN, whose rounding would make the sum below one
+    else if (error == 0) finish(k, a_.rounded(v, y_.dtype), 0);
     else finish(k, v, error + unit_ * std::fabs(v) + subnormal());
   }
   // A function that is right to a few units.
-  void function(std::size_t k, double v, double error) { finish(k, v, error + 8 * unit_ * std::fabs(v) + least_); }
+  void function(std::size_t k, double v, double error) {
+    finish(k, v, error == kUnknown ? error : error + 8 * unit_ * std::fabs(v) + least_);
+  }
   // A sum of `count` terms; `magnitude` is the sum of their absolute values. Whole numbers that fit add up exactly.
   void sum(std::size_t k, double v, double error, double magnitude, double count, bool whole) {
     if (error == kUnknown) return finish(k, v, error);

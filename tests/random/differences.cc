@@ -132,7 +132,9 @@ SlopeCheck check_slopes(const Built& built) {
     const auto [predicted, size] = line.predicted();
     const double scale = std::max({std::fabs(slope), size, 1e-3 * (1 + std::fabs(y))});
     const double sides = std::fabs((up - y) / kStep - (y - down) / kStep);
-    if (!(std::fabs(slope - half) <= 1e-6 * scale) || !(sides <= 1e-3 * scale)) {
+    // A kink as large as what is looked for is none of the derivative's business, however small the slopes are.
+    const double kink = std::max(1e-3 * std::max(std::fabs(slope), size), 5e-6 * scale);
+    if (!(std::fabs(slope - half) <= 1e-6 * scale) || !(sides <= kink)) {
       if (result.slopes == Slopes::kNone) result.slopes = Slopes::kRough;
       continue;
     }
