@@ -146,6 +146,24 @@ TEST(FullPendingReductions, WholeNumbersKeepTheirBits) {
 }
 
 // 10 10 3 3 less 5 wraps in the rows of 3.
+// Sums that wait for one reduction are brought together, out of differences of differences.
+TEST(PendingReductions, RegroupedSumsKeepTheirSigns) {
+  Graph g;
+  const Tensor x = g.input("x", {kA, kB}), y = g.input("y", {kA, kB}), z = g.input("z", {kB});
+  const Tensor r = reduce_sum(x, {kA}) - (z - (reduce_sum(y, {kA}) - (z * z - reduce_sum(x * y, {kA}))));
+  const auto fed = [](const Tensor& t, double c) {
+    Array array(t.shape(), DType::kF32);
+    for (std::int64_t i = 0; i < array.elements(); ++i) array.set(i, std::floor(8 * std::sin(c + 1.7 * i)));
+    return array;
+  };
+  const Feeds feeds = {{x, fed(x, 1)}, {y, fed(y, 2)}, {z, fed(z, 3)}};
+  Session session(Mesh::parse("p:2"));
+  Executable e = session.compile(g, Layout::parse("a:p"), {.fetch = {r}});
+  EXPECT_EQ(relative_difference(e.run(feeds)[r], eval(r, feeds)), 0);  // whole numbers
+  const std::string text = e.text();
+  EXPECT_EQ(text.find(" all_reduce "), text.rfind(" all_reduce ")) << text;
+}
+
 TEST(PendingReductions, AMaximumIsDoneBeforeItWraps) {
   for (const DType dtype : {DType::kU32, DType::kU8}) {
     Graph g;
