@@ -94,7 +94,7 @@ TEST(Explain, WarnsOfAnAxisThatSplitsNothing) {
     EXPECT_THAT(kinds(of("two_layer", "rows:2 cols:4", layout)), Not(testing::Contains("idle axis"))) << layout;
 }
 
-// Whoever does not ask explain sees it in the report of what is compiled.
+// An executable says it in its report too, without a call of explain().
 TEST(Explain, AnExecutableHasItsWarnings) {
   const models::Model model = models::build("two_layer", {});
   Session session(Mesh::parse("rows:1 cols:2"));

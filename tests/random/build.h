@@ -46,7 +46,7 @@ inline Tensor changed(const Change& change, const Tensor& variable, const Tensor
   return change.how == "assign_sub" ? assign_sub(variable, value) : assign(variable, value);
 }
 
-// Those of the trained variables that the loss depends on: optimizers refuse the others.
+// The trained variables that the loss depends on. Optimizers refuse the others.
 inline Refs reached(const Recipe& recipe, const Tensors& values) {
   const Tensors loss = tensors_of({recipe.loss}, values);
   const Tensors derivatives = gradients(loss, tensors_of(recipe.trained, values));

@@ -52,10 +52,10 @@ class RunFolder : public ::testing::Test {
   RunFolder()
       : home_(fs::path(::testing::TempDir() + "/weft_run_folder_" + std::to_string(getpid())).lexically_normal()) {
     fs::remove_all(home_);
-    fs::create_directories(home_ + "/work");
-    write("work/words.txt", lines({"one", "two", "three", "four", "loom", "weave", "mend", "wool"}));
-    write("work/other.txt", lines({"other", "words", "altogether", "sea", "boat", "river", "ice", "sail"}));
-    write("work/lm.toml", kConfig);
+    fs::create_directories(home_ + "/start");
+    write("start/words.txt", lines({"one", "two", "three", "four", "loom", "weave", "mend", "wool"}));
+    write("start/other.txt", lines({"other", "words", "altogether", "sea", "boat", "river", "ice", "sail"}));
+    write("start/lm.toml", kConfig);
     for (const char* name : {"words", "other"})
       done("vocab train --size 280 --out " + std::string(name) + ".model " + name + ".txt");
     done("train lm.toml --out run");
@@ -69,10 +69,10 @@ class RunFolder : public ::testing::Test {
   }
   void write(const std::string& name, const std::string& text) const { std::ofstream(home_ + "/" + name) << text; }
 
-  Ran weft(const std::string& line, const std::string& folder = "work") const {
+  Ran weft(const std::string& line, const std::string& folder = "start") const {
     return ran("cd " + home_ + "/" + folder + " && " + WEFT_COMMAND + " " + line + " 2>&1");
   }
-  std::string done(const std::string& line, const std::string& folder = "work") const {
+  std::string done(const std::string& line, const std::string& folder = "start") const {
     const Ran result = weft(line, folder);
     EXPECT_EQ(result.code, 0) << line << "\n" << result.output;
     return result.output;
@@ -91,8 +91,8 @@ const char* const kGenerate = " --quiet --prompt 'one two' --length 16";
 TEST_F(RunFolder, WorksFromAnotherFolderAndAfterAMove) {
   const std::string text = done(std::string("generate run") + kGenerate), score = done("eval run --json");
   fs::create_directories(home_ + "/far/away");
-  fs::rename(home_ + "/work/run", home_ + "/far/moved");
-  fs::remove(home_ + "/work/words.model");
+  fs::rename(home_ + "/start/run", home_ + "/far/moved");
+  fs::remove(home_ + "/start/words.model");
   EXPECT_EQ(done(std::string("generate ../moved") + kGenerate, "far/away"), text);
   EXPECT_EQ(done(std::string("generate moved/step-00000004") + kGenerate, "far"), text);
   const std::string there = done("eval moved --json", "far");
@@ -105,19 +105,19 @@ TEST_F(RunFolder, WorksFromAnotherFolderAndAfterAMove) {
 }
 
 TEST_F(RunFolder, GoesOnWithItsOwnConfig) {
-  fs::rename(home_ + "/work/run", home_ + "/moved");
-  fs::remove(home_ + "/work/words.model");
-  fs::remove(home_ + "/work/lm.toml");
+  fs::rename(home_ + "/start/run", home_ + "/moved");
+  fs::remove(home_ + "/start/words.model");
+  fs::remove(home_ + "/start/lm.toml");
   EXPECT_THAT(done("train moved --steps 6 --set run.keep=1", "."),
               AllOf(HasSubstr("going on from moved/step-00000004"),
                     HasSubstr("done at step 6; checkpoints and metrics are in moved")));
   EXPECT_TRUE(fs::exists(home_ + "/moved/step-00000006/vocabulary.model"));
   done("train moved --steps 7", ".");
-  fs::rename(home_ + "/work/words.txt", home_ + "/text");
+  fs::rename(home_ + "/start/words.txt", home_ + "/text");
   const Ran refused = weft("train moved --steps 8", ".");
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.output,
-              AllOf(HasSubstr("setting 'data.train' names the file '" + home_ + "/work/words.txt', which is not there"),
+              AllOf(HasSubstr("setting 'data.train' names the file '" + home_ + "/start/words.txt', which is not there"),
                     HasSubstr("give the path where it is now: --set 'data.train=[\"PATH\"]'")));
   done("train moved --steps 8 --set 'data.train=[\"text\"]' --set 'data.dev=[\"text\"]'", ".");
   const Ran eval = weft("eval moved --set 'data.dev=[\"gone.txt\"]'", ".");
@@ -128,7 +128,7 @@ TEST_F(RunFolder, GoesOnWithItsOwnConfig) {
 
 TEST_F(RunFolder, UsesNoOtherVocabulary) {
   const std::string text = done(std::string("generate run") + kGenerate);
-  fs::copy(home_ + "/work/other.model", home_ + "/work/words.model", fs::copy_options::overwrite_existing);
+  fs::copy(home_ + "/start/other.model", home_ + "/start/words.model", fs::copy_options::overwrite_existing);
   EXPECT_EQ(done(std::string("generate run") + kGenerate), text) << "it has its own";
   const std::string own = "run/step-00000004/vocabulary.model";
   for (const char* line : {"generate run --set data.vocabulary=words.model",
@@ -142,30 +142,30 @@ TEST_F(RunFolder, UsesNoOtherVocabulary) {
                  "(fingerprint ",
                  own);
   done("train lm.toml --out run --steps 6 --set data.vocabulary=" + own);
-  std::ofstream(home_ + "/work/run/step-00000004/vocabulary.model", std::ios::app) << "x";
+  std::ofstream(home_ + "/start/run/step-00000004/vocabulary.model", std::ios::app) << "x";
   expect_refused("generate run/step-00000004", "a file of a checkpoint, which is too long", "take another checkpoint");
 }
 
 // A checkpoint as it was written before checkpoints had copies of their vocabulary.
 TEST_F(RunFolder, WithoutACopyIsHeldToTheFingerprint) {
   const std::string text = done(std::string("generate run") + kGenerate);
-  const Checkpoint run = Checkpoint::open(home_ + "/work/run");
+  const Checkpoint run = Checkpoint::open(home_ + "/start/run");
   train::Config config = train::stored_config(run);
   config.data.vocabulary = "words.model";
   config.mesh.wire = "mpi";
   write_checkpoint(
-      home_ + "/work/old/step-00000004",
+      home_ + "/start/old/step-00000004",
       {.step = 4, .texts = {{"config.toml", train::text(config)}, {"data.json", run.state().texts.at("data.json")}}},
       run.variables(), [&](const std::string& name) { return run.read(name); });
   EXPECT_EQ(done(std::string("generate old") + kGenerate), text);
   done("train lm.toml --out old --steps 5");
-  EXPECT_TRUE(fs::exists(home_ + "/work/old/step-00000005/vocabulary.model"));
+  EXPECT_TRUE(fs::exists(home_ + "/start/old/step-00000005/vocabulary.model"));
   const std::string first = "old/step-00000004";
-  fs::rename(home_ + "/work/words.model", home_ + "/work/kept.model");
+  fs::rename(home_ + "/start/words.model", home_ + "/start/kept.model");
   expect_refused("generate " + first, "the vocabulary 'words.model' is not there, and 'old/step-00000004' needs it",
                  "give its path: --set data.vocabulary=PATH");
   EXPECT_EQ(done("generate " + first + " --set data.vocabulary=kept.model" + kGenerate), text);
-  fs::rename(home_ + "/work/other.model", home_ + "/work/words.model");
+  fs::rename(home_ + "/start/other.model", home_ + "/start/words.model");
   expect_refused("generate " + first, "the vocabulary 'words.model' (fingerprint ",
                  "give the path of the one that it was trained with: --set data.vocabulary=PATH");
 }
@@ -174,8 +174,8 @@ TEST_F(RunFolder, IsMadeByImportToo) {
   const std::string text = done(std::string("generate run") + kGenerate);
   done("export run --out plain.safetensors");
   done("import plain.safetensors --config lm.toml --out back/step-00000000");
-  fs::remove(home_ + "/work/words.model");
-  fs::rename(home_ + "/work/back", home_ + "/back");
+  fs::remove(home_ + "/start/words.model");
+  fs::rename(home_ + "/start/back", home_ + "/back");
   EXPECT_EQ(done(std::string("generate ../back") + kGenerate), text);
 }
 
@@ -198,12 +198,12 @@ TEST_F(RunFolder, GivesItsWeightsToANewRun) {
 TEST_F(RunFolder, HasNoWire) {
   if (std::string(WEFT_MPIRUN).empty()) GTEST_SKIP() << "there is no mpirun";
   const Ran trained =
-      test::mpirun(2, "-wdir " + home_ + "/work " + WEFT_COMMAND +
+      test::mpirun(2, "-wdir " + home_ + "/start " + WEFT_COMMAND +
                           " train lm.toml --out ranks --wire mpi --mesh data:2 --layout batch:data 2>&1");
   ASSERT_EQ(trained.code, 0) << trained.output;
   const std::string text = done(std::string("generate ranks") + kGenerate);
   EXPECT_THAT(text, HasSubstr("one two"));
-  const Checkpoint run = Checkpoint::open(home_ + "/work/ranks");
+  const Checkpoint run = Checkpoint::open(home_ + "/start/ranks");
   EXPECT_EQ(run.state().texts.at("config.toml").find("wire ="), std::string::npos);
   done("train ranks --steps 6");
 }
