@@ -34,7 +34,7 @@ struct Bench {
 
 class Benches {
  public:
-  Benches(const runtime::Choice& choice, int workers) : choice_(choice), workers_(workers) {}
+  Benches(const device::Choice& choice, int workers) : choice_(choice), workers_(workers) {}
 
   void add_convolution(const Sizes& s) {
     for (const char* what : {"forward", "to_input", "to_filter"}) {
@@ -98,7 +98,7 @@ class Benches {
     all_.push_back({name, work, session, step});
   }
 
-  runtime::Choice choice_;
+  device::Choice choice_;
   int workers_;
   std::vector<Bench> all_;
 };
@@ -111,11 +111,11 @@ int main(int count, char** words) {
   const int workers = word_or(count, words, 1, 2);
   const std::vector<Sizes> all = {
       {16, 56, 64, 64, 3}, {16, 56, 64, 128, 3, 2}, {16, 14, 256, 256, 3}, {16, 56, 64, 256, 1}};
-  for (const auto& [choice, rounds] : {std::pair{runtime::cpu(), word_or(count, words, 2, 11)},
-                                       std::pair{runtime::reference(), word_or(count, words, 3, 1)}}) {
+  for (const auto& [choice, rounds] : {std::pair{device::cpu(), word_or(count, words, 2, 11)},
+                                       std::pair{device::reference(), word_or(count, words, 3, 1)}}) {
     if (rounds == 0) continue;
     Benches benches(choice, workers);
-    const bool slow = choice.name == runtime::reference().name;
+    const bool slow = choice.name == device::reference().name;
     if (!slow) benches.add_product(all[0]);
     for (const Sizes& sizes : all)
       if (!slow || &sizes == all.data()) benches.add_convolution(sizes);

@@ -23,7 +23,7 @@ namespace weft::tools {
 namespace {
 
 struct LmOptions {
-  std::string config = "small", dtype = "f32", optimizer = "adam", wire, runtime = "cpu";
+  std::string config = "small", dtype = "f32", optimizer = "adam", wire, device = "cpu";
   std::string mesh, layout;
   std::vector<std::string> set;
   StoreWords store;
@@ -157,7 +157,7 @@ class TraceFile {
     }
     // All threads that will compute measure at once; a processor's roof is its part of that.
     const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-    const int workers = o.runtime == "reference" ? 1 : o.workers > 0 ? o.workers : cores;
+    const int workers = o.device == "reference" ? 1 : o.workers > 0 ? o.workers : cores;
     machine_ = measure_machine(std::min(cores, processors * workers));
     machine_.flops_per_second /= processors;
     machine_.bytes_per_second /= processors;
@@ -203,13 +203,13 @@ void run_lm(const LmOptions& o) {
                                .trace = {.first = o.warmup, .steps = o.trace ? std::min(o.steps, kTracedSteps) : 0}};
   TraceFile trace(o, mesh.size());
   const wire::Choice joined_by = wire::named(o.wire);
-  Session session(mesh, joined_by, {o.runtime}, {.workers = o.workers, .store = store});
+  Session session(mesh, joined_by, {o.device}, {.workers = o.workers, .store = store});
   LmReport report{.config = o.config,
                   .mesh = mesh.text(),
                   .layout = o.layout,
                   .store = store.text(),
                   .wire = joined_by.name,
-                  .runtime = o.runtime,
+                  .device = o.device,
                   .dtype = o.dtype,
                   .optimizer = o.optimizer,
                   .store_level = store.level(),
@@ -223,7 +223,7 @@ void run_lm(const LmOptions& o) {
   trace.write(step);
   if (wire::process() != 0) return;  // the first one prints
   if (mesh.size() > 1)
-    report.work_ratio = explain(lm.graph, mesh, layout, compile, measure_machine(), store, {o.runtime}).work_ratio;
+    report.work_ratio = explain(lm.graph, mesh, layout, compile, measure_machine(), store, {o.device}).work_ratio;
   std::cout << (o.json ? report.json() + "\n" : report.table());
 }
 
@@ -255,7 +255,7 @@ void add_bench_lm(CLI::App& bench, Action& action) {
   add_store_options(*sub, o->store);
   sub->add_option("--dtype", o->dtype, "f32, or bf16: activations; weights stay f32")->capture_default_str();
   add_wire_option(*sub, o->wire);
-  sub->add_option("--runtime", o->runtime, "Who computes: see weft doctor")->capture_default_str();
+  sub->add_option("--device", o->device, "Who computes: see weft doctor")->capture_default_str();
   sub->add_option("--steps", o->steps, "Timed steps; the median counts")->capture_default_str();
   sub->add_option("--warmup", o->warmup, "Steps before them")->capture_default_str();
   sub->add_option("--loss-chunks", o->loss_chunks, "Parts of the batch whose logits exist at a time")

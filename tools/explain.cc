@@ -18,7 +18,7 @@ namespace {
 struct ExplainOptions {
   ModelWords model;
   std::vector<std::string> show, dump;
-  std::optional<std::string> machine, program, runtime;
+  std::optional<std::string> machine, program, device;
   bool json = false;
 };
 
@@ -78,13 +78,13 @@ Explanation explained(const ExplainOptions& o, Dump& dump) {
   options.machine = o.machine ? parse_machine(*o.machine) : measure_machine();
   if (is_config(o.model.name)) {
     train::Config config = read_configs(files_of(o.model), config_words(o.model));
-    if (o.runtime) config.mesh.runtime = *o.runtime;
+    if (o.device) config.mesh.device = *o.device;
     return train::plan(config, options);
   }
   models::Model model = model_of(o.model);
   model.options.dump = options.dump;
   return explain(model.graph, model.mesh, model.layout, model.options, *options.machine, store_of(o.model),
-                 {o.runtime.value_or("cpu")});
+                 {o.device.value_or("cpu")});
 }
 
 void run_explain(const ExplainOptions& o) {
@@ -110,7 +110,7 @@ void add_explain(CLI::App& app, Action& action) {
   sub->add_option("--show", o->show, "Draw how this tensor lies on the mesh; may be repeated")->allow_extra_args(false);
   sub->add_option("--dump", o->dump, "Also print the program after this pass, or after all; may be repeated")
       ->allow_extra_args(false);
-  sub->add_option("--runtime", o->runtime,
+  sub->add_option("--device", o->device,
                   "cpu or reference: what the program is made for; default: cpu, or the config's");
   sub->add_option("--program", o->program, "Also write the program's text to this file, for weft run");
   sub->footer(model_list);

@@ -52,7 +52,7 @@ std::string LmReport::json() const {
   all["work_ratio"] = digits(work_ratio, 4);
   all["processors"] = processors;
   all["wire"] = wire;
-  all["runtime"] = runtime;
+  all["device"] = device;
   all["dtype"] = dtype;
   all["optimizer"] = optimizer;
   all["store"] = {{"layout", store}, {"level", store_level}};
@@ -66,7 +66,7 @@ std::string LmReport::table() const {
   const double tokens = static_cast<double>(sizes.at("batch") * sizes.at("length"));
   std::ostringstream out;
   out << "lm " << config << ", " << (mesh.empty() ? "one processor" : "mesh " + mesh + ", layout \"" + layout + "\"")
-      << ", " << dtype << ", " << optimizer << ", runtime " << runtime << ", wire " << wire << "\n"
+      << ", " << dtype << ", " << optimizer << ", device " << device << ", wire " << wire << "\n"
       << std::fixed << std::setprecision(2) << "  step      " << ms << " ms (median of " << seconds.size() << "; "
       << *least * 1e3 << " to " << *most * 1e3 << "), " << std::setprecision(0) << tokens / ms * 1e3 << " tokens/s\n"
       << std::setprecision(1) << "  products  " << gflop / ms * 1e3 << " GFLOP/s (" << std::setprecision(3) << gflop

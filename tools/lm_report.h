@@ -10,7 +10,7 @@
 namespace weft::tools {
 
 struct LmReport {
-  std::string config, mesh, layout, store, wire, runtime, dtype, optimizer;
+  std::string config, mesh, layout, store, wire, device, dtype, optimizer;
   int store_level = 0, processors = 1;
   models::Sizes sizes;
   std::vector<double> losses = {};   // of all steps, warm-up included

@@ -43,9 +43,9 @@ Array values_of(const LmWeight& weight) {
 }
 
 // Names the weights in the order of their streams.
-class Lister {
+class WeightLister {
  public:
-  explicit Lister(const models::Sizes& sizes)
+  explicit WeightLister(const models::Sizes& sizes)
       : sizes_(sizes), model_(of("d_model")), heads_(of("heads")), d_kv_(of("d_kv")), d_ff_(of("d_ff")) {}
 
   std::vector<LmWeight> all() {
@@ -93,7 +93,7 @@ class Lister {
 
 }  // namespace
 
-std::vector<LmWeight> lm_weights(const models::Sizes& sizes) { return Lister(sizes).all(); }
+std::vector<LmWeight> lm_weights(const models::Sizes& sizes) { return WeightLister(sizes).all(); }
 
 void set_lm_weights(Session& session, const models::Sizes& sizes) {
   for (const LmWeight& weight : lm_weights(sizes))

@@ -30,12 +30,12 @@ UserError no_trace(const std::string& path, const std::string& why) {
 }
 
 // Adds up events.
-class Summer {
+class EventTotals {
  public:
-  Summer(const Json& about, const std::string& path) : path_(path) {
+  EventTotals(const Json& about, const std::string& path) : path_(path) {
     s_.mesh = about.at("mesh");
     s_.layout = about.at("layout");
-    s_.runtime = about.at("runtime");
+    s_.device = about.at("device");
     s_.peaks = about.at("peaks");
     s_.processors = about.at("processors");
     s_.workers = about.at("workers");
@@ -154,7 +154,7 @@ Json json_of(const TraceSummary::Part& part, double step) {
 
 std::string TraceSummary::text(std::size_t most) const {
   std::ostringstream out;
-  out << (mesh.empty() ? "one processor" : "mesh " + mesh + ", layout \"" + layout + "\"") << ", runtime " << runtime
+  out << (mesh.empty() ? "one processor" : "mesh " + mesh + ", layout \"" + layout + "\"") << ", device " << device
       << ", " << workers << (workers == 1 ? " worker" : " workers") << " each; " << steps
       << " steps, means of a step and processor\n"
       << "roof of a processor, " << peaks << ": " << fixed(flops_per_second * 1e-9, 1) << " GFLOP/s, "
@@ -181,7 +181,7 @@ std::string TraceSummary::json(std::size_t most) const {
   Json all;
   all["mesh"] = mesh;
   all["layout"] = layout;
-  all["runtime"] = runtime;
+  all["device"] = device;
   all["processors"] = processors;
   all["workers"] = workers;
   all["steps"] = steps;
@@ -209,7 +209,7 @@ TraceSummary summarize_trace(const std::string& text, const std::string& path) {
   if (!about || !about->contains("weft_trace")) throw no_trace(path, "nothing in it says so");
   if ((*about)["weft_trace"] != 1) throw no_trace(path, "its form is another than 1, that of this version");
   try {
-    Summer summer(*about, path);
+    EventTotals summer(*about, path);
     for (const Json& event : json.at("traceEvents")) summer.take(event);
     return summer.done();
   } catch (const nlohmann::json::exception& error) {

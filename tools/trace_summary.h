@@ -15,7 +15,7 @@ struct TraceSummary {
     double roofed_seconds = 0;              // of those
     double count = 0;
   };
-  std::string mesh, layout, runtime, peaks;
+  std::string mesh, layout, device, peaks;
   int processors = 1, workers = 1, steps = 0;
   double flops_per_second = 0, bytes_per_second = 0;
   double call = 0, kernels = 0, collectives = 0;

@@ -25,12 +25,12 @@ class Activity {
   static State current();
 
  private:
-  struct Begun {
+  struct StartedStep {
     const char* what = nullptr;
     std::int64_t done = 0, total = 0, begin = 0;
   };
-  static Begun& latest();
-  Begun before_;
+  static StartedStep& latest();
+  StartedStep before_;
 };
 
 }  // namespace weft

@@ -32,7 +32,7 @@ struct BatchConfig {
 struct MeshConfig {
   std::string mesh, layout, store;
   std::int64_t store_level = 1;
-  std::string wire, runtime = "cpu";  // wire "": wire::automatic()
+  std::string wire, device = "cpu";  // wire "": wire::automatic()
   std::int64_t workers = 0;
   std::string memory;  // most on each processor, as "2GiB", by recomputation; "": any
 };
@@ -42,7 +42,7 @@ struct RunConfig {
   std::int64_t steps = 1000, seed = 0;
   std::int64_t log_every = 10, eval_every = 0, eval_batches = 0, checkpoint_every = 0, keep = 3;
   double checkpoint_minutes = 10;  // besides checkpoint_every; 0: none
-  bool f64 = false;                // compute_as f64, on the reference runtime: for proofs
+  bool f64 = false;                // compute_as f64, on the reference device: for proofs
   bool check_ids = false;          // as CompileOptions
   double deadline = 600;
 };

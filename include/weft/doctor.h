@@ -10,7 +10,7 @@
 
 namespace weft {
 
-// What (wires, runtimes, cores, affinity mask, SIMD, memory, compiler) and what was found, in the order to be read.
+// What (wires, devices, cores, affinity mask, SIMD, memory, compiler) and what was found, in the order to be read.
 std::vector<std::pair<std::string, std::string>> doctor();
 
 // In bytes: what this machine has, or the container that the process is in; and what of it is to be had now. 0: unknown.

@@ -91,7 +91,7 @@ struct Explanation {
 
 // UserError, with the fix, if the layout cannot work.
 Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
-                    const Machine& machine, const Store& store = {}, const runtime::Choice& runtime = runtime::cpu());
+                    const Machine& machine, const Store& store = {}, const device::Choice& device = device::cpu());
 
 // A grid of the mesh that says which indices each processor holds. Long axes are cut short.
 std::string picture(const Explanation::Placed& tensor, const Mesh& mesh);

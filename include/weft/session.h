@@ -27,7 +27,7 @@ struct Choice {
 Choice threads();  // processors are threads of this process
 // Every processor is a process that mpirun or srun started: as many as the mesh has processors, on one host or many. All
 // of them run the same program: they make the same sessions, compile the same graphs under the same layouts and call
-// run, value and set_value in the same order with the same whole arrays, of which run looks at what Executable::needed
+// run, value and set_value in the same order with the same whole arrays, of which run looks at what Executable::local_range
 // names. Whatever one call returns or throws it returns or throws in every process; print() speaks in that of processor 0.
 Choice mpi();
 // mpi() in a process that mpirun or srun started beside others, else threads().
@@ -44,13 +44,13 @@ void report(const std::exception& error);
 }  // namespace wire
 
 // Who computes.
-namespace runtime {
+namespace device {
 struct Choice {
   std::string name;
 };
 Choice cpu();        // fast: vectors, oneDNN's products, all cores that the process may use
 Choice reference();  // slow and readable: what the others are held to
-}  // namespace runtime
+}  // namespace device
 
 using Updates = Tensors;                              // what assign() or an optimizer returns
 using Feeds = std::vector<std::pair<Tensor, Array>>;  // inputs and their values
@@ -91,7 +91,7 @@ class Values {
   const std::map<std::string, double>& metrics() const { return metrics_; }
 
  private:
-  friend class Running;
+  friend class PendingRun;
   std::vector<std::pair<Tensor, Array>> arrays_;
   std::map<std::string, double> metrics_;
 };
@@ -102,17 +102,17 @@ struct RunState;
 struct Machine;
 
 // A step that has been started. If it goes unasked it waits for the step's end and forgets what that gave or threw.
-class Running {
+class PendingRun {
  public:
-  Running(Running&& other) noexcept = default;
-  Running& operator=(Running&& other) noexcept { return std::swap(state_, other.state_), *this; }
-  ~Running();
+  PendingRun(PendingRun&& other) noexcept = default;
+  PendingRun& operator=(PendingRun&& other) noexcept { return std::swap(state_, other.state_), *this; }
+  ~PendingRun();
 
   Values get();  // waits; returns or throws what run() would. UserError if it was asked before
 
  private:
   friend class Executable;
-  explicit Running(std::shared_ptr<RunState> state) : state_(std::move(state)) {}
+  explicit PendingRun(std::shared_ptr<RunState> state) : state_(std::move(state)) {}
   std::shared_ptr<RunState> state_;
 };
 
@@ -124,9 +124,9 @@ class Executable {
   // The same, without waiting for the step; but waits for, and throws what was thrown by, one that was started before in
   // this session, as everything does that needs the processors. Who reads the results of a step after it has started the
   // next leaves the processors no time to idle.
-  Running start(const Feeds& feeds = {});
+  PendingRun start(const Feeds& feeds = {});
   // What the processors of this process look at of an input along one of its dims: [first, second).
-  std::pair<std::int64_t, std::int64_t> needed(const Tensor& input, const std::string& dim) const;
+  std::pair<std::int64_t, std::int64_t> local_range(const Tensor& input, const std::string& dim) const;
 
   double compile_seconds() const;  // what it took from the graph to bound kernels; memory apart
   std::string report() const;      // bytes, flops and collectives per processor, and the warnings
@@ -151,14 +151,14 @@ class Executable {
 };
 
 // The piece of a variable that one processor holds: where it begins, and its sizes, along the dims of `whole`.
-struct HeldShard {
+struct VariableShard {
   std::string variable;
   std::string slot_of;  // the variable whose optimizer state this is, if any
   Shape whole;
   DType dtype = DType::kF32;
   std::vector<std::int64_t> begin, sizes;
   int processor = 0;
-  bool speaks = false;  // of all that hold this very piece it is the first: at coordinate 0 of the other axes
+  bool is_primary = false;  // of all that hold this very piece it is the first: at coordinate 0 of the other axes
 
   std::int64_t elements() const;
   std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of(dtype); }
@@ -167,7 +167,7 @@ struct HeldShard {
 class Session {
  public:
   explicit Session(const Mesh& mesh, const wire::Choice& wire = wire::automatic(),
-                   const runtime::Choice& runtime = runtime::cpu(), const SessionOptions& options = {});
+                   const device::Choice& device = device::cpu(), const SessionOptions& options = {});
 
   // UserError, with the fix, if the layout cannot work. Variables that are new to the session get their first values.
   Executable compile(const Graph& graph, const Layout& layout, const CompileOptions& options);
@@ -182,9 +182,9 @@ class Session {
 
   // The pieces that the processors of this process hold, by variable and processor; and their bytes, dense in the order
   // of the variable's dims. Nothing is sent: each process sees to its own. InternalError for another number of bytes.
-  std::vector<HeldShard> shards() const;
-  void read_shard(const HeldShard& shard, std::span<std::byte> out) const;
-  void write_shard(const HeldShard& shard, std::span<const std::byte> in);
+  std::vector<VariableShard> shards() const;
+  void read_shard(const VariableShard& shard, std::span<std::byte> out) const;
+  void write_shard(const VariableShard& shard, std::span<const std::byte> in);
 
   // Waits for all processes. If some come with an error, every process throws the one of the lowest processor; `what`
   // says in reports what is waited for. All processes must call.

@@ -35,9 +35,9 @@ CompileTime compile(const Graph& graph, const Mesh& mesh, const Layout& layout, 
   std::vector<std::vector<double>> parts;
   for (int i = 0; i < repeats; ++i) {
     const auto begin = std::chrono::steady_clock::now();
-    const Compiled compiled = compile_program(graph, mesh, layout, options, store, cpu_backend());
+    const Compiled compiled = compile_program(graph, mesh, layout, options, store, cpu_engine());
     const auto planning = std::chrono::steady_clock::now();
-    const MemoryPlan plan = plan_memory(compiled.program, cpu_backend().workspace_bytes);
+    const MemoryPlan plan = plan_memory(compiled.program, cpu_engine().workspace_bytes);
     const auto end = std::chrono::steady_clock::now();
     whole.push_back(std::chrono::duration<double>(end - begin).count());
     std::vector<PassTime> times = compiled.times;

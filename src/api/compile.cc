@@ -52,16 +52,16 @@ std::int64_t arena_limit(const Program& program, std::int64_t memory_bytes) {
 
 }  // namespace
 
-const Backend& backend_of(const runtime::Choice& choice, const std::string& where) {
-  for (const Backend* backend : {&cpu_backend(), &reference_backend()})
-    if (backend->name == choice.name) return *backend;
-  throw UserError({.what = str("there is no runtime '", choice.name, "'"),
+const Engine& engine_named(const device::Choice& choice, const std::string& where) {
+  for (const Engine* engine : {&cpu_engine(), &reference_engine()})
+    if (engine->name == choice.name) return *engine;
+  throw UserError({.what = str("there is no device '", choice.name, "'"),
                    .where = where,
-                   .fix = "use runtime::cpu() or runtime::reference()"});
+                   .fix = "use device::cpu() or device::reference()"});
 }
 
 Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
-                         const Store& store, const Backend& backend) {
+                         const Store& store, const Engine& engine) {
   Compiled result;
   const auto begin = std::chrono::steady_clock::now();
   Program program = partition({.graph = graph.data().get(),
@@ -76,8 +76,8 @@ Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& lay
   result.times.push_back({"partition", seconds.count()});
   if (options.dump) options.dump("partition", to_text(program));
   PassOptions passes{.verify = kVerify, .times = &result.times};
-  passes.fuses = backend.makers.contains(Fused::kName);
-  passes.workspace_bytes = backend.workspace_bytes;
+  passes.fuses = engine.makers.contains(Fused::kName);
+  passes.workspace_bytes = engine.workspace_bytes;
   if (options.memory_bytes > 0) passes.arena_limit = arena_limit(program, options.memory_bytes);
   if (options.dump) passes.dump = [&](std::string_view pass, const Program& p) { options.dump(pass, to_text(p)); };
   result.program = run_passes(std::move(program), passes);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "program/pipeline.h"
-#include "runtime/backend.h"
+#include "runtime/engine.h"
 #include "weft/session.h"
 
 namespace weft {
@@ -16,9 +16,9 @@ struct Compiled {
 
 // For this backend: programs differ in what is fused. UserError, with the fix, if the layout cannot work or a tensor is not of this graph.
 Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
-                         const Store& store = {}, const Backend& backend = reference_backend());
+                         const Store& store = {}, const Engine& engine = reference_engine());
 
 // UserError if there is none.
-const Backend& backend_of(const runtime::Choice& choice, const std::string& where);
+const Engine& engine_named(const device::Choice& choice, const std::string& where);
 
 }  // namespace weft

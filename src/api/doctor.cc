@@ -66,8 +66,8 @@ std::vector<std::pair<std::string, std::string>> doctor() {
   const Machine machine = measure_machine();
   const std::string mpi = comm::mpi_version();
   return {{"wires", mpi.empty() ? "threads" : str("threads, mpi (", mpi.substr(0, mpi.find_first_of(",\n")), ")")},
-          {"runtimes", "cpu, reference"},
-          {"not in this build", str(mpi.empty() ? "wires mpi, nccl" : "wire nccl", "; runtime cuda")},
+          {"devices", "cpu, reference"},
+          {"not in this build", str(mpi.empty() ? "wires mpi, nccl" : "wire nccl", "; device cuda")},
           {"processor", field("/proc/cpuinfo", "model name")},
           {"cores", cores()},
           {"simd", simd()},

@@ -3,7 +3,7 @@
 namespace weft {
 
 Array eval(const Tensor& x, const Feeds& feeds, const SessionOptions& options) {
-  Session session(Mesh(), wire::threads(), runtime::cpu(), options);
+  Session session(Mesh(), wire::threads(), device::cpu(), options);
   return session.compile(Graph(x.graph()), Layout(), {.fetch = {x}}).run(feeds)[x];
 }
 

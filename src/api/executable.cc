@@ -2,7 +2,7 @@
 #include <iostream>
 #include <limits>
 
-#include "api/printed.h"
+#include "api/print_text.h"
 #include "api/shards.h"
 #include "api/state.h"
 #include "api/trace.h"
@@ -95,8 +95,8 @@ struct RunState {
     const SessionState& session = *state->session;
     if (event.what == "metric") metrics[event.text] = event.value.item();
     else if (session.here[0] != 0) return;  // the process of processor 0 prints
-    else if (session.options.print) session.options.print(printed(event.text, event.value));
-    else std::cout << printed(event.text, event.value) << "\n";
+    else if (session.options.print) session.options.print(print_text(event.text, event.value));
+    else std::cout << print_text(event.text, event.value) << "\n";
   }
 
   // Results are handed out before the next step can overwrite them.
@@ -134,11 +134,11 @@ void finish(RunState& step) {
   if (step.failure) std::rethrow_exception(step.failure);
 }
 
-Running::~Running() {
+PendingRun::~PendingRun() {
   if (state_ && !state_->is_over) state_->end();
 }
 
-Values Running::get() {
+Values PendingRun::get() {
   if (!state_)
     throw UserError({.what = "the results of a step were asked for a second time",
                      .where = "Running::get",
@@ -152,7 +152,7 @@ Values Running::get() {
   return values;
 }
 
-Running Executable::start(const Feeds& feeds) {
+PendingRun Executable::start(const Feeds& feeds) {
   SessionState& session = *state_->session;
   const std::int64_t begin = TraceLog::now();
   const auto step = std::make_shared<RunState>(RunState{.state = state_, .feeds = fitted_feeds(*state_, feeds)});
@@ -167,18 +167,18 @@ Running Executable::start(const Feeds& feeds) {
                    .host = [run = step.get()](const HostEvent& event) { run->take(event); },
                    .host_processor = session.here[0]};
   session.running = step;
-  session.crew->begin([step](int processor) { step->on(processor); });
-  return Running(step);
+  session.threads->begin([step](int processor) { step->on(processor); });
+  return PendingRun(step);
 }
 
 Values Executable::run(const Feeds& feeds) { return start(feeds).get(); }
 
-std::pair<std::int64_t, std::int64_t> Executable::needed(const Tensor& input, const std::string& dim) const {
-  const std::string& name = input_name(*state_, input, "Executable::needed");
+std::pair<std::int64_t, std::int64_t> Executable::local_range(const Tensor& input, const std::string& dim) const {
+  const std::string& name = input_name(*state_, input, "Executable::local_range");
   const std::optional<std::size_t> at = input.shape().find(dim);
   if (!at)
     throw UserError({.what = str("input '", name, "' ", input.shape(), " has no dim '", dim, "'"),
-                     .where = "Executable::needed",
+                     .where = "Executable::local_range",
                      .fix = "name one of its dims"});
   std::pair<std::int64_t, std::int64_t> range{input.shape()[*at].size, 0};
   for (const ProgramInput& one : state_->program.inputs) {

@@ -87,8 +87,8 @@ std::vector<Explanation::Placed> placed_tensors(const Program& p) {
   return all;
 }
 
-void count_memory(const Program& p, const Backend& backend, Explanation& e) {
-  const MemoryPlan plan = plan_memory(p, backend.workspace_bytes);
+void count_memory(const Program& p, const Engine& engine, Explanation& e) {
+  const MemoryPlan plan = plan_memory(p, engine.workspace_bytes);
   e.arena_bytes = plan.arena_bytes;
   e.live_bytes = plan.live_bytes;
   e.variable_bytes = variable_bytes(p);
@@ -127,21 +127,21 @@ std::vector<Explanation::Collective> collectives_of(const ProgramCost& cost) {
 }
 
 Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
-                    const Machine& machine, const Store& store, const runtime::Choice& runtime) {
+                    const Machine& machine, const Store& store, const device::Choice& device) {
   if (!(machine.flops_per_second > 0 && machine.bytes_per_second > 0))
     throw UserError({.what = str("a machine of ", machine.flops_per_second, " flops and ", machine.bytes_per_second,
                                  " bytes per second"),
                      .where = "explain",
                      .fix = "give rates above zero, or what measure_machine() says"});
-  const Backend& backend = backend_of(runtime, "explain");
-  const Compiled compiled = compile_program(graph, mesh, layout, options, store, backend);
+  const Engine& engine = engine_named(device, "explain");
+  const Compiled compiled = compile_program(graph, mesh, layout, options, store, engine);
   const Program& p = compiled.program;
   Explanation e;
   e.mesh = mesh;
   e.layout = layout.text();
   e.store = store;
   e.machine = machine;
-  count_memory(p, backend, e);
+  count_memory(p, engine, e);
   count_work(p, e);
   e.model_flops = model_flops(*graph.data(), options);
   e.work_ratio = 1;
@@ -149,7 +149,7 @@ Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, 
     CompileOptions quiet = options;
     quiet.dump = {};
     quiet.memory_bytes = 0;
-    const Program alone = compile_program(graph, one_processor(mesh), layout, quiet, store, backend).program;
+    const Program alone = compile_program(graph, one_processor(mesh), layout, quiet, store, engine).program;
     if (const double one = work_seconds(alone, machine); one > 0)
       e.work_ratio = work_seconds(p, machine) * mesh.size() / one;
   }

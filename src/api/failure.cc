@@ -18,7 +18,7 @@ constexpr std::string_view kSecondHand = "the wire was aborted: ";
 // After a failure the others are at most this far from their next look at the wire, unless they hang.
 constexpr std::chrono::seconds kGrace{5};
 
-ErrorText text_of(const Crew::Failure& failure) {
+ErrorText text_of(const ProcessorThreads::Failure& failure) {
   try {
     std::rethrow_exception(failure.error);
   } catch (const Error& error) {
@@ -35,7 +35,7 @@ ErrorText text_of(const Crew::Failure& failure) {
 }
 
 template <class Kind>
-void rethrow_if(const Crew::Failure& failure) {
+void rethrow_if(const ProcessorThreads::Failure& failure) {
   try {
     std::rethrow_exception(failure.error);
   } catch (const Kind&) {
@@ -44,7 +44,7 @@ void rethrow_if(const Crew::Failure& failure) {
   }
 }
 
-bool is_second_hand(const Crew::Failure& failure) { return text_of(failure).what.starts_with(kSecondHand); }
+bool is_second_hand(const ProcessorThreads::Failure& failure) { return text_of(failure).what.starts_with(kSecondHand); }
 
 // Where every processor is, when some wait for others in vain: the board tells who waits in what and, of other
 // processes, what they did last; of those of this process we know where they are in the program.
@@ -105,22 +105,23 @@ std::string with_coordinates(const std::string& text, const Mesh& mesh) {
   return result + text.substr(done);
 }
 
-void SessionState::everywhere(const Crew::Job& job) {
-  crew->begin(job);
-  const Crew::Outcome outcome = crew->end(std::chrono::nanoseconds::max());
+void SessionState::on_local_processors(const ProcessorThreads::Job& job) {
+  threads->begin(job);
+  const ProcessorThreads::Outcome outcome = threads->end(std::chrono::nanoseconds::max());
   if (!outcome.failures.empty()) fail(outcome, {});
 }
 
 void SessionState::end_step(const std::function<std::string(int)>& doing) {
-  const Crew::Outcome outcome = crew->end(std::min<std::chrono::nanoseconds>(deadline().limit, kGrace));
+  const ProcessorThreads::Outcome outcome = threads->end(std::min<std::chrono::nanoseconds>(deadline().limit, kGrace));
   if (!outcome.failures.empty()) fail(outcome, doing);
 }
 
-void SessionState::fail(const Crew::Outcome& outcome, const std::function<std::string(int)>& doing) {
-  const std::vector<Crew::Failure>& failures = outcome.failures;
-  for (const Crew::Failure& failure : failures) rethrow_if<UserError>(failure);  // known before anything was started
+void SessionState::fail(const ProcessorThreads::Outcome& outcome, const std::function<std::string(int)>& doing) {
+  const std::vector<ProcessorThreads::Failure>& failures = outcome.failures;
+  for (const ProcessorThreads::Failure& failure : failures)
+    rethrow_if<UserError>(failure);  // known before anything was started
   const auto own = std::find_if_not(failures.begin(), failures.end(), is_second_hand);
-  const Crew::Failure& first = own == failures.end() ? failures[0] : *own;
+  const ProcessorThreads::Failure& first = own == failures.end() ? failures[0] : *own;
   ErrorText text = text_of(first);
   if (is_second_hand(first)) text.what.erase(0, kSecondHand.size());
   note_wire_failure();

@@ -71,12 +71,12 @@ using Vector [[gnu::vector_size(32)]] = float;  // eight floats: one register of
 thread_local volatile float kept;  // so that no measured work is dropped
 
 // The best of several, since whatever else runs here only slows it.
-template <class Work>
-double best_seconds(int times, const Work& work) {
+template <class Operation>
+double best_seconds(int times, const Operation& operation) {
   double best = 1e30;
   for (int i = 0; i < times; ++i) {
     const double begin = now();
-    work();
+    operation();
     best = std::min(best, now() - begin);
   }
   return best;

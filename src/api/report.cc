@@ -26,7 +26,7 @@ std::string Executable::report() const {
   return str("mesh ", p.mesh.axes().empty() ? "of one processor" : p.mesh.text(), ", layout \"", p.layout, "\"", stored,
              ", ", p.body.size(), " instructions; on each processor, in one step:\n  flops      ",
              count_text(cost.flops), "\n  variables  ", bytes_text(variable_bytes(p)), "\n  arena      ",
-             bytes_text(plan_memory(p, state_->session->backend->workspace_bytes).arena_bytes), staging, "\n",
+             bytes_text(plan_memory(p, state_->session->engine->workspace_bytes).arena_bytes), staging, "\n",
              collectives_text(collectives_of(cost), false), warned);
 }
 

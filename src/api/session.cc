@@ -18,8 +18,8 @@ namespace weft {
 
 wire::Choice wire::threads() { return {"threads"}; }
 wire::Choice wire::mpi() { return {"mpi"}; }
-runtime::Choice runtime::cpu() { return {"cpu"}; }
-runtime::Choice runtime::reference() { return {"reference"}; }
+device::Choice device::cpu() { return {"cpu"}; }
+device::Choice device::reference() { return {"reference"}; }
 
 void SessionState::make_ready() {
   if (const std::shared_ptr<RunState> step = running.lock()) finish(*step);
@@ -29,7 +29,7 @@ void SessionState::make_ready() {
                     .fix = "make a new Session"});
 }
 
-const HeldVariable& SessionState::variable(const std::string& name) const {
+const SessionVariable& SessionState::variable(const std::string& name) const {
   const auto found = variables.find(name);
   if (found != variables.end()) return found->second;
   std::vector<std::string> known;
@@ -46,7 +46,7 @@ Array SessionState::gathered(const Value& value, const std::string& what,
   Array whole = room_for(value);
   const auto gather = [&](int p) { gather_on(p, value, shard(p), what, whole); };
   if (gatherers.empty()) std::for_each(here.begin(), here.end(), gather);
-  else everywhere(gather);
+  else on_local_processors(gather);
   return whole;
 }
 
@@ -58,7 +58,7 @@ void SessionState::gather_on(int processor, const Value& value, const void* shar
                              Array& whole) {
   const auto p = static_cast<std::size_t>(processor);
   if (!gatherers.empty()) gatherers[p]->gather(value, shard, processor == here[0] ? &whole : nullptr, what, deadline());
-  else if (speaks_for_shard(value, mesh, processor)) copy_from_shard(shard, value, mesh, processor, whole);
+  else if (is_primary_shard(value, mesh, processor)) copy_from_shard(shard, value, mesh, processor, whole);
 }
 
 namespace {
@@ -83,7 +83,7 @@ void check_size(const comm::Wire& wire, const Mesh& mesh) {
 
 }  // namespace
 
-Session SessionState::open(const Mesh& mesh, std::unique_ptr<comm::Wire> wire, const Backend& backend,
+Session SessionState::open(const Mesh& mesh, std::unique_ptr<comm::Wire> wire, const Engine& engine,
                            const SessionOptions& options) {
   check_size(*wire, mesh);
   auto state = std::make_shared<SessionState>();
@@ -91,27 +91,27 @@ Session SessionState::open(const Mesh& mesh, std::unique_ptr<comm::Wire> wire, c
   state->options = options;
   state->wire = std::move(wire);
   state->here = state->wire->local();
-  state->backend = &backend;
-  state->workers = make_workers(*state->wire, backend, options.workers);
-  state->crew = std::make_unique<Crew>(state->here);
+  state->engine = &engine;
+  state->workers = make_workers(*state->wire, engine, options.workers);
+  state->threads = std::make_unique<ProcessorThreads>(state->here);
   if (static_cast<int>(state->here.size()) < mesh.size()) {
     state->gatherers.resize(static_cast<std::size_t>(mesh.size()));
-    state->everywhere([&](int p) {
+    state->on_local_processors([&](int p) {
       state->gatherers[static_cast<std::size_t>(p)] = std::make_unique<Gatherer>(state->mesh, *state->wire, p);
     });
   }
   return Session(std::move(state));
 }
 
-Session::Session(const Mesh& mesh, const wire::Choice& wire, const runtime::Choice& runtime,
+Session::Session(const Mesh& mesh, const wire::Choice& wire, const device::Choice& device,
                  const SessionOptions& options) {
-  *this = SessionState::open(mesh, wire_of(wire, mesh), backend_of(runtime, str("session on mesh ", mesh)), options);
+  *this = SessionState::open(mesh, wire_of(wire, mesh), engine_named(device, str("session on mesh ", mesh)), options);
 }
 
 namespace {
 
-void store(SessionState& session, HeldVariable& held, const Array& whole) {
-  session.everywhere([&](int p) {
+void store(SessionState& session, SessionVariable& held, const Array& whole) {
+  session.on_local_processors([&](int p) {
     copy_to_shard(whole, held.value, session.mesh, p, held.shards[static_cast<std::size_t>(p)].data());
   });
 }
@@ -132,11 +132,11 @@ void check_held(const SessionState& session, const Program& program, const Progr
 void hold(SessionState& session, const GraphData& graph, const Value& value, const std::string& name) {
   const Node& node = graph.nodes[static_cast<std::size_t>(graph.variable_nodes.at(name))];
   const Init& init = node.attrs.get<Init>("init");
-  HeldVariable held{.value = value,
-                    .shards = std::vector<comm::Arena>(static_cast<std::size_t>(session.mesh.size())),
-                    .slot_of = node.attrs.get<VariableOptions>("options").slot_of};
+  SessionVariable held{.value = value,
+                       .shards = std::vector<comm::Arena>(static_cast<std::size_t>(session.mesh.size())),
+                       .slot_of = node.attrs.get<VariableOptions>("options").slot_of};
   const std::size_t bytes = static_cast<std::size_t>(value.shape.elements()) * size_of(value.dtype);
-  session.everywhere([&](int p) {
+  session.on_local_processors([&](int p) {
     comm::Arena& shard = held.shards[static_cast<std::size_t>(p)];
     shard = session.wire->allocate(p, bytes);
     TensorView view = dense_view(shard.data(), value.dtype, value.shape);
@@ -173,7 +173,7 @@ void check_agreement(SessionState& session, const Program& program) {
   if (session.gatherers.empty()) return;
   const std::uint64_t number = seeded(hash_key(to_text(program), 0), session.options.seed);
   std::atomic<int> unlike = -1;  // all come to the same verdict
-  session.everywhere([&](int p) {
+  session.on_local_processors([&](int p) {
     Gatherer& gatherer = *session.gatherers[static_cast<std::size_t>(p)];
     unlike = gatherer.first_unlike(number, "of the program's hash, Session::compile", session.deadline());
   });
@@ -197,19 +197,19 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
   const std::int64_t begin = TraceLog::now();
   const Activity activity("compiling");
   state->program =
-      compile_program(graph, session.mesh, layout, options, session.options.store, *session.backend).program;
+      compile_program(graph, session.mesh, layout, options, session.options.store, *session.engine).program;
   state->compile_seconds = static_cast<double>(TraceLog::now() - begin) * 1e-9;
   state->fetch = options.fetch;
   const Program& program = state->program;
   check_agreement(session, program);
   hold_variables(session, *state->graph, program);
   state->bound.resize(static_cast<std::size_t>(session.mesh.size()));
-  session.everywhere([&](int p) {
+  session.on_local_processors([&](int p) {
     std::map<ValueId, void*> held;
     for (const ProgramVariable& v : program.variables)
       held[v.value] = session.variables.at(v.name).shards[static_cast<std::size_t>(p)].data();
     state->bound[static_cast<std::size_t>(p)] = std::make_unique<BoundProgram>(
-        program, p, *session.wire, *session.backend, held, session.workers[static_cast<std::size_t>(p)].get(),
+        program, p, *session.wire, *session.engine, held, session.workers[static_cast<std::size_t>(p)].get(),
         Checks{options.check_finite, options.check_ids});
   });
   double binding = 0;
@@ -222,14 +222,14 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
 
 Array Session::value(const std::string& variable) const {
   state_->make_ready();
-  const HeldVariable& held = state_->variable(variable);
+  const SessionVariable& held = state_->variable(variable);
   return state_->gathered(held.value, str("of variable '", variable, "', Session::value"),
                           [&](int p) { return held.shards[static_cast<std::size_t>(p)].data(); });
 }
 
 void Session::set_value(const std::string& variable, const Array& value) {
   state_->make_ready();
-  HeldVariable& held = const_cast<HeldVariable&>(state_->variable(variable));
+  SessionVariable& held = const_cast<SessionVariable&>(state_->variable(variable));
   const Shape whole = global_shape(held.value.shape, held.value.sharding, state_->mesh);
   if (!same_dims(whole, value.shape()))
     throw UserError({.what = str("variable '", variable, "' ", whole, " cannot take values of shape ", value.shape()),

@@ -51,7 +51,7 @@ void copy_piece_from_shard(const void* piece, std::int64_t first, std::int64_t c
                });
 }
 
-bool speaks_for_shard(const Value& value, const Mesh& mesh, int processor) {
+bool is_primary_shard(const Value& value, const Mesh& mesh, int processor) {
   return mesh.coordinate(processor, replicated_axes(value.sharding, mesh)) == 0;
 }
 

@@ -17,6 +17,6 @@ void copy_piece_from_shard(const void* piece, std::int64_t first, std::int64_t c
                            const Mesh& mesh, int processor, Array& whole);
 
 // Whether this processor is the one that speaks for its shard: coordinate 0 on every axis that replicates the value.
-bool speaks_for_shard(const Value& value, const Mesh& mesh, int processor);
+bool is_primary_shard(const Value& value, const Mesh& mesh, int processor);
 
 }  // namespace weft

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "api/crew.h"
+#include "api/processor_threads.h"
 #include "api/gatherer.h"
 #include "comm/wire.h"
 #include "program/builder.h"
@@ -16,7 +16,7 @@
 namespace weft {
 
 // One variable: its shard on every processor of this process, dense in declared dim order.
-struct HeldVariable {
+struct SessionVariable {
   Value value;                      // local type and sharding
   std::vector<comm::Arena> shards;  // by processor; empty for those of other processes
   std::string slot_of = {};         // the variable whose optimizer state this is
@@ -27,28 +27,28 @@ struct SessionState {
   SessionOptions options;
   std::unique_ptr<comm::Wire> wire;
   std::vector<int> here;  // the processors of this process
-  const Backend* backend = nullptr;
+  const Engine* engine = nullptr;
   std::vector<std::unique_ptr<Workers>> workers;  // by processor; null for those of other processes
-  std::map<std::string, HeldVariable> variables;
+  std::map<std::string, SessionVariable> variables;
   std::vector<std::unique_ptr<Gatherer>> gatherers;  // by processor, if some are in other processes
   std::string failure;                               // why the session is unusable, if it is
   std::weak_ptr<RunState> running;                   // the step that the processors are at, if any
-  std::unique_ptr<Crew> crew;                        // last: its threads use the rest
+  std::unique_ptr<ProcessorThreads> threads;         // last: its threads use the rest
 
   // A session on any wire and backend; tests make their own. UserError if the wire has not the mesh's size.
-  static Session open(const Mesh& mesh, std::unique_ptr<comm::Wire> wire, const Backend& backend,
+  static Session open(const Mesh& mesh, std::unique_ptr<comm::Wire> wire, const Engine& engine,
                       const SessionOptions& options);
 
   // Waits for the step that the processors are at, if any, and throws what it threw. RunError if a step failed before.
   void make_ready();
-  const HeldVariable& variable(const std::string& name) const;
+  const SessionVariable& variable(const std::string& name) const;
   comm::Deadline deadline() const { return std::chrono::duration<double>(options.deadline_seconds); }
 
   // Runs the job on every processor of this process. What fails on one, here or in another process, ends all and is thrown
   // as one report. Waits for all processors, however long they take.
-  void everywhere(const Crew::Job& job);
+  void on_local_processors(const ProcessorThreads::Job& job);
 
-  // The end of a step that crew->begin began. A processor that does not come back is left behind some time after the
+  // The end of a step that threads->begin began. A processor that does not come back is left behind some time after the
   // others have failed: the job owns what it uses. `doing` says where a processor is in its program.
   void end_step(const std::function<std::string(int processor)>& doing);
 
@@ -60,11 +60,12 @@ struct SessionState {
   void gather_on(int processor, const Value& value, const void* shard, const std::string& what, Array& whole);
 
   // `count` numbers of every processor, one processor after the other, in every process. Collective.
-  std::vector<std::int64_t> of_each_processor(std::int64_t count, const std::string& what,
-                                              const std::function<const std::int64_t*(int processor)>& numbers);
+  std::vector<std::int64_t> gather_numbers(std::int64_t count, const std::string& what,
+                                           const std::function<const std::int64_t*(int processor)>& numbers);
 
  private:
-  [[noreturn]] void fail(const Crew::Outcome& outcome, const std::function<std::string(int processor)>& doing);
+  [[noreturn]] void fail(const ProcessorThreads::Outcome& outcome,
+                         const std::function<std::string(int processor)>& doing);
 };
 
 struct ExecutableState {

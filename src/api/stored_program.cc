@@ -3,8 +3,8 @@
 #include <iostream>
 #include <iterator>
 
-#include "api/crew.h"
-#include "api/printed.h"
+#include "api/processor_threads.h"
+#include "api/print_text.h"
 #include "api/shards.h"
 #include "api/state.h"
 #include "base/str.h"
@@ -63,7 +63,7 @@ std::int64_t bytes_of_run(const Program& program) {
     held += bytes_of(v.shape, v.dtype);
   }
   const __int128 all =
-      host + program.mesh.size() * (held + plan_memory(program, cpu_backend().workspace_bytes).arena_bytes);
+      host + program.mesh.size() * (held + plan_memory(program, cpu_engine().workspace_bytes).arena_bytes);
   if (all > kMostBytes) throw too_big("more than 2^60 bytes on all processors");
   return static_cast<std::int64_t>(all);
 }
@@ -126,15 +126,15 @@ class Run {
       : program_(program),
         options_(options),
         wire_(comm::make_threads_wire(program.mesh.size())),
-        workers_(make_workers(*wire_, cpu_backend())),
+        workers_(make_workers(*wire_, cpu_engine())),
         shards_(program.variables.size()),
         bound_(processors()),
-        crew_(wire_->local()) {
+        threads_(wire_->local()) {
     for (std::vector<comm::Arena>& shards : shards_) shards.resize(processors());
   }
 
   void allocate() {
-    crew_.run([&](int p) {
+    threads_.run([&](int p) {
       for (std::size_t v = 0; v < program_.variables.size(); ++v) {
         const Value& value = value_of(program_.variables[v].value);
         shards_[v][at(p)] = wire_->allocate(p, static_cast<std::size_t>(value.shape.elements()) * size_of(value.dtype));
@@ -144,16 +144,16 @@ class Run {
 
   void set_variable(std::size_t v, const Array& whole) {
     const Value& value = value_of(program_.variables[v].value);
-    crew_.run([&](int p) { copy_to_shard(whole, value, program_.mesh, p, shards_[v][at(p)].data()); });
+    threads_.run([&](int p) { copy_to_shard(whole, value, program_.mesh, p, shards_[v][at(p)].data()); });
   }
 
   // What kernels refuse is the text's fault: the compiler never writes it.
   void bind() try {
-    crew_.run([&](int p) {
+    threads_.run([&](int p) {
       std::map<ValueId, void*> held;
       for (std::size_t v = 0; v < program_.variables.size(); ++v)
         held[program_.variables[v].value] = shards_[v][at(p)].data();
-      bound_[at(p)] = std::make_unique<BoundProgram>(program_, p, *wire_, cpu_backend(), held, workers_[at(p)].get());
+      bound_[at(p)] = std::make_unique<BoundProgram>(program_, p, *wire_, cpu_engine(), held, workers_[at(p)].get());
     });
   } catch (const InternalError& error) {
     throw UserError({.what = str("the program cannot be bound to kernels: ", error.text().what),
@@ -167,10 +167,10 @@ class Run {
     context.deadline = std::chrono::duration<double>(options_.deadline_seconds);
     context.host = [&](const HostEvent& event) {
       if (event.what == "metric" && event.value.elements() == 1) metrics[event.text] = event.value.item();
-      else if (options_.print) options_.print(printed(event.text, event.value));
-      else std::cout << printed(event.text, event.value) << "\n";
+      else if (options_.print) options_.print(print_text(event.text, event.value));
+      else std::cout << print_text(event.text, event.value) << "\n";
     };
-    crew_.run([&](int p) {
+    threads_.run([&](int p) {
       for (std::size_t i = 0; i < inputs.size(); ++i) {
         const ValueId id = program_.inputs[i].value;
         copy_to_shard(inputs[i], value_of(id), program_.mesh, p, bound_[at(p)]->data(id));
@@ -196,7 +196,7 @@ class Run {
   Array gathered(const Value& value, Shard shard) const {
     Array whole(global_shape(value.shape, value.sharding, program_.mesh), value.dtype);
     for (int p = 0; p < program_.mesh.size(); ++p)
-      if (speaks_for_shard(value, program_.mesh, p)) copy_from_shard(shard(p), value, program_.mesh, p, whole);
+      if (is_primary_shard(value, program_.mesh, p)) copy_from_shard(shard(p), value, program_.mesh, p, whole);
     return whole;
   }
 
@@ -206,7 +206,7 @@ class Run {
   std::vector<std::unique_ptr<Workers>> workers_;
   std::vector<std::vector<comm::Arena>> shards_;  // per variable and processor
   std::vector<std::unique_ptr<BoundProgram>> bound_;
-  Crew crew_;  // last: its threads use the rest
+  ProcessorThreads threads_;  // last: its threads use the rest
 };
 
 }  // namespace

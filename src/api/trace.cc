@@ -57,7 +57,7 @@ Described described(const std::string& name, const std::string& category, const 
           least_seconds, has_roof};
 }
 
-Described described(const Step& step, const Machine& machine) {
+Described described(const BoundInstr& step, const Machine& machine) {
   const Instr& instr = *step.instr;
   const Cost cost = step.finishes ? Cost{} : cost_of(*step.program, instr);
   const std::vector<ValueId>& named = instr.outputs.empty() ? instr.inputs : instr.outputs;
@@ -88,8 +88,8 @@ Described described_other(std::int64_t what) {
 // Writes events, one a line.
 class Writer {
  public:
-  Writer(const std::vector<const Step*>& steps, const Machine& machine, std::int64_t zero) : zero_(zero) {
-    for (const Step* step : steps) steps_.push_back(described(*step, machine));
+  Writer(const std::vector<const BoundInstr*>& steps, const Machine& machine, std::int64_t zero) : zero_(zero) {
+    for (const BoundInstr* step : steps) steps_.push_back(described(*step, machine));
     for (std::int64_t what = TraceRecord::kCommit; what < 0; ++what) others_.push_back(described_other(what));
   }
 
@@ -144,8 +144,8 @@ std::vector<TraceLanes> gathered_lanes(ExecutableState& state) {
   for (const int p : session.here)
     packed[static_cast<std::size_t>(p)] = state.logs[static_cast<std::size_t>(p)]->packed();
   const std::vector<std::int64_t> all =
-      session.of_each_processor(mine.numbers(), "of the trace, Executable::trace",
-                                [&](int p) { return packed[static_cast<std::size_t>(p)].data(); });
+      session.gather_numbers(mine.numbers(), "of the trace, Executable::trace",
+                             [&](int p) { return packed[static_cast<std::size_t>(p)].data(); });
   std::vector<TraceLanes> lanes;
   for (int p = 0; p < session.mesh.size(); ++p) lanes.push_back(mine.unpacked(all.data() + p * mine.numbers()));
   if (lanes[0].steps.empty()) throw untraced("run it past the step that CompileOptions::trace begins with");
@@ -169,7 +169,7 @@ std::string Executable::trace(const Machine& machine, const std::string& peaks) 
   const Json about = {{"weft_trace", 1},
                       {"mesh", session.mesh.text()},
                       {"layout", state_->program.layout},
-                      {"runtime", session.backend->name},
+                      {"device", session.engine->name},
                       {"processors", session.mesh.size()},
                       {"workers", lanes[0].shares.size()},
                       {"flops_per_second", machine.flops_per_second},

@@ -13,8 +13,8 @@ std::int64_t now() { return std::chrono::steady_clock::now().time_since_epoch() 
 
 }  // namespace
 
-Activity::Begun& Activity::latest() {
-  static Begun begun;
+Activity::StartedStep& Activity::latest() {
+  static StartedStep begun;
   return begun;
 }
 
@@ -36,7 +36,7 @@ void Activity::add(std::int64_t done) {
 
 Activity::State Activity::current() {
   const std::lock_guard lock(mutex);
-  const Begun& begun = latest();
+  const StartedStep& begun = latest();
   if (!begun.what) return {};
   return {begun.what, begun.done, begun.total, static_cast<double>(now() - begun.begin) * 1e-9};
 }

@@ -141,14 +141,14 @@ void reduce_range(Sources sources, Targets targets, std::size_t count) {
 }
 
 // What comes before and after the sources; both null in a whole reduction.
-struct Leg {
+struct ReduceEnds {
   const std::byte* before = nullptr;
   std::byte* after = nullptr;
 };
 
 // A vector at a time, the last one padded.
 template <class Form, Reduce kReduce>
-void reduce_leg_range(const Leg& leg, Sources sources, Targets targets, std::size_t count) {
+void reduce_leg_range(const ReduceEnds& leg, Sources sources, Targets targets, std::size_t count) {
   using Stored = typename Form::Stored;
   using Passed = hn::TFromD<typename Form::D>;
   const typename Form::D d;
@@ -180,13 +180,13 @@ void reduce_leg_range(const Leg& leg, Sources sources, Targets targets, std::siz
 }
 
 template <class Form, Reduce kReduce>
-void reduce_one(const Leg& leg, Sources sources, Targets targets, std::size_t count) {
+void reduce_one(const ReduceEnds& leg, Sources sources, Targets targets, std::size_t count) {
   if (leg.before == nullptr && leg.after == nullptr) reduce_range<Form, kReduce>(sources, targets, count);
   else reduce_leg_range<Form, kReduce>(leg, sources, targets, count);
 }
 
 template <class Form>
-void reduce_form(Reduce reduce, const Leg& leg, Sources sources, Targets targets, std::size_t count) {
+void reduce_form(Reduce reduce, const ReduceEnds& leg, Sources sources, Targets targets, std::size_t count) {
   switch (reduce) {
     case Reduce::kSum: return reduce_one<Form, Reduce::kSum>(leg, sources, targets, count);
     case Reduce::kMax: return reduce_one<Form, Reduce::kMax>(leg, sources, targets, count);
@@ -196,14 +196,14 @@ void reduce_form(Reduce reduce, const Leg& leg, Sources sources, Targets targets
 }
 
 // Bools are bytes 0 and 1: any is max, all is min.
-void reduce_bools(Reduce reduce, const Leg& leg, Sources sources, Targets targets, std::size_t count) {
+void reduce_bools(Reduce reduce, const ReduceEnds& leg, Sources sources, Targets targets, std::size_t count) {
   const bool any = reduce == Reduce::kSum || reduce == Reduce::kMax;
   reduce_form<Plain<std::uint8_t>>(any ? Reduce::kMax : Reduce::kMin, leg, sources, targets, count);
 }
 
 void reduce_any(DType dtype, Reduce reduce, const std::byte* before, Sources sources, std::byte* after, Targets targets,
                 std::size_t count) {
-  const Leg leg{before, after};
+  const ReduceEnds leg{before, after};
   switch (dtype) {
     case DType::kF32: return reduce_form<Plain<float>>(reduce, leg, sources, targets, count);
     case DType::kBF16: return reduce_form<AsBF16>(reduce, leg, sources, targets, count);

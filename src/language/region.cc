@@ -48,8 +48,8 @@ std::vector<TensorId> captures_of(const GraphData& graph, const Region& region, 
   return captures;
 }
 
-Tensors made_again(const std::shared_ptr<GraphData>& graph, const Region& region, const std::map<TensorId, Tensor>& by,
-                   const std::vector<TensorId>& results) {
+Tensors clone_region(const std::shared_ptr<GraphData>& graph, const Region& region,
+                     const std::map<TensorId, Tensor>& by, const std::vector<TensorId>& results) {
   std::map<int, int> again;
   const auto replaced = [&](TensorId id) -> TensorId {
     if (const auto found = by.find(id); found != by.end()) return found->second.id();

@@ -26,8 +26,8 @@ std::vector<TensorId> captures_of(const GraphData& graph, const Region& region, 
 
 // Makes the nodes that `results` stand on again: same names, so the same random numbers; marked as recomputed.
 // Outside tensors are replaced by `by` where it has them.
-Tensors made_again(const std::shared_ptr<GraphData>& graph, const Region& region, const std::map<TensorId, Tensor>& by,
-                   const std::vector<TensorId>& results);
+Tensors clone_region(const std::shared_ptr<GraphData>& graph, const Region& region,
+                     const std::map<TensorId, Tensor>& by, const std::vector<TensorId>& results);
 
 // As gradients(), through nodes from `first` on alone: each x is taken as a value of its own.
 Tensors gradients_from(int first, const Tensors& ys, const Tensors& xs, const Tensors& dys, Site site);

@@ -25,7 +25,7 @@ struct ShardingRule {
   std::map<std::string, DimRule> dims;  // dims not named here pass
   // The results' dims are laid out by themselves, not together with the operands' (reshape, rename, with_layout):
   // the lowering reshards.
-  bool relays = false;
+  bool reshards_output = false;
 
   DimRule of(const std::string& dim) const {
     const auto found = dims.find(dim);

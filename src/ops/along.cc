@@ -37,7 +37,7 @@ std::vector<ValueId> with_whole_lines(Lowering& l, const std::string& dim, const
       Axes& more = want.dims[shape.position(other)];
       more.insert(more.end(), axes.begin(), axes.end());
     }
-    whole.push_back(l.resharder.reshard(x, want));
+    whole.push_back(l.context.reshard(x, want));
   }
   return whole;
 }

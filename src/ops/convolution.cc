@@ -81,14 +81,14 @@ ShardingRule convolution_sharding(const OpCall& call) {
 ValueId with_all_taps(Lowering& l, ValueId filter, const std::string& dim) {
   Sharding whole = l.builder.value(filter).sharding;
   whole.dims[l.builder.value(filter).shape.position(dim)].clear();
-  return l.resharder.reshard(filter, whole);
+  return l.context.reshard(filter, whole);
 }
 
 std::vector<ValueId> lower_convolution(Lowering& l) {
   const auto direction = l.call.attr<Direction>("direction");
   ValueId first = l.inputs[0], second = l.inputs[1];
   ValueType out = l.out();
-  Convolve work{direction, {}};
+  Convolve operation{direction, {}};
   std::vector<SplitWindow> cut;
   for (const Window& w : l.call.attr<Windows>("windows")) {
     if (direction != Direction::kToFilter) {
@@ -98,21 +98,21 @@ std::vector<ValueId> lower_convolution(Lowering& l) {
       out.sharding.dims[out.shape.position(w.filter.name)].clear();
     }
     if (l.builder.mesh().size(l.axes_of(w.dim.name)) == 1) {
-      work.windows.push_back(whole_window(w));
+      operation.windows.push_back(whole_window(w));
       continue;
     }
     const SplitWindow split(l, w);
     if (direction == Direction::kToInput) {
       first = split.places(first);
       out.shape = out.shape.resized(w.dim.name, split.aligned_size());
-      work.windows.push_back(split.back());
+      operation.windows.push_back(split.back());
       cut.push_back(split);
     } else {
       first = split.elements(first);
-      work.windows.push_back(split.forward());
+      operation.windows.push_back(split.forward());
     }
   }
-  ValueId result = l.builder.emit_one(std::move(work), {first, second}, std::move(out));
+  ValueId result = l.builder.emit_one(std::move(operation), {first, second}, std::move(out));
   for (const SplitWindow& split : cut) result = split.cut(result);
   return {result};
 }

@@ -68,7 +68,7 @@ std::vector<ValueId> lower_slice(Lowering& l) {
   const auto size = l.call.attr<std::int64_t>("size");
   const ValueId begin = clamped(l.builder, l.inputs[1], dim.size - size);
   if (!l.axes_of(dim.name).empty()) return {slice_split(l, dim, size, begin)};
-  return {l.builder.emit_one(Take{dim.name}, {l.inputs[0], begin}, l.out())};
+  return {l.builder.emit_one(DynamicSlice{dim.name}, {l.inputs[0], begin}, l.out())};
 }
 
 const SampleInput kX{{{"a", 6}, {"b", 24}, {"c", 2}}, uniform(-1, 1), DType::kF32};
@@ -121,7 +121,7 @@ std::vector<ValueId> lower_update(Lowering& l) {
                    apply_node("subtract", {0, 3})},
                   {begin, b.axis_index(axes)}, {.dtype = DType::kI64, .shape = {}, .sharding = {}});
   }
-  return {b.emit_one(Put{dim.name}, {l.inputs[0], piece, begin}, l.out())};
+  return {b.emit_one(DynamicUpdate{dim.name}, {l.inputs[0], piece, begin}, l.out())};
 }
 
 const OpDef& kDynamicUpdate = define_op({

@@ -92,9 +92,9 @@ class PairByPair {
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < open_.size(); ++i)
       for (std::size_t j = i + 1; j < open_.size(); ++j) {
-        const double work = volume(shape(open_[i]).plus(shape(open_[j])));
-        if (work < least) {
-          least = work;
+        const double operation = volume(shape(open_[i]).plus(shape(open_[j])));
+        if (operation < least) {
+          least = operation;
           best = {i, j};
         }
       }

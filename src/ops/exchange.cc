@@ -174,7 +174,7 @@ class Assembly {
   ValueId taken(const Transfer& t, const std::vector<std::int64_t>& offsets) {
     const bool same = std::count(offsets.begin(), offsets.end(), offsets[0]) == static_cast<std::ptrdiff_t>(ranks_);
     if (same) return builder_.slice(t.source, dim_, offsets[0], t.length());
-    return builder_.emit_one(Take{dim_}, {t.source, looked_up(offsets)}, sized(t.length()));
+    return builder_.emit_one(DynamicSlice{dim_}, {t.source, looked_up(offsets)}, sized(t.length()));
   }
 
   ValueId sent(const Transfer& t, ValueId part) {

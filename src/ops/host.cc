@@ -7,7 +7,7 @@ namespace weft {
 namespace {
 
 std::vector<ValueId> lower_host(Lowering& l) {
-  const ValueId whole = l.resharder.reshard(l.inputs[0], unsplit(l.call.in()));
+  const ValueId whole = l.context.reshard(l.inputs[0], unsplit(l.call.in()));
   l.builder.emit(Host{l.call.attr<std::string>("what"), l.call.attr<std::string>("text")},
                  {l.builder.dense(whole, l.builder.value(whole).shape)}, {});
   return {l.inputs[0]};

@@ -46,7 +46,7 @@ void finish_trip(Lowering& l, const LoopBody& body, const std::vector<ValueId>& 
   Builder& b = l.builder;
   const auto laid = [&](ValueId x, std::size_t output) {
     const ValueId last = inputs[1 + output];
-    return b.dense(l.resharder.reshard(x, b.value(last).sharding), b.value(last).shape);
+    return b.dense(l.context.reshard(x, b.value(last).sharding), b.value(last).shape);
   };
   std::vector<ValueId> next;
   for (std::size_t k = 0; k < body.carried; ++k) next.push_back(laid(results[k], k));
@@ -57,14 +57,14 @@ void finish_trip(Lowering& l, const LoopBody& body, const std::vector<ValueId>& 
     const Sharding whole = b.value(all).sharding;
     Sharding sharding = whole;
     sharding.dims.erase(sharding.dims.begin());
-    const ValueId laid = l.resharder.reshard(x, sharding);
+    const ValueId laid = l.context.reshard(x, sharding);
     const ValueId piece = b.reshape(laid, Shape{{body.history, 1}}.plus(b.value(laid).shape), whole);
-    next.push_back(b.emit_one(Put{body.history}, {all, piece, inputs[0]}, b.type(all)));
+    next.push_back(b.emit_one(DynamicUpdate{body.history}, {all, piece, inputs[0]}, b.type(all)));
   };
   for (std::size_t k = 0; k < body.kept; ++k) keep(body.first_kept() + k, results[body.first_kept() + k]);
   for (std::size_t k = 0; k < body.starts(); ++k) keep(body.first_start() + k, inputs[1 + k]);
   for (std::size_t k = 0; k < next.size(); ++k) b.output(str("next", k), next[k]);
-  if (body.stops) b.output("stop", l.resharder.reshard(results.back(), {}));
+  if (body.stops) b.output("stop", l.context.reshard(results.back(), {}));
 }
 
 std::vector<ValueId> lower_loop(Lowering& l) {
@@ -78,7 +78,7 @@ std::vector<ValueId> lower_loop(Lowering& l) {
     Sharding laid = l.wanted[k];
     if (k >= body.first_kept()) laid.dims[0].clear();  // every trip writes its own: not split inside
     types.push_back({whole.dtype, local_shape(whole.shape, laid, b.mesh()), laid});
-    operands.push_back(k < body.carried ? b.dense(l.resharder.reshard(l.inputs[k], laid), types[k].shape)
+    operands.push_back(k < body.carried ? b.dense(l.context.reshard(l.inputs[k], laid), types[k].shape)
                                         : b.fill(0, types[k]));
     request.inputs.push_back({k < body.carried ? body.given[k] : TensorId{}, types[k]});
   }
@@ -90,7 +90,7 @@ std::vector<ValueId> lower_loop(Lowering& l) {
   request.finish = [&](const std::vector<ValueId>& inputs, const std::vector<ValueId>& results) {
     finish_trip(l, body, inputs, results);
   };
-  Loop loop{body.trips, body.stops, Body(l.resharder.body(request))};
+  Loop loop{body.trips, body.stops, Body(l.context.body(request))};
   return b.emit(std::move(loop), std::move(operands), std::move(types));
 }
 
@@ -130,7 +130,7 @@ struct BackwardTrip {
       if (is_float(x.dtype())) xs.push_back(x);
     }
     const int first = static_cast<int>(graph->nodes.size());
-    const Tensors results = made_again(graph, body.region, by, body.results);
+    const Tensors results = clone_region(graph, body.region, by, body.results);
     Tensors ys, dys;
     for (std::size_t k = 0, d = 0; k < body.first_start(); ++k) {
       if (!has_derivative(body.types[k])) continue;

@@ -41,31 +41,31 @@ ShardingRule pooling_sharding(const OpCall& call) {
 
 // Operands of forward pools are elements, but for y; those of pools to x are places, but for x.
 std::vector<ValueId> lower_pooling(Lowering& l) {
-  Pool work{l.call.attr<PoolKind>("kind"), l.call.attr<Direction>("direction"), {}};
-  const bool forward = work.direction == Direction::kForward, winners = work.kind == PoolKind::kWinners;
+  Pool operation{l.call.attr<PoolKind>("kind"), l.call.attr<Direction>("direction"), {}};
+  const bool forward = operation.direction == Direction::kForward, winners = operation.kind == PoolKind::kWinners;
   const bool counted = winners && l.inputs.size() == 2;
   std::vector<ValueId> operands = l.inputs;
   ValueType out = l.out();
   std::vector<SplitWindow> cut;
   for (const Window& w : l.call.attr<Windows>("windows")) {
     if (l.builder.mesh().size(l.axes_of(w.dim.name)) == 1) {
-      work.windows.push_back(whole_window(w));
+      operation.windows.push_back(whole_window(w));
     } else {
       const SplitWindow split(l, w);
-      work.windows.push_back(forward ? split.forward() : split.back());
+      operation.windows.push_back(forward ? split.forward() : split.back());
       for (std::size_t i = 0; i < operands.size(); ++i) {
         if (forward && !(winners && i == 1)) operands[i] = split.elements(operands[i]);
         if (!forward) operands[i] = winners && i == 0 ? split.aligned(operands[i]) : split.places(operands[i]);
       }
-      if (work.kind == PoolKind::kMax)
+      if (operation.kind == PoolKind::kMax)
         operands[0] = split.filled(operands[0], -std::numeric_limits<double>::infinity());
       if (counted) operands[0] = split.filled(operands[0], std::numeric_limits<double>::quiet_NaN());  // equals nothing
       if (!forward) out.shape = out.shape.resized(w.dim.name, split.aligned_size());
       if (!forward) cut.push_back(split);
     }
-    work.windows.back().filter.clear();
+    operation.windows.back().filter.clear();
   }
-  ValueId result = l.builder.emit_one(std::move(work), operands, std::move(out));
+  ValueId result = l.builder.emit_one(std::move(operation), operands, std::move(out));
   for (const SplitWindow& split : cut) result = split.cut(result);
   return {result};
 }

@@ -42,7 +42,7 @@ const OpDef& kRecompute = define_op({
           Tensors xs(g.xs().begin() + static_cast<std::ptrdiff_t>(results), g.xs().end());
           for (std::size_t i = 0; i < xs.size(); ++i) by[made.captures[i]] = xs[i];
           const int first = static_cast<int>(graph->nodes.size());
-          const Tensors again = made_again(graph, made.region, by, made.results);
+          const Tensors again = clone_region(graph, made.region, by, made.results);
           Tensors ys, dys;
           for (std::size_t i = 0; i < results; ++i)
             if (is_float(again[i].dtype())) {
@@ -99,7 +99,7 @@ Tensors reversed_gradient(const Grad& g) {
       by[layer->made.captures[i]] = xs.back();
     }
     const int first = static_cast<int>(graph->nodes.size());
-    const Tensor f = made_again(graph, layer->made.region, by, layer->made.results)[0];
+    const Tensor f = clone_region(graph, layer->made.region, by, layer->made.results)[0];
     const Tensors dxs = gradients_from(first, {f}, xs, {dy2}, site);
     const Tensor x1 = subtract(y2, f, site);
     for (std::size_t i = 1; i < xs.size(); ++i)

@@ -80,8 +80,7 @@ class Search {
 
   void visit(std::size_t g) {
     if (g == groups_.size()) {
-      const std::int64_t bytes =
-          l_.resharder.bytes(from_, have_, before_) + l_.resharder.bytes(to_, after_, l_.wanted[0]);
+      const std::int64_t bytes = l_.context.bytes(from_, have_, before_) + l_.context.bytes(to_, after_, l_.wanted[0]);
       if (bytes >= least_) return;
       least_ = bytes;
       best_before_ = before_;
@@ -111,7 +110,7 @@ class Search {
 
 std::vector<ValueId> lower_reshape(Lowering& l) {
   const auto [before, after] = Search(l).best();
-  const ValueId x = l.resharder.reshard(l.inputs[0], before);
+  const ValueId x = l.context.reshard(l.inputs[0], before);
   return {l.builder.reshape(x, local_shape(l.call.out(), after, l.builder.mesh()), after)};
 }
 

@@ -100,7 +100,7 @@ std::function<ShardingRule(const OpCall&)> pointwise() {
 }
 
 std::function<ShardingRule(const OpCall&)> relayout() {
-  return [](const OpCall&) { return ShardingRule{.dims = {}, .relays = true}; };
+  return [](const OpCall&) { return ShardingRule{.dims = {}, .reshards_output = true}; };
 }
 
 std::function<ShardingRule(const OpCall&)> talks_along(std::string attribute) {

@@ -26,9 +26,9 @@ struct BodyRequest {
 
 // What the partitioner lends to lowerings: moving a value to another sharding, and lowering a loop's body. While a body
 // is being made, Lowering::builder builds it.
-class Resharder {
+class LoweringContext {
  public:
-  virtual ~Resharder() = default;
+  virtual ~LoweringContext() = default;
   virtual Program body(const BodyRequest& request) = 0;
   virtual ValueId reshard(ValueId x, const Sharding& want) = 0;
   // What that would send, in bytes per processor.
@@ -40,7 +40,7 @@ class Resharder {
 class Lowering {
  public:
   Lowering(Builder& builder, const OpCall& call, const ShardingRule& rule, std::vector<ValueId> inputs, DimAxes axes,
-           std::vector<Sharding> wanted, std::uint64_t key, Resharder& resharder)
+           std::vector<Sharding> wanted, std::uint64_t key, LoweringContext& context)
       : builder(builder),
         call(call),
         rule(rule),
@@ -48,7 +48,7 @@ class Lowering {
         axes(std::move(axes)),
         wanted(std::move(wanted)),
         key(key),
-        resharder(resharder) {}
+        context(context) {}
 
   Builder& builder;
   const OpCall& call;
@@ -57,7 +57,7 @@ class Lowering {
   DimAxes axes;                  // dim -> axes in this op
   std::vector<Sharding> wanted;  // of each output
   std::uint64_t key;             // of this op's random numbers
-  Resharder& resharder;
+  LoweringContext& context;
 
   const Axes& axes_of(const std::string& dim) const;
   // The local type of a tensor of the op under `axes`, with nothing pending.

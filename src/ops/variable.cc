@@ -51,7 +51,7 @@ std::vector<TensorType> assign_type(const OpCall& call) {
 
 // The update may be done on smaller shards than the variable is held in.
 std::vector<ValueId> lower_assign(Lowering& l) {
-  const ValueId updated = l.resharder.reshard(l.builder.dense(l.inputs[1], l.out().shape), l.wanted[0]);
+  const ValueId updated = l.context.reshard(l.builder.dense(l.inputs[1], l.out().shape), l.wanted[0]);
   const ValueId contents = l.builder.dense(updated, l.builder.value(updated).shape);
   l.builder.update(l.call.attr<std::string>("name"), contents);
   return {contents};

@@ -163,7 +163,7 @@ ValueId SplitWindow::cut(ValueId x) const {
       b_.map(std::move(n).all(), {b_.axis_index(axes_)}, {.dtype = DType::kI64, .shape = {}, .sharding = {}});
   ValueType own = b_.type(x);
   own.shape = own.shape.resized(dim(), block_);
-  return b_.emit_one(Take{dim()}, {x, skipped}, std::move(own));
+  return b_.emit_one(DynamicSlice{dim()}, {x, skipped}, std::move(own));
 }
 
 }  // namespace weft

@@ -35,7 +35,7 @@ const OpDef& kWithLayout = define_op({
     .shape = with_layout_type,
     .sharding = sharding_rule::relayout(),
     .gradient = [](const Grad& g) -> Tensors { return {g.dy()}; },
-    .lower = [](Lowering& l) -> std::vector<ValueId> { return {l.resharder.reshard(l.inputs[0], l.wanted[0])}; },
+    .lower = [](Lowering& l) -> std::vector<ValueId> { return {l.context.reshard(l.inputs[0], l.wanted[0])}; },
     .flops = flops_rule::none(),
     .samples = {{{{{{"a", 12}, {"b", 12}}, uniform(-1, 1), DType::kF32}},
                  [](Graph&, const Tensors& x) { return Tensors{exp(with_layout(x[0], "a:- b:p?")) + x[0]}; }}},

@@ -11,7 +11,7 @@ namespace {
 const std::vector<std::string> kNames = {"sgd", "momentum", "adam", "adamw", "adafactor"};
 
 // Hands the given options to those of a kind, and knows which nobody took.
-class Giver {
+class OptionSetter {
  public:
   template <class T, class U>
   void give(const char* option, const std::optional<T>& given, U& taken) {
@@ -58,8 +58,8 @@ class Giver {
 };
 
 template <class Kind, class Options>
-std::unique_ptr<Optimizer> made(const OptimizerOptions& o, const Giver& giver, Options options, const Tensor& loss,
-                                const Tensors& variables, Site site) {
+std::unique_ptr<Optimizer> made(const OptimizerOptions& o, const OptionSetter& giver, Options options,
+                                const Tensor& loss, const Tensors& variables, Site site) {
   giver.check(o, site);
   options.weight_decay = o.weight_decay.value_or(o.name == "adamw" ? kAdamWDecay : 0);
   options.clip_norm = o.clip_norm;
@@ -69,7 +69,7 @@ std::unique_ptr<Optimizer> made(const OptimizerOptions& o, const Giver& giver, O
 
 std::unique_ptr<Optimizer> make_adam(const OptimizerOptions& o, const Tensor& loss, const Tensors& variables,
                                      Site site) {
-  Giver giver;
+  OptionSetter giver;
   AdamOptions options;
   giver.give("beta1", o.beta1, options.beta1);
   giver.give("beta2", o.beta2, options.beta2);
@@ -81,7 +81,7 @@ std::unique_ptr<Optimizer> make_adam(const OptimizerOptions& o, const Tensor& lo
 
 std::unique_ptr<Optimizer> make_adafactor(const OptimizerOptions& o, const Tensor& loss, const Tensors& variables,
                                           Site site) {
-  Giver giver;
+  OptionSetter giver;
   AdafactorOptions options;
   giver.give("multiply_by_parameter_scale", o.multiply_by_parameter_scale, options.multiply_by_parameter_scale);
   giver.give("factored", o.factored, options.factored);
@@ -102,9 +102,9 @@ std::unique_ptr<Optimizer> make_adafactor(const OptimizerOptions& o, const Tenso
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& o, const Tensor& loss, const Tensors& variables,
                                           Site site) {
-  if (o.name == "sgd") return made<Sgd>(o, Giver(), SgdOptions(), loss, variables, site);
+  if (o.name == "sgd") return made<Sgd>(o, OptionSetter(), SgdOptions(), loss, variables, site);
   if (o.name == "momentum") {
-    Giver giver;
+    OptionSetter giver;
     MomentumOptions options;
     giver.give("momentum", o.momentum, options.momentum);
     return made<Momentum>(o, giver, options, loss, variables, site);

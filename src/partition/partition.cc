@@ -41,7 +41,7 @@ std::set<int> needed_nodes(const PartitionRequest& request) {
   return needed;
 }
 
-class Partitioner : private Resharder {
+class Partitioner : private LoweringContext {
  public:
   explicit Partitioner(const PartitionRequest& request)
       : request_(request),
@@ -107,10 +107,10 @@ class Partitioner : private Resharder {
                    const std::vector<ValueId>& operands) const {
     Shape dims;
     for (const TensorType& type : call.inputs) dims = dims.plus(type.shape);
-    if (!rule.relays)
+    if (!rule.reshards_output)
       for (const TensorType& type : call.outputs) dims = dims.plus(type.shape);
     if (std::optional<DimAxes> followed = follow(operands, dims)) return *followed;
-    if (!rule.relays)  // else each operand stays as it lies
+    if (!rule.reshards_output)  // else each operand stays as it lies
       check_one_dim_per_axis(global_, dims, request_.mesh, subject(node, str(node.op->name, " '", node.name, "'")));
     DimAxes axes;
     for (const Dim& dim : dims) axes[dim.name] = global_axes(dim.name);
@@ -161,14 +161,14 @@ class Partitioner : private Resharder {
     }
   }
 
-  // How each output is to lie: by the op's axes, or, where the op relays, by the global layout and the op's own rules.
+  // How each output is to lie: by the op's axes, or, where the op reshards_output, by the global layout and the op's own rules.
   std::vector<Sharding> wanted(const Node& node, const OpCall& call, const ShardingRule& rule,
                                const DimAxes& axes) const {
     std::vector<Sharding> result;
     for (std::size_t i = 0; i < call.outputs.size(); ++i) {
       const Subject who = subject(node, str("tensor '", node.name, "'"));
-      DimAxes by = rule.relays ? global_ : axes;
-      if (rule.relays && node.attrs.has("layout"))
+      DimAxes by = rule.reshards_output ? global_ : axes;
+      if (rule.reshards_output && node.attrs.has("layout"))
         for (const auto& [dim, list] : own_axes(node, call.out(i))) by[dim] = list;
       result.push_back(sharding_of(by, call.out(i), request_.mesh, who));
     }
@@ -263,7 +263,7 @@ class Partitioner : private Resharder {
       if (const TensorId id{n, static_cast<int>(i)}; plan_.is_summed_in_shards(id)) want[i] = *plan_.want(id);
     if (node.op->name == "assign") want[0] = builder_.value(values_.at(node.inputs[0])).sharding;
     builder_.begin(node.name, origin(node));
-    for (ValueId x : operands) inputs.push_back(rule.relays ? x : laid_out(x, axes));
+    for (ValueId x : operands) inputs.push_back(rule.reshards_output ? x : laid_out(x, axes));
     Lowering lowering(builder_, call, rule, std::move(inputs), axes, want, hash_key(node.full_name, node.ordinal),
                       *this);
     const Node* around = std::exchange(around_, &node);

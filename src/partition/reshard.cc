@@ -21,7 +21,7 @@ struct Cost {
 };
 
 Cost after(const Cost& cost, const Move& move, std::int64_t elements) {
-  return {cost.bytes + move.bytes, cost.collectives + (std::holds_alternative<Shard>(move.work) ? 0 : 1),
+  return {cost.bytes + move.bytes, cost.collectives + (std::holds_alternative<Shard>(move.operation) ? 0 : 1),
           std::max(cost.peak, elements), cost.steps + 1};
 }
 
@@ -107,7 +107,7 @@ std::vector<ReshardStep> find_path(const Shape& global, DType dtype, const Shard
   const ReshardStep rename{Permute{{}, {0}}, 0, from};
   if (!(have == from) && !steps.empty()) steps.insert(steps.begin(), rename);
   const Sharding& last = steps.empty() ? have : steps.back().after;
-  if (!(last == want)) steps.push_back({rename.work, 0, want});
+  if (!(last == want)) steps.push_back({rename.operation, 0, want});
   return steps;
 }
 
@@ -133,12 +133,12 @@ ValueId reshard(Builder& builder, ValueId x, const Sharding& want) {
   const ValueType type = builder.type(x);
   const Shape global = global_shape(type.shape, type.sharding, builder.mesh());
   for (const ReshardStep& step : reshard_path(global, type.dtype, type.sharding, want, builder.mesh())) {
-    if (const auto* w = std::get_if<Shard>(&step.work)) x = builder.shard(x, w->dim, w->axes);
-    if (const auto* w = std::get_if<AllReduce>(&step.work)) x = builder.all_reduce(x, w->axes);
-    if (const auto* w = std::get_if<ReduceScatter>(&step.work)) x = builder.reduce_scatter(x, w->dim, w->axes);
-    if (const auto* w = std::get_if<AllGather>(&step.work)) x = builder.all_gather(x, w->dim, w->axes);
-    if (const auto* w = std::get_if<AllToAll>(&step.work)) x = builder.all_to_all(x, w->split, w->gather, w->axes);
-    if (const auto* w = std::get_if<Permute>(&step.work)) {
+    if (const auto* w = std::get_if<Shard>(&step.operation)) x = builder.shard(x, w->dim, w->axes);
+    if (const auto* w = std::get_if<AllReduce>(&step.operation)) x = builder.all_reduce(x, w->axes);
+    if (const auto* w = std::get_if<ReduceScatter>(&step.operation)) x = builder.reduce_scatter(x, w->dim, w->axes);
+    if (const auto* w = std::get_if<AllGather>(&step.operation)) x = builder.all_gather(x, w->dim, w->axes);
+    if (const auto* w = std::get_if<AllToAll>(&step.operation)) x = builder.all_to_all(x, w->split, w->gather, w->axes);
+    if (const auto* w = std::get_if<Permute>(&step.operation)) {
       if (!w->axes.empty()) x = builder.permute(x, w->axes, w->to);
       x = builder.relabel(x, step.after);
     }

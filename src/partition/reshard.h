@@ -11,7 +11,7 @@ namespace weft {
 // One step of a path: a shard, collective or permute, as the builder appends it. A permute along no axes only renames
 // the sharding (axes of one processor).
 struct ReshardStep {
-  Work work;
+  Operation operation;
   std::int64_t bytes = 0;  // received by each processor that receives, rounded up
   Sharding after = {};     // how the value lies after it
 };

@@ -172,8 +172,8 @@ void Moves::add_permutes(const Sharding& from, Sharding& to, std::size_t dim, st
 
 // Both shardings cut the value into the same blocks and hold each on equally many processors, so there is a one-to-one
 // map from holders to future holders. Whoever holds the right block already stays out of it.
-Work Moves::completed(const Move& move, const Sharding& from) const {
-  if (!std::holds_alternative<Permute>(move.work)) return move.work;
+Operation Moves::completed(const Move& move, const Sharding& from) const {
+  if (!std::holds_alternative<Permute>(move.operation)) return move.operation;
   Axes group_axes;
   std::vector<Axes> before, after;
   for (std::size_t dim = 0; dim < global_.rank(); ++dim) {

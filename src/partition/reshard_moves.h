@@ -9,7 +9,7 @@
 namespace weft {
 
 struct Move {
-  Work work;
+  Operation operation;
   std::int64_t bytes = 0;  // received per processor
   Sharding to;
 };
@@ -29,7 +29,7 @@ class Moves {
   //   permute         to any sharding with the same local shape and the same pending axes: local
   // The table of a permute is filled in by `completed` only: most moves are never taken.
   std::vector<Move> from(const Sharding& sharding) const;
-  Work completed(const Move& move, const Sharding& from) const;
+  Operation completed(const Move& move, const Sharding& from) const;
 
   std::int64_t local_elements(const Sharding& sharding) const;
 

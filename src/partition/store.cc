@@ -24,7 +24,7 @@ bool is_pointwise(const GraphData& graph, const Node& node) {
   if (node.outputs.size() != 1 || node.op->name == "variable" || is_assign(node)) return false;
   const OpCall call = call_of(graph, node);
   const ShardingRule rule = node.op->sharding(call);
-  if (rule.relays || !rule.dims.empty()) return false;
+  if (rule.reshards_output || !rule.dims.empty()) return false;
   return std::all_of(call.inputs.begin(), call.inputs.end(),
                      [&](const TensorType& input) { return input.shape.minus(node.outputs[0].shape).empty(); });
 }

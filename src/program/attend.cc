@@ -34,10 +34,10 @@ AttendDims attend_dims(const AttendRules& rules, const Shape& q, const Shape& k)
   return dims;
 }
 
-Shape joined_part(const AttendBack& work, const Shape& joined, int part) {
-  Shape shape = joined.minus({joined.dim(work.joined)});
-  if (part > 0) shape = shape.renamed(work.length, work.memory);
-  return part == 2 && work.key != work.value ? shape.renamed(work.key, work.value) : shape;
+Shape joined_part(const AttendBack& operation, const Shape& joined, int part) {
+  Shape shape = joined.minus({joined.dim(operation.joined)});
+  if (part > 0) shape = shape.renamed(operation.length, operation.memory);
+  return part == 2 && operation.key != operation.value ? shape.renamed(operation.key, operation.value) : shape;
 }
 
 }  // namespace weft

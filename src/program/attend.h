@@ -23,6 +23,6 @@ struct AttendDims {
 AttendDims attend_dims(const AttendRules& rules, const Shape& q, const Shape& k);
 
 // The dims of the k-th (0: q) of the three derivatives as they lie in a joined output, which has them all.
-Shape joined_part(const AttendBack& work, const Shape& joined, int part);
+Shape joined_part(const AttendBack& operation, const Shape& joined, int part);
 
 }  // namespace weft

@@ -117,15 +117,15 @@ void Builder::update(const std::string& variable, ValueId contents) {
 
 void Builder::output(std::string name, ValueId value) { program_.outputs.push_back({std::move(name), value}); }
 
-std::vector<ValueId> Builder::emit(Work work, std::vector<ValueId> inputs, std::vector<ValueType> outputs) {
+std::vector<ValueId> Builder::emit(Operation operation, std::vector<ValueId> inputs, std::vector<ValueType> outputs) {
   std::vector<ValueId> ids;
   for (ValueType& type : outputs) ids.push_back(add_value(std::move(type)));
-  program_.body.push_back({std::move(work), std::move(inputs), ids, origin_});
+  program_.body.push_back({std::move(operation), std::move(inputs), ids, origin_});
   return ids;
 }
 
-ValueId Builder::emit_one(Work work, std::vector<ValueId> inputs, ValueType output) {
-  return emit(std::move(work), std::move(inputs), {std::move(output)})[0];
+ValueId Builder::emit_one(Operation operation, std::vector<ValueId> inputs, ValueType output) {
+  return emit(std::move(operation), std::move(inputs), {std::move(output)})[0];
 }
 
 std::vector<MapNode> one_function(const std::string& function, const std::vector<DType>& inputs, DType out) {
@@ -223,48 +223,48 @@ ValueId Builder::relabel(ValueId x, const Sharding& sharding) {
 
 ValueId Builder::shard(ValueId x, const std::string& dim, const Axes& axes) {
   if (axes.empty()) return x;
-  const Shard work{dim, axes};
-  const ValueId id = emit_one(work, {x}, result_of(work, type(x), mesh()));
+  const Shard operation{dim, axes};
+  const ValueId id = emit_one(operation, {x}, result_of(operation, type(x), mesh()));
   strides_[at(id)] = strides_[at(x)];
   return id;
 }
 
 ValueId Builder::all_reduce(ValueId x, const Axes& axes) {
-  const AllReduce work{value(x).sharding.pending, axes};
-  return emit_one(work, {x}, result_of(work, type(x), mesh()));
+  const AllReduce operation{value(x).sharding.pending, axes};
+  return emit_one(operation, {x}, result_of(operation, type(x), mesh()));
 }
 
 ValueId Builder::reduce_scatter(ValueId x, const std::string& dim, const Axes& axes) {
-  const ReduceScatter work{value(x).sharding.pending, dim, axes};
-  return emit_one(work, {x}, result_of(work, type(x), mesh()));
+  const ReduceScatter operation{value(x).sharding.pending, dim, axes};
+  return emit_one(operation, {x}, result_of(operation, type(x), mesh()));
 }
 
 ValueId Builder::all_gather(ValueId x, const std::string& dim, const Axes& axes) {
-  const AllGather work{dim, axes};
-  return emit_one(work, {x}, result_of(work, type(x), mesh()));
+  const AllGather operation{dim, axes};
+  return emit_one(operation, {x}, result_of(operation, type(x), mesh()));
 }
 
 ValueId Builder::all_to_all(ValueId x, const std::string& split, const std::string& gather, const Axes& axes) {
-  const AllToAll work{split, gather, axes};
-  return emit_one(work, {x}, result_of(work, type(x), mesh()));
+  const AllToAll operation{split, gather, axes};
+  return emit_one(operation, {x}, result_of(operation, type(x), mesh()));
 }
 
 ValueId Builder::permute(ValueId x, const Axes& axes, std::vector<std::int64_t> to) {
   return emit_one(Permute{axes, std::move(to)}, {x}, type(x));
 }
 
-ValueType result_of(const Work& work, const ValueType& x, const Mesh& mesh) {
+ValueType result_of(const Operation& operation, const ValueType& x, const Mesh& mesh) {
   ValueType out = x;
-  if (const auto* w = std::get_if<Shard>(&work)) {
+  if (const auto* w = std::get_if<Shard>(&operation)) {
     split(out, w->dim, w->axes, mesh);
-  } else if (const auto* w = std::get_if<AllReduce>(&work)) {
+  } else if (const auto* w = std::get_if<AllReduce>(&operation)) {
     drop_partial(out.sharding, w->axes);
-  } else if (const auto* w = std::get_if<ReduceScatter>(&work)) {
+  } else if (const auto* w = std::get_if<ReduceScatter>(&operation)) {
     drop_partial(out.sharding, w->axes);
     split(out, w->dim, w->axes, mesh);
-  } else if (const auto* w = std::get_if<AllGather>(&work)) {
+  } else if (const auto* w = std::get_if<AllGather>(&operation)) {
     gather(out, w->dim, w->axes, mesh);
-  } else if (const auto* w = std::get_if<AllToAll>(&work)) {
+  } else if (const auto* w = std::get_if<AllToAll>(&operation)) {
     gather(out, w->gather, w->axes, mesh);
     split(out, w->split, w->axes, mesh);
   }

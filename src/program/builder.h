@@ -31,8 +31,8 @@ class Builder {
   void output(std::string name, ValueId value);
   Program finish() && { return std::move(program_); }
 
-  std::vector<ValueId> emit(Work work, std::vector<ValueId> inputs, std::vector<ValueType> outputs);
-  ValueId emit_one(Work work, std::vector<ValueId> inputs, ValueType output);
+  std::vector<ValueId> emit(Operation operation, std::vector<ValueId> inputs, std::vector<ValueType> outputs);
+  ValueId emit_one(Operation operation, std::vector<ValueId> inputs, ValueType output);
 
   // out = function(inputs…), broadcast to the output by name.
   ValueId map(const std::string& function, const std::vector<ValueId>& inputs, ValueType out);
@@ -71,7 +71,7 @@ class Builder {
 };
 
 // The type of a collective's or shard's output; also what the verifier demands.
-ValueType result_of(const Work& work, const ValueType& x, const Mesh& mesh);
+ValueType result_of(const Operation& operation, const ValueType& x, const Mesh& mesh);
 
 // Element strides of every value of a program: dense but for views.
 std::vector<std::vector<std::int64_t>> strides_of(const Program& program);

@@ -63,9 +63,9 @@ struct Flops {
     const Shape& x = value(p, instr.inputs[0]).shape;
     return 2 * static_cast<double>(x.plus(value(p, instr.inputs[1]).shape).elements());
   }
-  double operator()(const Map& work) const {
+  double operator()(const Map& operation) const {
     double flops = 0;
-    for (const MapNode& node : work.nodes) flops += flops_of(node);
+    for (const MapNode& node : operation.nodes) flops += flops_of(node);
     return flops * elements(p, instr.outputs[0]);
   }
   // A multiply-add at every place and tap, those on padding too; every other dim of x is in y or the filter.
@@ -73,9 +73,9 @@ struct Flops {
     const WindowRoles roles = roles_of(instr);
     return 2 * static_cast<double>(value(p, roles.y).shape.plus(value(p, roles.filter).shape).elements());
   }
-  double operator()(const Pool& work) const {
+  double operator()(const Pool& operation) const {
     double meetings = elements(p, roles_of(instr).y);
-    for (const WindowDim& w : work.windows) meetings *= static_cast<double>(w.size);
+    for (const WindowDim& w : operation.windows) meetings *= static_cast<double>(w.size);
     return meetings;
   }
   double operator()(const Attend&) const { return AttendCost(p, instr).executed(); }
@@ -123,7 +123,7 @@ Cost cost_of(const Program& program, const Instr& instr) {
   }
   Cost cost;
   if (const auto* fused = instr.as<Fused>()) cost.flops = summarize(*fused->body).flops;
-  else cost.flops = std::visit(Flops{program, instr}, instr.work);
+  else cost.flops = std::visit(Flops{program, instr}, instr.operation);
   for (ValueId id : instr.inputs) cost.bytes += bytes(program, id);
   if (!is_collective(instr))
     for (ValueId id : instr.outputs) cost.bytes += bytes(program, id);

@@ -34,7 +34,7 @@ Axes axes_of(const Instr& instr) {
 }
 
 const char* name_of(const Instr& instr) {
-  return std::visit([](const auto& work) { return std::decay_t<decltype(work)>::kName; }, instr.work);
+  return std::visit([](const auto& operation) { return std::decay_t<decltype(operation)>::kName; }, instr.operation);
 }
 
 const char* name_of(Distribution distribution) {
@@ -54,7 +54,7 @@ WindowRoles roles_of(const Instr& instr) {
     if (w->direction == Direction::kToInput) return {out[0], in[0], in[1]};
     return {in[0], in[1], out[0]};
   }
-  const Pool& w = std::get<Pool>(instr.work);
+  const Pool& w = std::get<Pool>(instr.operation);
   if (w.kind == PoolKind::kWinners) return {in[0], in[1], -1};
   return w.direction == Direction::kForward ? WindowRoles{in[0], out[0], -1} : WindowRoles{out[0], in[0], -1};
 }

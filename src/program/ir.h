@@ -13,7 +13,7 @@
 
 #include "base/phase.h"
 #include "layout/sharding.h"
-#include "program/work.h"
+#include "program/operation.h"
 #include "weft/dim.h"
 #include "weft/dtype.h"
 #include "weft/mesh.h"
@@ -37,18 +37,18 @@ struct Origin {
 };
 
 struct Instr {
-  Work work;
+  Operation operation;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   Origin origin;
 
   template <class T>
   const T* as() const {
-    return std::get_if<T>(&work);
+    return std::get_if<T>(&operation);
   }
   template <class T>
   bool is() const {
-    return std::holds_alternative<T>(work);
+    return std::holds_alternative<T>(operation);
   }
 };
 

@@ -23,7 +23,7 @@ class Planner {
         carried_(carried),
         strides_(strides_of(program)),
         done_at_(program.body.size(), -1) {
-    plan_.storage_of.assign(p_.values.size(), MemoryPlan::kHeld);
+    plan_.storage_of.assign(p_.values.size(), MemoryPlan::kExternal);
     dense_.resize(p_.values.size());
     root_.resize(p_.values.size());
     std::iota(root_.begin(), root_.end(), 0);
@@ -104,7 +104,7 @@ class Planner {
       const ValueId out = instr.outputs[k];
       if (write_over_carried(i, instr, out) || write_over_variable(i, instr, out)) continue;
       const int taken = storage_to_take(i, instr, k);
-      if (taken == MemoryPlan::kHeld) {
+      if (taken == MemoryPlan::kExternal) {
         make(out, i);
         continue;
       }
@@ -129,16 +129,16 @@ class Planner {
     for (const ValueId id : saved) plan_.saved_views[id] = add_storage(end, end, bytes_of(p_.values[at(id)]));
   }
 
-  // The storage that the k-th output may write over, or kHeld.
+  // The storage that the k-th output may write over, or kExternal.
   int storage_to_take(int i, const Instr& instr, std::size_t k) const {
     if (instr.is<AllReduce>() || instr.is<Loop>())
-      return fits(i, instr, k, k) ? plan_.storage_of[at(instr.inputs[k])] : MemoryPlan::kHeld;
-    if (instr.is<Permute>() || instr.is<Put>())
-      return fits(i, instr, 0, 0) ? plan_.storage_of[at(instr.inputs[0])] : MemoryPlan::kHeld;
-    if (!instr.is<Map>() && !instr.is<Fused>()) return MemoryPlan::kHeld;
+      return fits(i, instr, k, k) ? plan_.storage_of[at(instr.inputs[k])] : MemoryPlan::kExternal;
+    if (instr.is<Permute>() || instr.is<DynamicUpdate>())
+      return fits(i, instr, 0, 0) ? plan_.storage_of[at(instr.inputs[0])] : MemoryPlan::kExternal;
+    if (!instr.is<Map>() && !instr.is<Fused>()) return MemoryPlan::kExternal;
     for (std::size_t operand = 0; operand < instr.inputs.size(); ++operand)
       if (fits(i, instr, operand, k)) return plan_.storage_of[at(instr.inputs[operand])];
-    return MemoryPlan::kHeld;
+    return MemoryPlan::kExternal;
   }
 
   // Whether an operand dies here, fills its storage, and lies element for element as the output will. No other operand
@@ -147,7 +147,7 @@ class Planner {
     const ValueId in = instr.inputs[operand];
     const Value &from = p_.values[at(in)], &to = p_.values[at(instr.outputs[output])];
     const int storage = plan_.storage_of[at(in)];
-    if (storage == MemoryPlan::kHeld || plan_.storages[at(storage)].last > ends_at(i)) return false;
+    if (storage == MemoryPlan::kExternal || plan_.storages[at(storage)].last > ends_at(i)) return false;
     if (read_until_[at(storage)] > i) return false;  // by others, while this is in flight
     if (from.shape != to.shape || size_of(from.dtype) != size_of(to.dtype) || !dense_[at(in)]) return false;
     if (filled_[at(storage)] != bytes_of(to)) return false;
@@ -160,7 +160,7 @@ class Planner {
 
   // The k-th next value may be written over the k-th carried one where that dies and nothing else reads it.
   bool write_over_carried(int i, const Instr& instr, ValueId out) {
-    if (carried_ == kNoLoop || !(instr.is<Map>() || instr.is<Fused>() || instr.is<Put>())) return false;
+    if (carried_ == kNoLoop || !(instr.is<Map>() || instr.is<Fused>() || instr.is<DynamicUpdate>())) return false;
     for (std::size_t k = 0; k < carried_; ++k) {
       const ValueId last = p_.inputs[k + 1].value;
       if (p_.outputs[k].value == out && write_over_held(i, instr, out, last)) return true;
@@ -170,7 +170,7 @@ class Planner {
 
   // A variable's new contents may be written over the old ones where these die and nothing else reads them.
   bool write_over_variable(int i, const Instr& instr, ValueId out) {
-    const bool may_read = instr.is<Map>() || instr.is<Fused>() || instr.is<Put>();
+    const bool may_read = instr.is<Map>() || instr.is<Fused>() || instr.is<DynamicUpdate>();
     for (const ProgramVariable& variable : p_.variables) {
       if (variable.update != out) continue;
       if (may_read && write_over_held(i, instr, out, variable.value)) return true;
@@ -191,7 +191,8 @@ class Planner {
     const auto reads =
         std::count_if(instr.inputs.begin(), instr.inputs.end(), [&](ValueId id) { return root_[at(id)] == held; });
     const auto whole = std::find(instr.inputs.begin(), instr.inputs.end(), held);
-    if (reads != 1 || whole == instr.inputs.end() || (instr.is<Put>() && whole != instr.inputs.begin())) return false;
+    if (reads != 1 || whole == instr.inputs.end() || (instr.is<DynamicUpdate>() && whole != instr.inputs.begin()))
+      return false;
     if (!same_storage(out, held)) return false;
     plan_.over[out] = held;
     return true;
@@ -241,7 +242,7 @@ class Planner {
   // One place after the body's end for all that moves save: a ring is closed before another is opened.
   void make_saved(std::int64_t bytes) {
     const int end = static_cast<int>(p_.body.size());
-    if (plan_.ring_storage == MemoryPlan::kHeld) plan_.ring_storage = add_storage(end, end, bytes);
+    if (plan_.ring_storage == MemoryPlan::kExternal) plan_.ring_storage = add_storage(end, end, bytes);
     Storage& storage = plan_.storages[at(plan_.ring_storage)];
     storage.bytes = std::max(storage.bytes, aligned_bytes(bytes));
   }
@@ -281,7 +282,7 @@ class Planner {
       live += change[i];
       if (live <= plan_.live_bytes) continue;
       plan_.live_bytes = live;
-      plan_.fullest = static_cast<int>(i) - 1;
+      plan_.peak_position = static_cast<int>(i) - 1;
     }
   }
 

@@ -20,13 +20,13 @@ struct Storage {
 struct MemoryPlan {
   // A variable, or a view of one: lies in the session's memory. In a loop's body also the carried values and those from
   // outside, which lie where the program around it has them.
-  static constexpr int kHeld = -1;
+  static constexpr int kExternal = -1;
 
-  std::vector<int> storage_of;  // per value: an index into storages, or kHeld
+  std::vector<int> storage_of;  // per value: an index into storages, or kExternal
   std::vector<Storage> storages;
   std::int64_t arena_bytes = 0;  // what a run allocates
   std::int64_t live_bytes = 0;   // the most that is live at once: no plan can need less
-  int fullest = 0;               // the position in the body where that is
+  int peak_position = 0;         // the position in the body where that is
 
   // A loop takes the arena of its body as one piece.
   struct Inner {
@@ -44,7 +44,7 @@ struct MemoryPlan {
     How how = How::kPlace;
   };
   std::vector<Move> moves;
-  int ring_storage = kHeld;  // where a move saves: an index into storages, or kHeld where none does
+  int ring_storage = kExternal;  // where a move saves: an index into storages, or kExternal where none does
 
   std::map<int, int> workspaces;  // by position in the body: the storage that its kernel has for its run
   std::map<ValueId, int>

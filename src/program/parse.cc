@@ -162,17 +162,17 @@ class Parser {
       c.expect('=');
     }
     Instr instr;
-    instr.work = work_called(c);
+    instr.operation = work_called(c);
     if (c.next_is('%')) {
       do instr.inputs.push_back(use(c));
       while (c.accept(','));
     }
     const auto read_fields = [&](auto... named) { (field(c, instr, named), ...); };
-    std::visit([&](auto& work) { std::apply(read_fields, work.fields()); }, instr.work);
+    std::visit([&](auto& operation) { std::apply(read_fields, operation.fields()); }, instr.operation);
     if (c.accept('@')) instr.origin = origin(c);
     no_more(c);
-    auto* loop = std::get_if<Loop>(&instr.work);
-    auto* fused = std::get_if<Fused>(&instr.work);
+    auto* loop = std::get_if<Loop>(&instr.operation);
+    auto* fused = std::get_if<Fused>(&instr.operation);
     if (loop || fused) {
       if (depth_ == kDeepestLoop) c.fail("loops lie too deep in each other", str("at most ", kDeepestLoop));
       Parser inside(lines_, p_, depth_ + 1);
@@ -201,19 +201,19 @@ class Parser {
     return origin;
   }
 
-  Work work_called(Cursor& c) {
+  Operation work_called(Cursor& c) {
     const std::string name = c.word("an instruction");
     std::vector<std::string> names;
-    if (std::optional<Work> work = find_work(name, names)) return std::move(*work);
+    if (std::optional<Operation> operation = find_work(name, names)) return std::move(*operation);
     const std::string near = nearest_word(name, names);
     c.fail(str("there is no instruction '", name, "'"),
            near.empty() ? str("one of: ", join(names, ", ")) : str("did you mean '", near, "'?"));
   }
 
   template <std::size_t I = 0>
-  static std::optional<Work> find_work(const std::string& name, std::vector<std::string>& names) {
-    if constexpr (I < std::variant_size_v<Work>) {
-      using Kind = std::variant_alternative_t<I, Work>;
+  static std::optional<Operation> find_work(const std::string& name, std::vector<std::string>& names) {
+    if constexpr (I < std::variant_size_v<Operation>) {
+      using Kind = std::variant_alternative_t<I, Operation>;
       if (name == Kind::kName) return Kind{};
       names.push_back(Kind::kName);
       return find_work<I + 1>(name, names);

@@ -114,13 +114,13 @@ struct Passing {
   Reduce how;
   const std::vector<bool>& pending;
 
-  bool operator()(const Map& work) const {
+  bool operator()(const Map& operation) const {
     std::vector<State> states;
-    for (const MapNode& node : work.nodes) {
+    for (const MapNode& node : operation.nodes) {
       NodeView view{node, {}, {}};
       for (int arg : node.args) {
         view.args.push_back(states[at(arg)]);
-        view.nodes.push_back(&work.nodes[at(arg)]);
+        view.nodes.push_back(&operation.nodes[at(arg)]);
       }
       const bool waits = node.op == "input" && pending[at(node.input)];
       states.push_back(waits ? State::kPending : state_of(view, how));
@@ -128,24 +128,24 @@ struct Passing {
     return !states.empty() && states.back() == State::kPending;
   }
   bool operator()(const Contract&) const { return how == Reduce::kSum && pending[0] != pending[1]; }
-  bool operator()(const ReduceDims& work) const { return work.how == how; }
-  bool operator()(const Scan& work) const { return work.how == how; }
+  bool operator()(const ReduceDims& operation) const { return operation.how == how; }
+  bool operator()(const Scan& operation) const { return operation.how == how; }
   bool operator()(const Copy&) const { return true; }
   bool operator()(const View&) const { return true; }
   bool operator()(const Shard&) const { return true; }
   bool operator()(const Concat&) const { return all_of(pending); }
-  bool operator()(const Take&) const { return only(pending, 0); }
-  bool operator()(const Put&) const { return pending[0] && pending[1] && !pending[2]; }
+  bool operator()(const DynamicSlice&) const { return only(pending, 0); }
+  bool operator()(const DynamicUpdate&) const { return pending[0] && pending[1] && !pending[2]; }
   bool operator()(const Gather&) const { return how != Reduce::kProduct && only(pending, 0); }
   bool operator()(const ScatterAdd&) const { return how == Reduce::kSum && only(pending, 1); }
   bool operator()(const Convolve&) const { return how == Reduce::kSum && pending[0] != pending[1]; }
-  bool operator()(const Pool& work) const {
-    if (work.kind == PoolKind::kMax) return how == Reduce::kMax;
-    return how == Reduce::kSum && only(pending, work.kind == PoolKind::kSum ? 0 : 2);
+  bool operator()(const Pool& operation) const {
+    if (operation.kind == PoolKind::kMax) return how == Reduce::kMax;
+    return how == Reduce::kSum && only(pending, operation.kind == PoolKind::kSum ? 0 : 2);
   }
   // Over other axes; the verifier sees to that.
-  bool operator()(const AllReduce& work) const { return work.how == how && pending.size() == 1; }
-  bool operator()(const ReduceScatter& work) const { return work.how == how && pending.size() == 1; }
+  bool operator()(const AllReduce& operation) const { return operation.how == how && pending.size() == 1; }
+  bool operator()(const ReduceScatter& operation) const { return operation.how == how && pending.size() == 1; }
   bool operator()(const AllGather&) const { return pending.size() == 1; }
   bool operator()(const AllToAll&) const { return true; }
   bool operator()(const Permute&) const { return true; }
@@ -178,7 +178,7 @@ std::uint64_t declared(const Sharding& sharding) {
 }  // namespace
 
 bool lets_pass(const Instr& instr, Reduce how, const std::vector<bool>& pending) {
-  return any_of(pending) && std::visit(Passing{how, pending}, instr.work);
+  return any_of(pending) && std::visit(Passing{how, pending}, instr.operation);
 }
 
 namespace {

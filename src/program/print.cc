@@ -60,7 +60,7 @@ std::string field_text(const std::vector<Item>& numbers, const Mesh& mesh) {
   return str("[", join(words, " "), "]");
 }
 
-std::string fields_text(const Work& work, const Mesh& mesh) {
+std::string fields_text(const Operation& operation, const Mesh& mesh) {
   return std::visit(
       [&](auto copy) {
         std::string out;
@@ -70,7 +70,7 @@ std::string fields_text(const Work& work, const Mesh& mesh) {
         std::apply([&](const auto&... fields) { (print(fields), ...); }, copy.fields());
         return out;
       },
-      work);
+      operation);
 }
 
 std::string value_text(const Program& p, ValueId id) {
@@ -96,7 +96,7 @@ std::string right_side(const Program& p, const Instr& instr) {
   for (ValueId id : instr.inputs) inputs.push_back(value_text(p, id));
   std::string out = name_of(instr);
   if (!inputs.empty()) out += " " + join(inputs, ", ");
-  out += str(fields_text(instr.work, p.mesh), "  @", name_of(instr.origin.phase));
+  out += str(fields_text(instr.operation, p.mesh), "  @", name_of(instr.origin.phase));
   if (instr.origin.recompute) out += str("#", instr.origin.recompute);
   for (const std::string& cause : instr.origin.causes) out += " " + quoted(cause);
   return out;
@@ -117,7 +117,7 @@ constexpr std::size_t kWidestLeftSide = 80;
 std::string to_text(const Program& program, const Instr& instr) { return line_text(program, instr, 0); }
 
 std::string work_text(const Program& program, const Instr& instr) {
-  return name_of(instr) + fields_text(instr.work, program.mesh);
+  return name_of(instr) + fields_text(instr.operation, program.mesh);
 }
 
 namespace {

@@ -109,8 +109,8 @@ class Verifier {
     Verifier(body).run_body();
   }
 
-  void fused(const Instr& instr, const Fused& work) {
-    const Program& body = *work.body;
+  void fused(const Instr& instr, const Fused& operation) {
+    const Program& body = *operation.body;
     demand(body.mesh == p_.mesh, "a body has the mesh of the program around it");
     demand(body.inputs.size() == instr.inputs.size(), "a fused body's inputs are the operands");
     demand(body.outputs.size() == instr.outputs.size(), "a fused body gives the outputs");
@@ -137,9 +137,9 @@ class Verifier {
     try {
       check();
     } catch (const BrokenRule& broken) {
-      throw Breach{broken.rule, line()};
+      throw Violation{broken.rule, line()};
     } catch (const Error& error) {
-      throw Breach{error.text().what, line()};
+      throw Violation{error.text().what, line()};
     }
   }
 
@@ -147,8 +147,8 @@ class Verifier {
     if (instr.is<Done>()) return done(instr);
     for (ValueId id : instr.inputs) used(id);
     for (ValueId id : instr.outputs) define(id);
-    if (const auto* work = instr.as<Loop>()) return loop(instr, *work);
-    if (const auto* work = instr.as<Fused>()) return fused(instr, *work);
+    if (const auto* operation = instr.as<Loop>()) return loop(instr, *operation);
+    if (const auto* operation = instr.as<Fused>()) return fused(instr, *operation);
     if (is_collective(instr))
       for (ValueId id : instr.outputs)
         if (has_done_.contains(id)) in_flight_[at(id)] = &instr;
@@ -283,23 +283,23 @@ class Verifier {
 
 }  // namespace
 
-std::optional<Breach> find_breach(const Program& program) {
+std::optional<Violation> find_breach(const Program& program) {
   try {
     Verifier(program).run();
-  } catch (Breach& breach) {
+  } catch (Violation& breach) {
     return std::move(breach);
   }
   return std::nullopt;
 }
 
 void verify(const Program& program, std::string_view after) {
-  if (const std::optional<Breach> breach = find_breach(program))
+  if (const std::optional<Violation> breach = find_breach(program))
     throw InternalError(str("after pass '", after, "': ", breach->rule, "\n  in: ", breach->line));
 }
 
 Program parse_verified(std::string_view text) {
   Program program = parse_program(text);
-  if (const std::optional<Breach> breach = find_breach(program))
+  if (const std::optional<Violation> breach = find_breach(program))
     throw UserError({.what = str("the program breaks a rule: ", breach->rule),
                      .where = str("program text: ", breach->line.substr(0, 200)),
                      .fix = "compare the line with what weft explain --program writes"});

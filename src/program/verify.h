@@ -9,12 +9,12 @@
 
 namespace weft {
 
-struct Breach {
+struct Violation {
   std::string rule;
   std::string line;  // of the program's text, or what it speaks of
 };
 // The first rule that the program breaks. Takes any program, parsed text included; what it passes can be bound and run.
-std::optional<Breach> find_breach(const Program& program);
+std::optional<Violation> find_breach(const Program& program);
 
 // InternalError naming the pass, the line and the rule that is broken.
 void verify(const Program& program, std::string_view after);

@@ -51,13 +51,13 @@ void check_masks(const Checked& c, const AttendOperands& at, const Shape& rows, 
   within(c, operand(at.memory_ids).shape, memory, "the ids of memory");
 }
 
-void check_joined(const Checked& c, const AttendBack& work) {
+void check_joined(const Checked& c, const AttendBack& operation) {
   c.demand(c.instr.outputs.size() == 1, "gives 1 value");
   const Shape& out = c.out().shape;
-  c.demand(out.has(Dim{work.joined, 3}), "the joined dim has size 3");
-  c.demand(out.has(work.length) && out.has(work.key), "the joined value has the length and the key");
+  c.demand(out.has(Dim{operation.joined, 3}), "the joined dim has size 3");
+  c.demand(out.has(operation.length) && out.has(operation.key), "the joined value has the length and the key");
   for (int i = 0; i < 3; ++i)
-    c.demand(same_dims(joined_part(work, out, i), c.in(static_cast<std::size_t>(i)).shape),
+    c.demand(same_dims(joined_part(operation, out, i), c.in(static_cast<std::size_t>(i)).shape),
              "the joined value has a place for each derivative");
   c.demand(c.out().dtype == c.in(0).dtype, "a derivative has the dtype of its operand");
 }
@@ -85,7 +85,7 @@ void check_attend(const Checked& c) {
              "y and dy have q's dims with the value for the key");
   const Value& total = c.in(static_cast<std::size_t>(at.total));
   c.demand(same_dims(total.shape, rows) && is_float(total.dtype), "the total has y's dims without the value");
-  if (const auto& work = *c.instr.as<AttendBack>(); !work.joined.empty()) return check_joined(c, work);
+  if (const auto& operation = *c.instr.as<AttendBack>(); !operation.joined.empty()) return check_joined(c, operation);
   c.demand(c.instr.outputs.size() == 3, "gives 3 values");
   for (std::size_t i = 0; i < 3; ++i)
     c.demand(same_dims(c.out(i).shape, c.in(i).shape) && c.out(i).dtype == c.in(i).dtype,

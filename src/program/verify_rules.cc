@@ -46,11 +46,11 @@ void known_axes(const Checked& c, const Axes& axes) {
 
 // What result_of says of every operand; its own complaints become broken rules.
 template <class W>
-void typed_as_result(const Checked& c, const W& work) {
-  c.demand(!work.axes.empty(), "talks along at least one axis");
-  known_axes(c, work.axes);
+void typed_as_result(const Checked& c, const W& operation) {
+  c.demand(!operation.axes.empty(), "talks along at least one axis");
+  known_axes(c, operation.axes);
   for (std::size_t i = 0; i < c.instr.inputs.size(); ++i) try {
-      const ValueType want = result_of(work, type_of(c.in(i)), c.program.mesh);
+      const ValueType want = result_of(operation, type_of(c.in(i)), c.program.mesh);
       c.demand(same_type(c.out(i), want), str("output ", i, " is ", want.dtype, " ", want.shape, " ",
                                               text_of(want.sharding, want.shape, c.program.mesh)));
     } catch (const InternalError& error) {
@@ -59,10 +59,10 @@ void typed_as_result(const Checked& c, const W& work) {
 }
 
 template <class W>
-void reduction(const Checked& c, const W& work) {
+void reduction(const Checked& c, const W& operation) {
   for (std::size_t i = 0; i < c.instr.inputs.size(); ++i)
-    c.demand(c.in(i).sharding.pending == work.how, str("operand ", i, " waits for ", work.how));
-  typed_as_result(c, work);
+    c.demand(c.in(i).sharding.pending == operation.how, str("operand ", i, " waits for ", operation.how));
+  typed_as_result(c, operation);
 }
 
 void node_of(const Checked& c, const std::vector<MapNode>& nodes, std::size_t at) {
@@ -107,15 +107,15 @@ void rule(const Checked& c, const Contract&) {
     c.demand(x.has(dim.name) || y.has(dim.name), str("output dim '", dim.name, "' is in an operand"));
 }
 
-void rule(const Checked& c, const Map& work) {
+void rule(const Checked& c, const Map& operation) {
   c.demand(c.instr.outputs.size() == 1, "gives 1 value");
   for (std::size_t i = 0; i < c.instr.inputs.size(); ++i)
     for (const Dim& dim : c.in(i).shape)
       c.demand(c.out().shape.has(dim),
                str("dim '", dim.name, "' of operand ", i, " is in the output, of the same size"));
-  c.demand(!work.nodes.empty(), "a map has nodes");
-  for (std::size_t i = 0; i < work.nodes.size(); ++i) node_of(c, work.nodes, i);
-  c.demand(work.nodes.back().dtype == c.out().dtype, "the last node has the output's dtype");
+  c.demand(!operation.nodes.empty(), "a map has nodes");
+  for (std::size_t i = 0; i < operation.nodes.size(); ++i) node_of(c, operation.nodes, i);
+  c.demand(operation.nodes.back().dtype == c.out().dtype, "the last node has the output's dtype");
 }
 
 void rule(const Checked& c, const ReduceDims&) {
@@ -134,78 +134,78 @@ void rule(const Checked& c, const Copy&) {
              "a copy keeps the sharding");
 }
 
-void rule(const Checked& c, const Concat& work) {
+void rule(const Checked& c, const Concat& operation) {
   c.demand(!c.instr.inputs.empty() && c.instr.outputs.size() == 1, "takes operands and gives 1 value");
   one_dtype(c);
   std::int64_t size = 0;
   for (std::size_t i = 0; i < c.instr.inputs.size(); ++i) {
     const Shape& x = c.in(i).shape;
-    c.demand(x.has(work.dim) && c.out().shape.has(work.dim), "every operand has the dim");
-    size += x.size_of(work.dim);
-    c.demand(same_dims(x.resized(work.dim, c.out().shape.size_of(work.dim)), c.out().shape),
+    c.demand(x.has(operation.dim) && c.out().shape.has(operation.dim), "every operand has the dim");
+    size += x.size_of(operation.dim);
+    c.demand(same_dims(x.resized(operation.dim, c.out().shape.size_of(operation.dim)), c.out().shape),
              str("operand ", i, " has the output's other dims"));
   }
-  c.demand(size == c.out().shape.size_of(work.dim), "sizes along the dim add up");
+  c.demand(size == c.out().shape.size_of(operation.dim), "sizes along the dim add up");
 }
 
-void rule(const Checked& c, const Take& work) {
+void rule(const Checked& c, const DynamicSlice& operation) {
   counts(c, 2, 1);
   c.demand(is_index_scalar(c.in(1)), "the offset is an integer scalar");
   c.demand(c.in(0).dtype == c.out().dtype, "keeps the dtype");
-  c.demand(c.in(0).shape.has(work.dim) && c.out().shape.has(work.dim), "operand and output have the dim");
-  const std::int64_t size = c.out().shape.size_of(work.dim);
-  c.demand(size <= c.in(0).shape.size_of(work.dim), "takes no more than there is");
-  c.demand(same_dims(c.in(0).shape.resized(work.dim, size), c.out().shape), "the other dims are kept");
+  c.demand(c.in(0).shape.has(operation.dim) && c.out().shape.has(operation.dim), "operand and output have the dim");
+  const std::int64_t size = c.out().shape.size_of(operation.dim);
+  c.demand(size <= c.in(0).shape.size_of(operation.dim), "takes no more than there is");
+  c.demand(same_dims(c.in(0).shape.resized(operation.dim, size), c.out().shape), "the other dims are kept");
 }
 
-void rule(const Checked& c, const Put& work) {
+void rule(const Checked& c, const DynamicUpdate& operation) {
   counts(c, 3, 1);
   c.demand(is_index_scalar(c.in(2)), "the offset is an integer scalar");
   c.demand(c.in(0).dtype == c.out().dtype && c.in(1).dtype == c.out().dtype, "keeps the dtype");
-  c.demand(c.in(0).shape.has(work.dim) && c.in(1).shape.has(work.dim), "operand and piece have the dim");
+  c.demand(c.in(0).shape.has(operation.dim) && c.in(1).shape.has(operation.dim), "operand and piece have the dim");
   c.demand(same_dims(c.in(0).shape, c.out().shape), "keeps the shape");
-  c.demand(same_dims(c.in(1).shape.resized(work.dim, c.out().shape.size_of(work.dim)), c.out().shape),
+  c.demand(same_dims(c.in(1).shape.resized(operation.dim, c.out().shape.size_of(operation.dim)), c.out().shape),
            "the piece has the other dims");
 }
 
-void rule(const Checked& c, const Gather& work) {
+void rule(const Checked& c, const Gather& operation) {
   counts(c, 2, 1);
   const Shape &x = c.in(0).shape, &indices = c.in(1).shape;
   c.demand(is_integer(c.in(1).dtype), "indices are integers");
   c.demand(c.in(0).dtype == c.out().dtype, "keeps the dtype");
-  c.demand(x.has(work.dim), "the operand has the dim");
-  const Shape rest = x.minus({x.dim(work.dim)});
+  c.demand(x.has(operation.dim), "the operand has the dim");
+  const Shape rest = x.minus({x.dim(operation.dim)});
   sizes_agree(c, rest, indices);
   c.demand(same_dims(rest.plus(indices), c.out().shape), "gives the operand's other dims and those of the indices");
 }
 
-void rule(const Checked& c, const ScatterAdd& work) {
+void rule(const Checked& c, const ScatterAdd& operation) {
   counts(c, 2, 1);
   const Shape &indices = c.in(0).shape, &updates = c.in(1).shape, &out = c.out().shape;
   c.demand(is_integer(c.in(0).dtype), "indices are integers");
   c.demand(c.in(1).dtype == c.out().dtype, "keeps the dtype");
-  c.demand(out.has(work.dim), "the output has the dim");
+  c.demand(out.has(operation.dim), "the output has the dim");
   sizes_agree(c, indices, updates);
-  const Shape rest = out.minus({out.dim(work.dim)});
+  const Shape rest = out.minus({out.dim(operation.dim)});
   sizes_agree(c, rest, indices);
   sizes_agree(c, rest, updates);
   for (const Dim& dim : rest)
     c.demand(indices.has(dim.name) || updates.has(dim.name), str("output dim '", dim.name, "' is in an operand"));
 }
 
-void rule(const Checked& c, const Scan& work) {
+void rule(const Checked& c, const Scan& operation) {
   counts(c, 1, 1);
-  c.demand(c.in(0).shape.has(work.dim), "the operand has the dim");
+  c.demand(c.in(0).shape.has(operation.dim), "the operand has the dim");
   c.demand(c.in(0).dtype == c.out().dtype && same_dims(c.in(0).shape, c.out().shape), "keeps dtype and dims");
 }
 
-void rule(const Checked& c, const Sort& work) {
+void rule(const Checked& c, const Sort& operation) {
   c.demand(c.instr.inputs.size() == 1 || c.instr.inputs.size() == 2, "takes 1 or 2 operands");
   c.demand(c.instr.outputs.size() == 2, "gives 2 values");
   const Shape &x = c.in(0).shape, &out = c.out().shape;
-  c.demand(x.has(work.dim) && out.has(work.k), "the operand has the dim, the output its k");
-  c.demand(out.size_of(work.k) <= x.size_of(work.dim), "k is at most the size of the dim");
-  c.demand(same_dims(x.minus({x.dim(work.dim)}), out.minus({out.dim(work.k)})), "the other dims are kept");
+  c.demand(x.has(operation.dim) && out.has(operation.k), "the operand has the dim, the output its k");
+  c.demand(out.size_of(operation.k) <= x.size_of(operation.dim), "k is at most the size of the dim");
+  c.demand(same_dims(x.minus({x.dim(operation.dim)}), out.minus({out.dim(operation.k)})), "the other dims are kept");
   c.demand(c.out(0).dtype == c.in(0).dtype && c.out(1).dtype == DType::kI32, "gives values, and indices in i32");
   c.demand(out == c.out(1).shape, "values and indices have one shape");
   if (c.instr.inputs.size() == 2)
@@ -227,17 +227,17 @@ void windows(const Checked& c, const std::vector<WindowDim>& windows, const Shap
   }
 }
 
-void rule(const Checked& c, const Convolve& work) {
+void rule(const Checked& c, const Convolve& operation) {
   counts(c, 2, 1);
   one_dtype(c);
   c.demand(is_float(c.out().dtype), "convolves floats");
   const WindowRoles roles = roles_of(c.instr);
   const auto shape = [&](ValueId id) -> const Shape& { return c.program.values[static_cast<std::size_t>(id)].shape; };
   const Shape &x = shape(roles.x), &y = shape(roles.y), &filter = shape(roles.filter);
-  windows(c, work.windows, x, y);
+  windows(c, operation.windows, x, y);
   Shape rest = x.plus(y).plus(filter);
   std::set<std::string> taps;
-  for (const WindowDim& w : work.windows) {
+  for (const WindowDim& w : operation.windows) {
     c.demand(taps.insert(w.filter).second, "a dim of the filter has one window");
     c.demand(filter.has(w.filter) && filter.size_of(w.filter) == w.size, "the filter has the taps of a window");
     c.demand(!filter.has(w.dim) && !x.has(w.filter) && !y.has(w.filter), "taps are the filter's own, places are not");
@@ -250,20 +250,20 @@ void rule(const Checked& c, const Convolve& work) {
   }
 }
 
-void rule(const Checked& c, const Pool& work) {
-  const bool forward = work.direction == Direction::kForward, winners = work.kind == PoolKind::kWinners;
+void rule(const Checked& c, const Pool& operation) {
+  const bool forward = operation.direction == Direction::kForward, winners = operation.kind == PoolKind::kWinners;
   const bool counted = winners && forward && c.instr.inputs.size() == 2;
   counts(c, counted ? 2 : winners ? 3 : 1, 1);
   one_dtype(c);
   c.demand(is_float(c.out().dtype), "pools floats");
-  c.demand(work.direction != Direction::kToFilter, "a pool has no filter");
-  c.demand(work.kind != PoolKind::kMax || forward, "max goes forward; back it is winners");
+  c.demand(operation.direction != Direction::kToFilter, "a pool has no filter");
+  c.demand(operation.kind != PoolKind::kMax || forward, "max goes forward; back it is winners");
   const WindowRoles roles = roles_of(c.instr);
   const auto shape = [&](ValueId id) -> const Shape& { return c.program.values[static_cast<std::size_t>(id)].shape; };
   const Shape &x = shape(roles.x), &y = shape(roles.y);
-  windows(c, work.windows, x, y);
+  windows(c, operation.windows, x, y);
   Shape kept = x;
-  for (const WindowDim& w : work.windows) {
+  for (const WindowDim& w : operation.windows) {
     c.demand(w.filter.empty(), "a pool has no filter");
     kept = kept.resized(w.dim, y.size_of(w.dim));
   }
@@ -276,45 +276,46 @@ void rule(const Checked& c, const Pool& work) {
 void rule(const Checked& c, const Attend&) { check_attend(c); }
 void rule(const Checked& c, const AttendBack&) { check_attend(c); }
 
-void rule(const Checked& c, const Random& work) {
+void rule(const Checked& c, const Random& operation) {
   if (!c.instr.inputs.empty()) {
     counts(c, 1, 1);
     c.demand(c.in(0).dtype == DType::kI64 && c.in(0).shape.empty(), "the iteration is an i64 scalar");
   } else {
     counts(c, 0, 1);
   }
-  c.demand((work.distribution == Distribution::kBits) == (c.out().dtype == DType::kU32), "bits are u32, and only they");
+  c.demand((operation.distribution == Distribution::kBits) == (c.out().dtype == DType::kU32),
+           "bits are u32, and only they");
 }
 
-void rule(const Checked& c, const AxisIndex& work) {
+void rule(const Checked& c, const AxisIndex& operation) {
   counts(c, 0, 1);
-  known_axes(c, work.axes);
+  known_axes(c, operation.axes);
   c.demand(c.out().dtype == DType::kI64 && c.out().shape.empty(), "gives an i64 scalar");
 }
 
-void rule(const Checked& c, const Constant& work) {
+void rule(const Checked& c, const Constant& operation) {
   counts(c, 0, 1);
-  c.demand(static_cast<std::int64_t>(work.data.size()) == c.out().shape.elements(), "one number per element");
-  c.demand(std::none_of(work.data.begin(), work.data.end(),
+  c.demand(static_cast<std::int64_t>(operation.data.size()) == c.out().shape.elements(), "one number per element");
+  c.demand(std::none_of(operation.data.begin(), operation.data.end(),
                         [&](const Number& number) { return why_not_held(number, c.out().dtype).has_value(); }),
            "numbers that the dtype holds");
 }
 
-void rule(const Checked& c, const Host& work) {
+void rule(const Checked& c, const Host& operation) {
   counts(c, 1, 0);
-  c.demand(work.what == "print" || work.what == "metric", "hands over to print or metric");
+  c.demand(operation.what == "print" || operation.what == "metric", "hands over to print or metric");
 }
 
-void rule(const Checked& c, const View& work) {
+void rule(const Checked& c, const View& operation) {
   counts(c, 1, 1);
   one_dtype(c);
-  c.demand(work.strides.size() == c.out().shape.rank(), "one stride per output dim");
+  c.demand(operation.strides.size() == c.out().shape.rank(), "one stride per output dim");
 }
 
-void rule(const Checked& c, const Shard& work) {
+void rule(const Checked& c, const Shard& operation) {
   counts(c, 1, 1);
-  c.demand(c.in(0).shape.has(work.dim), "the operand has the dim");
-  typed_as_result(c, work);
+  c.demand(c.in(0).shape.has(operation.dim), "the operand has the dim");
+  typed_as_result(c, operation);
 }
 
 // Several values in one collective.
@@ -328,37 +329,37 @@ void all_have(const Checked& c, const std::string& dim) {
   for (std::size_t i = 0; i < c.instr.inputs.size(); ++i) c.demand(c.in(i).shape.has(dim), "the operand has the dim");
 }
 
-void rule(const Checked& c, const AllReduce& work) {
+void rule(const Checked& c, const AllReduce& operation) {
   travel_together(c);
-  reduction(c, work);
+  reduction(c, operation);
 }
 
-void rule(const Checked& c, const ReduceScatter& work) {
+void rule(const Checked& c, const ReduceScatter& operation) {
   travel_together(c);
-  all_have(c, work.dim);
-  reduction(c, work);
+  all_have(c, operation.dim);
+  reduction(c, operation);
 }
 
-void rule(const Checked& c, const AllGather& work) {
+void rule(const Checked& c, const AllGather& operation) {
   travel_together(c);
-  all_have(c, work.dim);
-  typed_as_result(c, work);
+  all_have(c, operation.dim);
+  typed_as_result(c, operation);
 }
 
-void rule(const Checked& c, const AllToAll& work) {
+void rule(const Checked& c, const AllToAll& operation) {
   counts(c, 1, 1);
-  c.demand(c.in(0).shape.has(work.split) && c.in(0).shape.has(work.gather), "the operand has both dims");
-  c.demand(work.split != work.gather, "splits one dim and gathers another");
-  typed_as_result(c, work);
+  c.demand(c.in(0).shape.has(operation.split) && c.in(0).shape.has(operation.gather), "the operand has both dims");
+  c.demand(operation.split != operation.gather, "splits one dim and gathers another");
+  typed_as_result(c, operation);
 }
 
-void rule(const Checked& c, const Permute& work) {
+void rule(const Checked& c, const Permute& operation) {
   counts(c, 1, 1);
-  typed_as_result(c, work);
-  const int ranks = c.program.mesh.size(work.axes);
-  c.demand(static_cast<int>(work.to.size()) == ranks, "one target per rank");
+  typed_as_result(c, operation);
+  const int ranks = c.program.mesh.size(operation.axes);
+  c.demand(static_cast<int>(operation.to.size()) == ranks, "one target per rank");
   std::set<std::int64_t> targets;
-  for (std::int64_t to : work.to) {
+  for (std::int64_t to : operation.to) {
     c.demand(to >= -1 && to < ranks, "targets are ranks, or -1");
     c.demand(to == -1 || targets.insert(to).second, "no two ranks send to one");
   }
@@ -372,7 +373,7 @@ void rule(const Checked&, const Fused&) {}
 }  // namespace
 
 void check_instruction(const Checked& checked) {
-  std::visit([&](const auto& work) { rule(checked, work); }, checked.instr.work);
+  std::visit([&](const auto& operation) { rule(checked, operation); }, checked.instr.operation);
 }
 
 }  // namespace weft

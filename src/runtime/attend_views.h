@@ -2,22 +2,22 @@
 #pragma once
 
 #include "program/attend.h"
-#include "runtime/backend.h"
+#include "runtime/engine.h"
 
 namespace weft {
 
 // The derivative by q (0), k (1) or v (2): an output of its own, or its part of the joined one.
 inline TensorView derivative_view(const KernelArgs& args, int operand) {
-  const auto& work = *args.instr.as<AttendBack>();
-  if (work.joined.empty()) return args.outputs[static_cast<std::size_t>(operand)];
+  const auto& operation = *args.instr.as<AttendBack>();
+  if (operation.joined.empty()) return args.outputs[static_cast<std::size_t>(operand)];
   const TensorView& joined = args.outputs[0];
   TensorView view = joined;
-  const std::size_t at = joined.shape.position(work.joined);
+  const std::size_t at = joined.shape.position(operation.joined);
   const auto bytes = static_cast<std::int64_t>(size_of(joined.dtype));
   view.data = static_cast<std::byte*>(joined.data) + operand * joined.strides[at] * bytes;
   for (auto* numbers : {&view.strides, &view.begin, &view.whole})
     numbers->erase(numbers->begin() + static_cast<std::ptrdiff_t>(at));
-  view.shape = joined_part(work, joined.shape, operand);
+  view.shape = joined_part(operation, joined.shape, operand);
   return view;
 }
 

@@ -14,24 +14,24 @@ namespace {
 
 std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
 
-void find_missing(const Program& program, const Backend& backend, std::set<std::string>& missing) {
+void find_missing(const Program& program, const Engine& engine, std::set<std::string>& missing) {
   for (const Instr& instr : program.body) {
-    if (const auto* loop = instr.as<Loop>()) find_missing(*loop->body, backend, missing);
-    else if (is_collective(instr) && !backend.collectives.contains(name_of(instr))) missing.insert(name_of(instr));
-    else if (!is_collective(instr) && !is_view(instr) && !instr.is<Done>() && !backend.makers.contains(name_of(instr)))
+    if (const auto* loop = instr.as<Loop>()) find_missing(*loop->body, engine, missing);
+    else if (is_collective(instr) && !engine.collectives.contains(name_of(instr))) missing.insert(name_of(instr));
+    else if (!is_collective(instr) && !is_view(instr) && !instr.is<Done>() && !engine.makers.contains(name_of(instr)))
       missing.insert(name_of(instr));
   }
 }
 
 }  // namespace
 
-void check_backend(const Program& program, const Backend& backend) {
+void check_engine(const Program& program, const Engine& engine) {
   std::set<std::string> missing;
-  find_missing(program, backend, missing);
+  find_missing(program, engine, missing);
   if (!missing.empty())
-    throw UserError({.what = str("the runtime '", backend.name, "' has no kernel for: ", join(missing, ", ")),
+    throw UserError({.what = str("the runtime '", engine.name, "' has no kernel for: ", join(missing, ", ")),
                      .where = str("program for mesh ", program.mesh),
-                     .fix = "use runtime::reference(), which has them all"});
+                     .fix = "use device::reference(), which has them all"});
 }
 
 comm::Group& Binder::group(const Mesh& mesh, const Axes& axes) {
@@ -40,8 +40,8 @@ comm::Group& Binder::group(const Mesh& mesh, const Axes& axes) {
   return *group;
 }
 
-void Binder::number(std::vector<Step>& steps) {
-  for (Step& step : steps) {
+void Binder::number(std::vector<BoundInstr>& steps) {
+  for (BoundInstr& step : steps) {
     step.number = static_cast<std::int64_t>(steps_.size());
     steps_.push_back(&step);
   }
@@ -70,7 +70,7 @@ void Block::place_values(const MemoryPlan& plan, std::byte* arena, const std::ma
     const auto external = held.find(static_cast<ValueId>(i));
     const int storage = plan.storage_of[i];
     if (external != held.end()) view.data = external->second;
-    else if (storage != MemoryPlan::kHeld) view.data = arena + plan.storages[at(storage)].offset;
+    else if (storage != MemoryPlan::kExternal) view.data = arena + plan.storages[at(storage)].offset;
     views_.push_back(std::move(view));
   }
   for (const auto& [next, last] : plan.over) views_[at(next)].data = views_[at(last)].data;
@@ -96,15 +96,15 @@ void Block::bind(const MemoryPlan& plan, std::byte* arena) {
   std::set<ValueId> finished;  // by a done of their own
   for (const Instr& instr : program_.body)
     if (instr.is<Done>()) finished.insert(instr.inputs[0]);
-  std::map<ValueId, Step> dones;  // by the first output of the collective
+  std::map<ValueId, BoundInstr> dones;  // by the first output of the collective
   for (int i = 0; i < static_cast<int>(program_.body.size()); ++i) {
     const Instr& instr = program_.body[at(i)];
     const auto add = [&](Kernel kernel) { steps_.push_back({&program_, &instr, std::move(kernel), {}, {}}); };
     if (is_view(instr)) continue;
     if (is_collective(instr)) {
-      Talk talk = binder_.backend().collectives.at(name_of(instr))(args_of(i, plan, arena));
+      BoundCollective talk = binder_.engine().collectives.at(name_of(instr))(args_of(i, plan, arena));
       add(std::move(talk.start));
-      Step done{&program_, &instr, checked(std::move(talk.done), instr), true, {}};
+      BoundInstr done{&program_, &instr, checked(std::move(talk.done), instr), true, {}};
       if (finished.contains(instr.outputs[0])) dones[instr.outputs[0]] = std::move(done);
       else steps_.push_back(std::move(done));
     } else if (instr.is<Done>()) {
@@ -113,7 +113,7 @@ void Block::bind(const MemoryPlan& plan, std::byte* arena) {
       const MemoryPlan::Inner& inner = plan.loops.at(i);
       add(bound_loop(instr, inner.plan[0], arena + inner.offset));
     } else {
-      add(checked(binder_.backend().makers.at(name_of(instr))(args_of(i, plan, arena)), instr));
+      add(checked(binder_.engine().makers.at(name_of(instr))(args_of(i, plan, arena)), instr));
     }
   }
 }
@@ -226,18 +226,18 @@ Kernel Block::bound_loop(const Instr& instr, const MemoryPlan& plan, std::byte* 
   };
 }
 
-std::string Step::name_and_tensor() const {
+std::string BoundInstr::name_and_tensor() const {
   const std::vector<ValueId>& named = instr->outputs.empty() ? instr->inputs : instr->outputs;
   return named.empty() ? name_of(*instr) : str(name_of(*instr), " of '", program->values[at(named[0])].name, "'");
 }
 
 std::string Binder::doing() const {
-  const Step* step = current_.load();
+  const BoundInstr* step = current_.load();
   return step ? str(step->name_and_tensor(), ", ", join(step->instr->origin.causes, ", ")) : "";
 }
 
 // "processor 3 (data=1 model=1) of mesh data:2 model:2, digits.cc:12 einsum".
-void Block::fail(const Step& step, const std::string& reason) const {
+void Block::fail(const BoundInstr& step, const std::string& reason) const {
   const int processor = binder_.processor();
   const std::string what = str(step.name_and_tensor(), " failed: ", reason);
   const std::string where = str("processor ", processor, " (", coordinates_text(program_.mesh, processor), ") of mesh ",
@@ -247,7 +247,7 @@ void Block::fail(const Step& step, const std::string& reason) const {
       {.what = what, .where = where, .fix = "mend the cause above; the session cannot go on and a new one is needed"});
 }
 
-void Block::run_step(const Step& step, const StepState& state) const {
+void Block::run_step(const BoundInstr& step, const StepState& state) const {
   try {
     step.kernel(state);
   } catch (const RunError& error) {
@@ -266,7 +266,7 @@ void Block::run_step(const Step& step, const StepState& state) const {
 }
 
 void Block::run(const StepState& state) const {
-  for (const Step& step : steps_) {
+  for (const BoundInstr& step : steps_) {
     binder_.now_at(&step);
     const TraceLog::Span span(binder_.trace(), step.number);
     run_step(step, state);

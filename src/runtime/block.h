@@ -10,13 +10,13 @@
 
 #include "comm/wire.h"
 #include "program/memory_plan.h"
-#include "runtime/backend.h"
+#include "runtime/engine.h"
 #include "runtime/trace.h"
 
 namespace weft {
 
 // One kernel and the instruction it belongs to; for a done, the collective that it finishes.
-struct Step {
+struct BoundInstr {
   const Program* program = nullptr;
   const Instr* instr = nullptr;
   Kernel kernel;
@@ -35,35 +35,35 @@ struct Checks {
 // What the blocks of one processor share: its wire and groups, and where it is.
 class Binder {
  public:
-  Binder(int processor, comm::Wire& wire, const Backend& backend, Workers& workers, const Checks& checks)
-      : processor_(processor), wire_(wire), backend_(backend), workers_(workers), checks_(checks) {}
+  Binder(int processor, comm::Wire& wire, const Engine& engine, Workers& workers, const Checks& checks)
+      : processor_(processor), wire_(wire), engine_(engine), workers_(workers), checks_(checks) {}
 
   int processor() const { return processor_; }
   comm::Wire& wire() const { return wire_; }
-  const Backend& backend() const { return backend_; }
+  const Engine& engine() const { return engine_; }
   Workers& workers() const { return workers_; }
   const Checks& checks() const { return checks_; }
   comm::Group& group(const Mesh& mesh, const Axes& axes);
-  void number(std::vector<Step>& steps);  // gives each its number; they stay where they are from now on
-  const std::vector<const Step*>& steps() const { return steps_; }  // by number
+  void number(std::vector<BoundInstr>& steps);  // gives each its number; they stay where they are from now on
+  const std::vector<const BoundInstr*>& steps() const { return steps_; }  // by number
 
   // Where the steps of the present run are noted; null: nowhere.
   TraceLog* trace() const { return trace_; }
   void trace_to(TraceLog* log) { trace_ = log; }
 
   // What is being run: from any thread. Empty text if nothing is.
-  void now_at(const Step* step) { current_.store(step, std::memory_order_relaxed); }
+  void now_at(const BoundInstr* step) { current_.store(step, std::memory_order_relaxed); }
   std::string doing() const;
 
  private:
   const int processor_;
   comm::Wire& wire_;
-  const Backend& backend_;
+  const Engine& engine_;
   Workers& workers_;
   const Checks checks_;
   std::map<Axes, std::unique_ptr<comm::Group>> groups_;
-  std::atomic<const Step*> current_ = nullptr;
-  std::vector<const Step*> steps_;
+  std::atomic<const BoundInstr*> current_ = nullptr;
+  std::vector<const BoundInstr*> steps_;
   TraceLog* trace_ = nullptr;
 };
 
@@ -87,16 +87,16 @@ class Block {
   KernelArgs args_of(int position, const MemoryPlan& plan, std::byte* arena) const;
   Kernel checked(Kernel kernel, const Instr& instr) const;
   Kernel with_finite_check(Kernel kernel, const Instr& instr) const;
-  void run_step(const Step& step, const StepState& state) const;
-  [[noreturn]] void fail(const Step& step, const std::string& reason) const;
+  void run_step(const BoundInstr& step, const StepState& state) const;
+  [[noreturn]] void fail(const BoundInstr& step, const std::string& reason) const;
 
   const Program& program_;
   Binder& binder_;
   std::vector<TensorView> views_;
-  std::vector<Step> steps_;
+  std::vector<BoundInstr> steps_;
 };
 
 // UserError listing all instructions that the backend lacks.
-void check_backend(const Program& program, const Backend& backend);
+void check_engine(const Program& program, const Engine& engine);
 
 }  // namespace weft

@@ -7,23 +7,23 @@
 
 namespace weft {
 
-std::vector<std::unique_ptr<Workers>> make_workers(const comm::Wire& wire, const Backend& backend, int asked) {
+std::vector<std::unique_ptr<Workers>> make_workers(const comm::Wire& wire, const Engine& engine, int asked) {
   std::vector<std::unique_ptr<Workers>> workers(static_cast<std::size_t>(wire.size()));
   const std::vector<int> local = wire.local();
   const int here = static_cast<int>(local.size()), cores = usable_cores(std::max(1, wire.on_host() / here));
-  const int each = &backend == &reference_backend() ? 1 : asked > 0 ? asked : std::max(1, cores / here);
+  const int each = &engine == &reference_engine() ? 1 : asked > 0 ? asked : std::max(1, cores / here);
   for (const int p : local)
     workers[static_cast<std::size_t>(p)] = std::make_unique<Workers>(each, each * here <= cores);
   return workers;
 }
 
 // One arena, as the memory plan says; variables lie where the session holds them.
-BoundProgram::BoundProgram(const Program& program, int processor, comm::Wire& wire, const Backend& backend,
+BoundProgram::BoundProgram(const Program& program, int processor, comm::Wire& wire, const Engine& engine,
                            const std::map<ValueId, void*>& held, Workers* workers, const Checks& checks)
-    : program_(program), binder_(processor, wire, backend, workers ? *workers : alone_, checks) {
-  check_backend(program, backend);
+    : program_(program), binder_(processor, wire, engine, workers ? *workers : alone_, checks) {
+  check_engine(program, engine);
   const std::int64_t planning = TraceLog::now();
-  const MemoryPlan plan = plan_memory(program, backend.workspace_bytes);
+  const MemoryPlan plan = plan_memory(program, engine.workspace_bytes);
   const std::int64_t allocating = TraceLog::now();
   arena_ = wire.allocate(processor, static_cast<std::size_t>(plan.arena_bytes));
   const std::int64_t binding = TraceLog::now();

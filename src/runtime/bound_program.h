@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm/wire.h"
-#include "runtime/backend.h"
+#include "runtime/engine.h"
 #include "runtime/block.h"
 #include "runtime/strided.h"
 
@@ -16,7 +16,7 @@ namespace weft {
 
 // The workers of every processor of this process, by processor; null for others. `asked` for each, or, if that is 0, the
 // cores of the process over its processors; the reference runtime has none but the processor's own thread.
-std::vector<std::unique_ptr<Workers>> make_workers(const comm::Wire& wire, const Backend& backend, int asked = 0);
+std::vector<std::unique_ptr<Workers>> make_workers(const comm::Wire& wire, const Engine& engine, int asked = 0);
 
 struct RunContext {
   std::uint64_t seed = 0;
@@ -30,7 +30,7 @@ class BoundProgram {
  public:
   // `held`: where the variables lie. `workers`, null for none, share the work and outlive this. A run fails at the
   // first instruction that does not pass the checks. UserError listing all instructions that the backend lacks.
-  BoundProgram(const Program& program, int processor, comm::Wire& wire, const Backend& backend,
+  BoundProgram(const Program& program, int processor, comm::Wire& wire, const Engine& engine,
                const std::map<ValueId, void*>& held, Workers* workers = nullptr, const Checks& checks = {});
 
   // Where a value lies: dense, unless it is a view.
@@ -48,7 +48,7 @@ class BoundProgram {
 
   // From now on runs that the log covers are noted in it; of this processor's workers too.
   void trace_to(TraceLog* log) { trace_ = log; }
-  const std::vector<const Step*>& steps() const { return binder_.steps(); }  // by number
+  const std::vector<const BoundInstr*>& steps() const { return binder_.steps(); }  // by number
 
   double bind_seconds() const { return bind_seconds_; }  // what binding took; the arena apart
   std::size_t arena_bytes() const { return arena_.bytes(); }

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/backend.h"
+#include "runtime/engine.h"
 
 namespace weft {
 

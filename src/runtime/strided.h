@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/backend.h"
+#include "runtime/engine.h"
 
 namespace weft {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/dispatch.h"
-#include "runtime/backend.h"
+#include "runtime/engine.h"
 
 namespace weft {
 

@@ -51,7 +51,7 @@ Workers::Workers(int size, bool spins)
     : size_(std::max(1, size)),
       spins_(spins),
       balance_(size_),
-      seats_(std::make_unique<Seat[]>(static_cast<std::size_t>(size_))),
+      slots_(std::make_unique<ShareSlot[]>(static_cast<std::size_t>(size_))),
       scratch_(static_cast<std::size_t>(size_)) {
   try {
     for (int worker = 1; worker < size_; ++worker) threads_.emplace_back([this, worker] { serve(worker); });
@@ -106,11 +106,11 @@ std::int64_t Workers::cpu_time_of(int worker) {
 
 // Waits until the share that another worker runs is finished: how long that worker was not running meanwhile.
 std::int64_t Workers::wait_for(int share, std::uint32_t round) {
-  const Seat& seat = this->seat(share);
-  if (spin_while(seat.finished, round - 1)) return 0;
-  const int named = seat.runner.load(std::memory_order_relaxed), runner = named == 0 ? share : named;
+  const ShareSlot& slot = this->slot(share);
+  if (spin_while(slot.finished, round - 1)) return 0;
+  const int named = slot.runner.load(std::memory_order_relaxed), runner = named == 0 ? share : named;
   const std::int64_t begin = TraceLog::now(), cpu_begin = cpu_time_of(runner);
-  seat.finished.wait(round - 1, std::memory_order_acquire);
+  slot.finished.wait(round - 1, std::memory_order_acquire);
   const std::int64_t ran = cpu_time_of(runner) - cpu_begin;
   return std::max<std::int64_t>(0, TraceLog::now() - begin - ran);
 }
@@ -120,7 +120,7 @@ void Workers::attempt(const Job& job, int share, int worker) {
   try {
     job.call(job.fn, share);
   } catch (...) {
-    seat(share).error = std::current_exception();
+    slot(share).error = std::current_exception();
   }
   if (trace_) trace_->add_share(worker, begin);
 }
@@ -128,19 +128,19 @@ void Workers::attempt(const Job& job, int share, int worker) {
 // Every share is taken in every round, so one that was last taken in the round before is free, and its job is there
 // until it is finished. A worker that comes late, to a round that is over, takes nothing.
 bool Workers::takes(int share, int worker, std::uint32_t round) {
-  Seat& seat = this->seat(share);
+  ShareSlot& slot = this->slot(share);
   std::uint32_t before = round - 1;
-  if (seat.begun.load(std::memory_order_relaxed) != before || !seat.begun.compare_exchange_strong(before, round))
+  if (slot.begun.load(std::memory_order_relaxed) != before || !slot.begun.compare_exchange_strong(before, round))
     return false;
-  seat.runner.store(worker, std::memory_order_relaxed);
+  slot.runner.store(worker, std::memory_order_relaxed);
   return true;
 }
 
 void Workers::run_taken(int share, int worker, std::uint32_t round) {
-  Seat& seat = this->seat(share);
+  ShareSlot& slot = this->slot(share);
   attempt(job_, share, worker);
-  seat.finished.store(round);
-  if (worker != 0) seat.finished.notify_one();
+  slot.finished.store(round);
+  if (worker != 0) slot.finished.notify_one();
 }
 
 void Workers::run_job(const Job& job) {
@@ -169,8 +169,8 @@ void Workers::run_shared(const Job& job, std::int64_t begin) {
 void Workers::rethrow() {
   std::exception_ptr first;
   for (int share = 0; share < size_; ++share) {
-    if (!seat(share).error) continue;
-    const std::exception_ptr error = std::exchange(seat(share).error, nullptr);
+    if (!slot(share).error) continue;
+    const std::exception_ptr error = std::exchange(slot(share).error, nullptr);
     if (!first) first = error;
   }
   if (first) std::rethrow_exception(first);

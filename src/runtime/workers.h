@@ -67,14 +67,14 @@ class Workers {
     void (*call)(const void* fn, int share) = nullptr;
     const void* fn = nullptr;
   };
-  struct alignas(64) Seat {                   // of a share; one cache line each: nobody disturbs the others
+  struct alignas(64) ShareSlot {              // of a share; one cache line each: nobody disturbs the others
     std::atomic<std::uint32_t> begun = 0;     // the last round in which a thread took the share
     std::atomic<std::uint32_t> finished = 0;  // and in which it was finished
     std::atomic<int> runner = 0;              // the worker that took it
     std::exception_ptr error;
   };
 
-  Seat& seat(int share) const { return seats_[static_cast<std::size_t>(share)]; }
+  ShareSlot& slot(int share) const { return slots_[static_cast<std::size_t>(share)]; }
   void run_job(const Job& job);
   void run_shared(const Job& job, std::int64_t begin);
   void serve(int worker);
@@ -93,7 +93,7 @@ class Workers {
   SharingBalance balance_;
   alignas(64) std::atomic<std::uint32_t> round_ = 0;  // of the job; the last one ends the threads
   std::atomic<bool> ends_ = false;
-  std::unique_ptr<Seat[]> seats_;
+  std::unique_ptr<ShareSlot[]> slots_;
   struct Free {
     void operator()(std::byte* memory) const { std::free(memory); }
   };

@@ -16,13 +16,13 @@ Tensor without_end(const Tensor& logits, const Dim& vocab, Site site) {
   return select(is_end, subtract(logits, 1e9, site), logits, site);
 }
 
-Offer likeliest(const Tensor& logits, const Dim& vocab, std::int64_t number, Site site) {
+CandidateTensors likeliest(const Tensor& logits, const Dim& vocab, std::int64_t number, Site site) {
   const TopKResult best = top_k(logits, vocab, {kCandidate, std::min(number, vocab.size)}, false, site);
   return {best.indices, subtract(best.values, reduce_logsumexp(logits, vocab, site), site)};
 }
 
 // Its probability is the model's own, whatever the temperature and the cuts are.
-Offer drawn(const Tensor& logits, const Dim& vocab, const Options& options, Site site) {
+CandidateTensors drawn(const Tensor& logits, const Dim& vocab, const Options& options, Site site) {
   const auto scope = Graph(logits.graph()).scope("sample_" + std::to_string(options.seed));
   const SampleOptions how{options.temperature, options.top_k, options.top_p};
   const Tensor id = sample_categorical(logits, vocab, how, site);
@@ -36,7 +36,7 @@ Offer drawn(const Tensor& logits, const Dim& vocab, const Options& options, Site
 
 }  // namespace
 
-Offer offer(Tensor logits, const Options& options, Site site) {
+CandidateTensors offer(Tensor logits, const Options& options, Site site) {
   const Dim vocab = logits.shape().dim("vocab");
   if (options.never_end) logits = without_end(logits, vocab, site);
   if (options.temperature > 0) return drawn(logits, vocab, options, site);

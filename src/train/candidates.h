@@ -9,9 +9,9 @@ namespace weft::decode {
 // [… candidate], with the dims of the logits but the classes: ids in i32, best first, and their log probabilities in f32.
 // Beam search gets twice as many as there are beams, exact however the classes are split; else it is one, the likeliest
 // or drawn.
-struct Offer {
+struct CandidateTensors {
   Tensor ids, log_probabilities;
 };
-Offer offer(Tensor logits, const Options& options, Site site);
+CandidateTensors offer(Tensor logits, const Options& options, Site site);
 
 }  // namespace weft::decode

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "train/parts.h"
-#include "train/places.h"
+#include "train/error_setting.h"
 #include "weft/data.h"
 #include "weft/error.h"
 #include "weft/words.h"
@@ -50,8 +50,8 @@ Config completed(const Config& config) {
 }
 
 void check_choices(const Config& c) {
-  refuse(c, c.mesh.runtime != "cpu" && c.mesh.runtime != "reference", "mesh.runtime",
-         "there is no runtime '" + c.mesh.runtime + "'", "set mesh.runtime to \"cpu\" or \"reference\"");
+  refuse(c, c.mesh.device != "cpu" && c.mesh.device != "reference", "mesh.device",
+         "there is no device '" + c.mesh.device + "'", "set mesh.device to \"cpu\" or \"reference\"");
   refuse(c, !c.mesh.wire.empty() && c.mesh.wire != "threads" && c.mesh.wire != "mpi", "mesh.wire",
          "there is no wire '" + c.mesh.wire + "'", "set mesh.wire to \"threads\" or \"mpi\", or leave it out");
   refuse(c, !c.mesh.memory.empty() && !bytes_of(c.mesh.memory), "mesh.memory",

@@ -16,7 +16,7 @@ using Numbers = std::vector<std::int64_t>;
 // One variable of the session: where it is in the checkpoint, and its pieces in this process.
 struct Filled {
   std::string source;
-  std::vector<HeldShard> shards;
+  std::vector<VariableShard> shards;
 };
 
 std::string listed(const std::vector<std::string>& names) {
@@ -40,7 +40,7 @@ class Loader {
  private:
   void plan() {
     std::vector<std::string> missing;
-    for (HeldShard& shard : session_.shards()) {
+    for (VariableShard& shard : session_.shards()) {
       if (!options_.optimizer_state && !shard.slot_of.empty()) continue;
       if (plan_.empty() || plan_.back().shards[0].variable != shard.variable) {
         const auto [source, rule] = source_of(shard);
@@ -65,7 +65,7 @@ class Loader {
   }
 
   // The variable's name in the checkpoint, and the rule that says so; as many as there are rules if none does.
-  std::pair<std::string, std::size_t> source_of(const HeldShard& shard) const {
+  std::pair<std::string, std::size_t> source_of(const VariableShard& shard) const {
     const std::string& name = shard.variable;
     const auto& rules = options_.rename;
     for (std::size_t i = 0; i < rules.size(); ++i) {
@@ -87,7 +87,7 @@ class Loader {
                     "index.json"});
   }
 
-  void check_fit(const std::string& source, const HeldShard& shard) const {
+  void check_fit(const std::string& source, const VariableShard& shard) const {
     const CheckpointVariable& stored = data_.index.variables.at(source).variable;
     const bool is_castable = is_float(stored.dtype) && is_float(shard.dtype);
     if (!same_dims(stored.shape, shard.whole) || (stored.dtype != shard.dtype && !is_castable))
@@ -124,7 +124,7 @@ class Loader {
   }
 
   bool is_read_whole(const Filled& variable, const checkpoint::Piece& piece) const {
-    return std::any_of(variable.shards.begin(), variable.shards.end(), [&](const HeldShard& shard) {
+    return std::any_of(variable.shards.begin(), variable.shards.end(), [&](const VariableShard& shard) {
       const auto [begin, sizes] = box_of(variable, shard);
       bool is_inside = true;
       for (std::size_t d = 0; d < begin.size(); ++d)
@@ -134,7 +134,7 @@ class Loader {
   }
 
   // The shard's begin and sizes in the checkpoint's order of dims.
-  std::pair<Numbers, Numbers> box_of(const Filled& variable, const HeldShard& shard) const {
+  std::pair<Numbers, Numbers> box_of(const Filled& variable, const VariableShard& shard) const {
     Numbers begin, sizes;
     for (const Dim& dim : data_.index.variables.at(variable.source).variable.shape) {
       const std::size_t d = shard.whole.position(dim.name);
@@ -146,8 +146,8 @@ class Loader {
 
   void fill(const Filled& variable) {
     const CheckpointVariable& stored = data_.index.variables.at(variable.source).variable;
-    std::map<Numbers, std::vector<const HeldShard*>> by_begin;  // replicas are read once
-    for (const HeldShard& shard : variable.shards) by_begin[shard.begin].push_back(&shard);
+    std::map<Numbers, std::vector<const VariableShard*>> by_begin;  // replicas are read once
+    for (const VariableShard& shard : variable.shards) by_begin[shard.begin].push_back(&shard);
     for (const auto& [place, shards] : by_begin) {
       const auto [begin, sizes] = box_of(variable, *shards[0]);
       std::vector<Dim> dims, wanted;
@@ -158,7 +158,7 @@ class Loader {
       data_.read(variable.source, begin, sizes, {part.bytes(), bytes});
       if (dims != wanted) part = part.transposed(Shape(wanted));
       if (stored.dtype != shards[0]->dtype) part = part.cast(shards[0]->dtype);
-      for (const HeldShard* shard : shards) session_.write_shard(*shard, {part.bytes(), shard->bytes()});
+      for (const VariableShard* shard : shards) session_.write_shard(*shard, {part.bytes(), shard->bytes()});
     }
   }
 

@@ -57,8 +57,8 @@ bool is_finite(DType dtype, std::span<const std::byte> bytes) {
   }
 }
 
-template <class Work>
-std::exception_ptr caught(const Work& work) {
+template <class Operation>
+std::exception_ptr caught(const Operation& work) {
   try {
     work();
   } catch (...) {
@@ -85,11 +85,11 @@ std::string reason_of(const std::exception_ptr& error) {
 // One processor's file: the shards it speaks for, in the order of the file, and a copy of their bytes.
 struct ShardFile {
   int processor = 0;
-  std::vector<HeldShard> shards;
+  std::vector<VariableShard> shards;
   std::vector<std::byte> bytes;  // keeps its memory from save to save
 };
 
-CheckpointVariable variable_of(const HeldShard& shard) { return {shard.whole, shard.dtype, shard.slot_of}; }
+CheckpointVariable variable_of(const VariableShard& shard) { return {shard.whole, shard.dtype, shard.slot_of}; }
 
 void check(const CheckpointOptions& options) {
   if (options.folder.empty() || options.keep < 0)
@@ -171,18 +171,19 @@ void Checkpoints::Writer::prepare() {
     files[i].shards.clear();
   }
   index = {.step = state.step, .mesh = session.mesh().text(), .variables = {}, .files = {}, .texts = {}};
-  for (HeldShard& shard : session.shards()) {
+  for (VariableShard& shard : session.shards()) {
     index.variables[shard.variable].variable = variable_of(shard);
-    if (!shard.speaks) continue;
+    if (!shard.is_primary) continue;
     const auto file =
         std::find_if(files.begin(), files.end(), [&](const ShardFile& f) { return f.processor == shard.processor; });
     file->shards.push_back(std::move(shard));
   }
   for (ShardFile& file : files) {
-    std::stable_sort(file.shards.begin(), file.shards.end(),
-                     [](const HeldShard& a, const HeldShard& b) { return size_of(a.dtype) > size_of(b.dtype); });
+    std::stable_sort(file.shards.begin(), file.shards.end(), [](const VariableShard& a, const VariableShard& b) {
+      return size_of(a.dtype) > size_of(b.dtype);
+    });
     std::size_t bytes = 0;
-    for (const HeldShard& shard : file.shards) bytes += shard.bytes();
+    for (const VariableShard& shard : file.shards) bytes += shard.bytes();
     file.bytes.resize(bytes);
   }
 }
@@ -190,7 +191,7 @@ void Checkpoints::Writer::prepare() {
 void Checkpoints::Writer::copy_shards() {
   for (ShardFile& file : files) {
     std::span<std::byte> rest(file.bytes);
-    for (const HeldShard& shard : file.shards) {
+    for (const VariableShard& shard : file.shards) {
       session.read_shard(shard, rest.first(shard.bytes()));
       rest = rest.subspan(shard.bytes());
     }
@@ -236,12 +237,12 @@ void Checkpoints::Writer::write_files() {
 void Checkpoints::Writer::write_file(const ShardFile& file) {
   const std::string name = checkpoint::shard_name(file.processor), path = in(partial(), name);
   std::vector<StoredTensor> tensors;
-  for (const HeldShard& shard : file.shards) tensors.push_back({shard.variable, shard.dtype, shard.sizes});
+  for (const VariableShard& shard : file.shards) tensors.push_back({shard.variable, shard.dtype, shard.sizes});
   const std::string header = safetensors_header(path, tensors);
   checkpoint::NewFile out(path);
   out.write(header);
   std::span<const std::byte> rest(file.bytes);
-  for (const HeldShard& shard : file.shards) {
+  for (const VariableShard& shard : file.shards) {
     std::uint32_t crc = 0;
     for (std::size_t left = shard.bytes(); left > 0;) {
       const std::span<const std::byte> chunk = rest.first(std::min(left, kChunk));

@@ -70,7 +70,7 @@ struct Decoder::State {
   std::optional<models::PrefillGraph> prefill_;
   std::optional<Executable> run_prefill_;
   models::StepGraph step_;
-  Offer offer_;
+  CandidateTensors offer_;
   std::optional<Executable> run_step_;
 };
 

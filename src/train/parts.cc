@@ -4,7 +4,7 @@
 #include <iomanip>
 #include <sstream>
 
-#include "train/places.h"
+#include "train/error_setting.h"
 #include "weft/error.h"
 #include "weft/words.h"
 
@@ -13,13 +13,13 @@ namespace weft::train {
 namespace {
 
 // Of compiling a graph under the config's mesh, layout, storage layout and memory limit.
-const Blame kCompiling{.clues = {{"storage layout", "mesh.store"}, {"memory limit", "mesh.memory"}},
-                       .otherwise = "mesh.layout"};
-const Blame kOptimizer{.clues = {{" of the rule '", "optimizer.rules"},
-                                 {"is not a regular expression", "optimizer.rules"},
-                                 {"no variable has a name in which", "optimizer.rules"}},
-                       .section = "optimizer",
-                       .otherwise = "optimizer.name"};
+const SettingOfError kCompiling{.clues = {{"storage layout", "mesh.store"}, {"memory limit", "mesh.memory"}},
+                                .otherwise = "mesh.layout"};
+const SettingOfError kOptimizer{.clues = {{" of the rule '", "optimizer.rules"},
+                                          {"is not a regular expression", "optimizer.rules"},
+                                          {"no variable has a name in which", "optimizer.rules"}},
+                                .section = "optimizer",
+                                .otherwise = "optimizer.name"};
 
 }  // namespace
 
@@ -84,7 +84,7 @@ optim::Schedule schedule_of(const Config& config) {
 Session open_session(const Config& config) {
   check_choices(config);
   return Session(mesh_of(config), wire::named(config.mesh.wire),
-                 config.run.f64 ? runtime::reference() : runtime::Choice{config.mesh.runtime},
+                 config.run.f64 ? device::reference() : device::Choice{config.mesh.device},
                  {.seed = static_cast<std::uint64_t>(config.run.seed),
                   .deadline_seconds = config.run.deadline,
                   .workers = static_cast<int>(config.mesh.workers),
@@ -124,7 +124,7 @@ Feeds feeds_of(const models::SequenceGraph& graph, const data::Batch& batch) {
 }
 
 void read_own_rows(data::Batches& batches, const Executable& executable, const models::SequenceGraph& graph) {
-  const auto [begin, end] = executable.needed(graph.features.at("targets"), "batch");
+  const auto [begin, end] = executable.local_range(graph.features.at("targets"), "batch");
   batches.only_rows(begin, end);
 }
 
@@ -180,7 +180,7 @@ Explanation plan(const Config& config, const PlanOptions& options) {
   const Machine machine = options.machine ? *options.machine : measure_machine();
   const Store store = store_of(config);
   return placed(config, kCompiling, [&] {
-    return explain(model.graph, model.mesh, model.layout, model.options, machine, store, {config.mesh.runtime});
+    return explain(model.graph, model.mesh, model.layout, model.options, machine, store, {config.mesh.device});
   });
 }
 

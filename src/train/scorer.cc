@@ -1,6 +1,6 @@
 #include "train/scorer.h"
 
-#include "train/places.h"
+#include "train/error_setting.h"
 
 namespace weft::train {
 

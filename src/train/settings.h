@@ -144,7 +144,7 @@ void each_setting(Config& c, const Visit& visit) {
   visit("mesh.store", c.mesh.store, "how variables are stored beyond the layout, as \"*:data\"");
   visit("mesh.store_level", c.mesh.store_level, "1: optimizer state; 2: and gradients; 3: and parameters");
   visit("mesh.wire", c.mesh.wire, "threads or mpi; \"\": mpi under mpirun or srun, else threads");
-  visit("mesh.runtime", c.mesh.runtime, "cpu or reference");
+  visit("mesh.device", c.mesh.device, "cpu or reference");
   visit("mesh.workers", c.mesh.workers, "threads of each processor; 0: the cores over the processors");
   visit("mesh.memory", c.mesh.memory, "most on each processor, as \"2GiB\", by recomputation; \"\": any");
 
@@ -159,7 +159,7 @@ void each_setting(Config& c, const Visit& visit) {
   visit("run.checkpoint_minutes", c.run.checkpoint_minutes,
         "most minutes between checkpoints, by the clock of process 0; 0: no limit");
   visit("run.keep", c.run.keep, "checkpoints that stay");
-  visit("run.f64", c.run.f64, "all floats become f64, on runtime reference: to prove layouts equal");
+  visit("run.f64", c.run.f64, "all floats become f64, on device reference: to prove layouts equal");
   visit("run.check_ids", c.run.check_ids, "a run fails at an id that the embedding or the positions do not have");
   visit("run.deadline", c.run.deadline, "seconds that a processor waits for the others");
 

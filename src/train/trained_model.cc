@@ -4,7 +4,7 @@
 
 #include "train/identity.h"
 #include "train/parts.h"
-#include "train/places.h"
+#include "train/error_setting.h"
 #include "train/scorer.h"
 #include "train/text_stream.h"
 #include "weft/decode.h"
@@ -24,9 +24,9 @@ Config config_of(const Checkpoint& checkpoint, const std::vector<std::string>& a
   return config;
 }
 
-const Blame kDecoding{.clues = {{"storage layout", "mesh.store"}, {"layout \"", "mesh.layout"}},
-                      .section = "decode",
-                      .otherwise = "decode.max_length"};
+const SettingOfError kDecoding{.clues = {{"storage layout", "mesh.store"}, {"layout \"", "mesh.layout"}},
+                               .section = "decode",
+                               .otherwise = "decode.max_length"};
 
 // A prompt must leave room for a token.
 void check_room(const Config& config, const std::vector<std::int32_t>& ids, std::size_t number, std::size_t prompts) {

@@ -75,14 +75,14 @@ std::string rescaled_schedule(const Config& config, const Checkpoint& from) {
 }
 
 // The processors, the step compiled for them and the stream of batches, at the place where the run is.
-struct Machinery {
+struct TrainingSetup {
   data::Batches batches;
   TrainingStep step;
   Session session;
   Executable executable;
 
-  Machinery(const Config& config, const std::optional<Checkpoint>& from, const WarmStart& init,
-            const CompileOptions& more)
+  TrainingSetup(const Config& config, const std::optional<Checkpoint>& from, const WarmStart& init,
+                const CompileOptions& more)
       : batches(opened(config)),
         step(config, batches.packed()),
         session(open_session(config)),
@@ -126,14 +126,14 @@ struct Machinery {
     return options;
   }
 
-  Running start(std::int64_t number) { return executable.start(step.feeds(number, *next_batch(session, batches))); }
+  PendingRun start(std::int64_t number) { return executable.start(step.feeds(number, *next_batch(session, batches))); }
   double loss(const Values& values) const { return values.scalar(step.graph.loss); }
 };
 
 // A step that the processors are at, or whose results have not been looked at yet.
-struct Begun {
+struct StartedStep {
   std::int64_t step = 0, epoch = 0;
-  Running running;
+  PendingRun running;
   double at = 0;
 };
 
@@ -158,7 +158,7 @@ class Trainer {
   void steps();
   void begin(std::int64_t step);
   void take_oldest(Checkpoints& checkpoints);
-  void log(const Begun& begun, const Values& values);
+  void log(const StartedStep& begun, const Values& values);
   void evaluate(std::int64_t step);
   void save(Checkpoints& checkpoints, std::int64_t step, bool is_last);
   void warn_of_failed_save(const std::exception_ptr& error);
@@ -173,8 +173,8 @@ class Trainer {
   Fault fault_;
   std::optional<Checkpoint> from_;
   Progress progress_;
-  std::unique_ptr<Machinery> machinery_;
-  std::deque<Begun> begun_;
+  std::unique_ptr<TrainingSetup> machinery_;
+  std::deque<StartedStep> begun_;
   std::unique_ptr<Scorer> scorer_;
   std::unique_ptr<MetricsFiles> metrics_;
   std::ofstream trace_;  // open before the run, so that no long run is for nothing
@@ -203,7 +203,7 @@ void Trainer::prepare() {
   check_trace();
   if (!options_.trace.empty())
     more.trace = {.first = std::max(first(), config_.run.steps - kTracedSteps), .steps = kTracedSteps};
-  machinery_ = std::make_unique<Machinery>(config_, from_, options_.init, more);
+  machinery_ = std::make_unique<TrainingSetup>(config_, from_, options_.init, more);
   if (!config_.data.dev.empty()) scorer_ = std::make_unique<Scorer>(machinery_->session, config_, config_.data.dev);
   texts_ = stored_texts(config_);
   make_folder(config_.out());
@@ -278,12 +278,12 @@ void Trainer::steps() {
 // Returns once the processors are at the step.
 void Trainer::begin(std::int64_t step) {
   fault_.at("step", seconds_ / 2);
-  Running running = machinery_->start(step);
+  PendingRun running = machinery_->start(step);
   begun_.push_back({step, machinery_->batches.epoch(), std::move(running), now()});
 }
 
 void Trainer::take_oldest(Checkpoints& checkpoints) {
-  Begun begun = std::move(begun_.front());
+  StartedStep begun = std::move(begun_.front());
   begun_.pop_front();
   const Values values = begun.running.get();
   seconds_ = now() - begun.at;
@@ -294,7 +294,7 @@ void Trainer::take_oldest(Checkpoints& checkpoints) {
   log(begun, values);
 }
 
-void Trainer::log(const Begun& begun, const Values& values) {
+void Trainer::log(const StartedStep& begun, const Values& values) {
   const std::int64_t step = begun.step;
   const bool logged = due(config_.run.log_every, step) || step == config_.run.steps || step == first() + 1;
   const double since = std::max(1e-9, now() - logged_at_);
@@ -427,7 +427,7 @@ void Trainer::not_finite(Checkpoints& checkpoints, std::int64_t step, double los
   try {
     CompileOptions more;
     more.check_finite = true;
-    Machinery again(config_, from, options_.init, more);
+    TrainingSetup again(config_, from, options_.init, more);
     for (std::int64_t s = begin + 1; s <= step; ++s) again.start(s).get();
   } catch (const RunError& error) {
     throw RunError({.what = what + ": " + error.text().what,

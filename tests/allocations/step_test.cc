@@ -56,7 +56,7 @@ void run_processor(const Program& program, int processor, comm::Wire& wire) {
     const Value& value = program.values[static_cast<std::size_t>(variable.value)];
     held[variable.value] = variables.emplace_back(value.shape, value.dtype).bytes();
   }
-  BoundProgram bound(program, processor, wire, reference_backend(), held);
+  BoundProgram bound(program, processor, wire, reference_engine(), held);
   const RunContext first{.deadline = std::chrono::seconds(60)}, second{.step = 1, .deadline = first.deadline};
   bound.run(first);
   counts = true;

@@ -49,7 +49,7 @@ TEST(Dtypes, U8Wraps) {
 // Beyond 2^53, where a double would lose digits: in literals, tables and variables, on both engines.
 TEST(Dtypes, LongWholeNumbersAreExactOnEveryMesh) {
   const std::int64_t one = (std::int64_t{1} << 53) + 1, most = std::numeric_limits<std::int64_t>::max();
-  for (const runtime::Choice& engine : {runtime::reference(), runtime::cpu()})
+  for (const device::Choice& engine : {device::reference(), device::cpu()})
     for (const char* layout : {"", "a:p"}) {
       Graph g;
       const Tensor x = g.input("x", {kA}, DType::kI64), c = constant(g, one, {kA}, DType::kI64);
@@ -77,7 +77,7 @@ TEST(Dtypes, LongWholeNumbersAreExactOnEveryMesh) {
 
 // What is computed while compiling wraps as on a processor.
 TEST(Dtypes, ConstantsWrapAsTensorsDo) {
-  for (const runtime::Choice& engine : {runtime::reference(), runtime::cpu()}) {
+  for (const device::Choice& engine : {device::reference(), device::cpu()}) {
     Graph g;
     const auto number = [&](const Number& n, DType dtype) { return constant(g, n, {kA}, dtype); };
     const std::vector<std::pair<Tensor, double>> all = {

@@ -15,7 +15,7 @@ class FailingRun : public ::testing::Test {
  protected:
   // `fail` is called by the processor that prints.
   void make(const std::function<void()>& fail) {
-    session.emplace(Mesh::parse("data:2 model:2"), wire::threads(), runtime::reference(),
+    session.emplace(Mesh::parse("data:2 model:2"), wire::threads(), device::reference(),
                     SessionOptions{.deadline_seconds = 60, .print = [fail](const std::string&) { fail(); }});
     step.emplace(session->compile(g, Layout::parse("a:data b:model"), {.fetch = {y}, .update = {update}}));
   }

@@ -33,11 +33,11 @@ struct Control {
 };
 
 // The reference backend with a fault in one kind of collective.
-Backend faulty(const Fault& fault, const std::shared_ptr<Control>& control) {
-  Backend backend = reference_backend();
+Engine faulty(const Fault& fault, const std::shared_ptr<Control>& control) {
+  Engine engine = reference_engine();
   for (const char* kind : {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "permute"})
-    backend.collectives[kind] = [=, is_faulty = fault.kind == kind](const KernelArgs& args) -> Talk {
-      const Talk good = reference_backend().collectives.at(kind)(args);
+    engine.collectives[kind] = [=, is_faulty = fault.kind == kind](const KernelArgs& args) -> BoundCollective {
+      const BoundCollective good = reference_engine().collectives.at(kind)(args);
       const bool fails = is_faulty && args.processor == fault.processor;
       const auto watched = [=](const Kernel& half, const StepState& state) {
         try {
@@ -59,7 +59,7 @@ Backend faulty(const Fault& fault, const std::shared_ptr<Control>& control) {
               },
               [=](const StepState& state) { watched(good.done, state); }};
     };
-  return backend;
+  return engine;
 }
 
 // A program on a 2x2 mesh with all five kinds of collectives, and the tensor and line that each is put down to.
@@ -85,16 +85,16 @@ class Faults : public ::testing::Test {
     fetch = {whole, turned, shifted, scattered, sum};
   }
 
-  Session open(const Backend& backend, double deadline_seconds) {
+  Session open(const Engine& engine, double deadline_seconds) {
     std::unique_ptr<comm::Wire> wire = testing::ranks() > 0 ? comm::make_mpi_wire() : comm::make_threads_wire(4);
-    return SessionState::open(mesh, std::move(wire), backend, {.deadline_seconds = deadline_seconds});
+    return SessionState::open(mesh, std::move(wire), engine, {.deadline_seconds = deadline_seconds});
   }
 
   // The report of a run with this fault.
   std::string report(const Fault& fault) {
     const auto control = std::make_shared<Control>();
-    const Backend backend = faulty(fault, control);
-    Session session = open(backend, fault.deadline_seconds);
+    const Engine engine = faulty(fault, control);
+    Session session = open(engine, fault.deadline_seconds);
     try {  // a rank may still be compiling when it learns of the failure
       session.compile(g, layout, {.fetch = fetch}).run();
     } catch (const RunError& error) {
@@ -128,7 +128,7 @@ class Faults : public ::testing::Test {
 const char* const kKinds[] = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "permute"};
 
 TEST_F(Faults, ProgramHasEveryKind) {
-  Session session = open(reference_backend(), 60);
+  Session session = open(reference_engine(), 60);
   Executable step = session.compile(g, layout, {.fetch = fetch});
   for (const char* kind : kKinds)
     EXPECT_NE(step.text().find(str(" = ", kind, " ")), std::string::npos) << kind << "\n" << step.text();
@@ -148,11 +148,11 @@ TEST_F(Faults, WhoeverStallsIsNamed) {
 // The report comes although a processor does not: the session is given up, and ends when that processor does.
 TEST_F(Faults, WhoeverNeverComesBackIsLeftBehind) {
   const auto control = std::make_shared<Control>();
-  const Backend backend =
+  const Engine engine =
       faulty({.kind = "all_to_all", .how = How::kStall, .processor = 1, .comes_back = false}, control);
   const long others = control.use_count();
   {
-    Session session = open(backend, 1);
+    Session session = open(engine, 1);
     Executable step = session.compile(g, layout, {.fetch = fetch});
     EXPECT_RUN_ERROR(step.run(), "waited 1 s for processor", "processor 1 (data=0 model=1)",
                      "processor 1 (data=0 model=1) has not come back and is left behind");

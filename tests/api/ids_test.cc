@@ -20,9 +20,9 @@ struct Classifier {
 
 double loss_of(const std::vector<std::int32_t>& tokens, const std::vector<std::int32_t>& labels, bool check,
                const std::string& mesh = "", const std::string& layout = "",
-               const runtime::Choice& runtime = runtime::cpu()) {
+               const device::Choice& device = device::cpu()) {
   const Classifier c;
-  Session session(Mesh::parse(mesh), wire::threads(), runtime);
+  Session session(Mesh::parse(mesh), wire::threads(), device);
   Executable e =
       session.compile(c.g, Layout::parse(layout), {.fetch = {c.loss}, .update = c.updates, .check_ids = check});
   return e.run({{c.tokens, Array({c.batch}, tokens)}, {c.labels, Array({c.batch}, labels)}}).scalar(c.loss);
@@ -35,12 +35,12 @@ TEST(CheckIds, PassesWhatIsInRange) {
 TEST(CheckIds, UnlessAskedNothingIsLookedAt) { EXPECT_NO_THROW(loss_of({0, 6, -1, 1}, {0, 2, 3, 1}, false)); }
 
 TEST(CheckIds, NamesTheTensorTheIdAndTheRange) {
-  for (const auto& runtime : {runtime::cpu(), runtime::reference()}) {
-    EXPECT_RUN_ERROR(loss_of({0, 6, 3, 1}, {0, 2, 1, 1}, true, "", "", runtime),
+  for (const auto& device : {device::cpu(), device::reference()}) {
+    EXPECT_RUN_ERROR(loss_of({0, 6, 3, 1}, {0, 2, 1, 1}, true, "", "", device),
                      "'tokens' has the id 6 at [batch=1], but dim vocab=6 has 0 to 5", "ids_test.cc");
-    EXPECT_RUN_ERROR(loss_of({0, 5, -7, 1}, {0, 2, 1, 1}, true, "", "", runtime),
+    EXPECT_RUN_ERROR(loss_of({0, 5, -7, 1}, {0, 2, 1, 1}, true, "", "", device),
                      "'tokens' has the id -7 at [batch=2], but dim vocab=6 has 0 to 5");
-    EXPECT_RUN_ERROR(loss_of({0, 5, 3, 1}, {0, 2, 1, 3}, true, "", "", runtime),
+    EXPECT_RUN_ERROR(loss_of({0, 5, 3, 1}, {0, 2, 1, 3}, true, "", "", device),
                      "'labels' has the id 3 at [batch=3], but dim classes=3 has 0 to 2", "ids_test.cc");
   }
 }

@@ -62,7 +62,7 @@ TEST(InitialValues, AreTheSameOnEveryMesh) {
     for (const auto& [mesh, layout] : {std::pair("", ""), std::pair("p:2", "row:p"), std::pair("p:2", "column:p"),
                                        std::pair("p:2 q:2", "row:p part:q"), std::pair("p:2 q:2", "column:q row:p")}) {
       const Graph g = model(dtype);
-      Session session(Mesh::parse(mesh), wire::threads(), runtime::cpu(), {.seed = kSeed, .workers = 2});
+      Session session(Mesh::parse(mesh), wire::threads(), device::cpu(), {.seed = kSeed, .workers = 2});
       Tensor sum = constant(g, 0);
       for (const Tensor& variable : g.variables()) sum = sum + reduce_sum(cast(variable, DType::kF32));
       session.compile(g, Layout::parse(layout), {.fetch = {sum}});

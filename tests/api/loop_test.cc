@@ -189,7 +189,7 @@ TEST(Microbatch, ALayoutThatCannotSplitAPartNamesTheWholeBatch) {
   Graph g;
   const Tensor x = g.input("x", {batch});
   const Tensor loss = microbatch_loss({x}, batch, 3, [](const Tensors& part) { return mean(part[0]); });
-  Session session(Mesh::parse("p:3"), wire::threads(), runtime::reference());
+  Session session(Mesh::parse("p:3"), wire::threads(), device::reference());
   EXPECT_USER_ERROR(session.compile(g, Layout::parse("batch:p"), {.fetch = {loss}}),
                     "cannot be split evenly: dim batch of size 4 (12 in 3 microbatches) over axis 'p' of 3 processors",
                     "give batch a size of 9 or 18, or lay it over 2 or 4 processors");

@@ -135,7 +135,7 @@ void expect_as_written_out(const Case& c, const std::vector<std::pair<std::strin
   for (const Tensors* all : {&looped, &plain})
     for (const Tensor& x : *all)
       if (x) fetch.push_back(x);
-  for (const runtime::Choice& engine : {runtime::reference(), runtime::cpu()})
+  for (const device::Choice& engine : {device::reference(), device::cpu()})
     for (const auto& [mesh, layout] : meshes) {
       Session session(Mesh::parse(mesh), wire::threads(), engine);
       Executable step = session.compile(g, Layout::parse(layout), {.fetch = fetch, .compute_as = DType::kF64});

@@ -33,7 +33,7 @@ struct Deep {
 
 // Variables and arena.
 std::int64_t bytes_of(const Program& p) {
-  std::int64_t sum = plan_memory(p, reference_backend().workspace_bytes).arena_bytes;
+  std::int64_t sum = plan_memory(p, reference_engine().workspace_bytes).arena_bytes;
   for (const ProgramVariable& v : p.variables) {
     const Value& value = p.values[static_cast<std::size_t>(v.value)];
     sum += value.shape.elements() * static_cast<std::int64_t>(size_of(value.dtype));
@@ -54,7 +54,7 @@ TEST(MemoryLimit, IsKeptAndChangesNoNumber) {
     const Program lean = program(limit, Mesh::parse(mesh), Layout::parse(layout));
     EXPECT_LE(bytes_of(lean), limit);
     EXPECT_GT(summarize(lean).recomputed_flops, 0);
-    Session session(Mesh::parse(mesh), wire::threads(), runtime::reference());
+    Session session(Mesh::parse(mesh), wire::threads(), device::reference());
     const Values want = session.compile(deep.g, Layout::parse(layout), deep.options(0)).run({{deep.x, x}});
     const Values got = session.compile(deep.g, Layout::parse(layout), deep.options(limit)).run({{deep.x, x}});
     EXPECT_EQ(got[deep.loss].item(), want[deep.loss].item());

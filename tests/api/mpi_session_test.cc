@@ -44,7 +44,7 @@ TEST_F(MpiSession, GivesTheBitsOfThreads) {
 TEST_F(MpiSession, PrintsInTheFirstRankOnly) {
   for (const std::string& text : meshes()) {
     int lines = 0;
-    Session session(Mesh::parse(text), wire::mpi(), runtime::reference(),
+    Session session(Mesh::parse(text), wire::mpi(), device::reference(),
                     {.print = [&](const std::string&) { ++lines; }});
     Graph g;
     const Tensor x = print(g.variable("x", {{"a", 12}}, init::ones()), "x");
@@ -86,13 +86,13 @@ TEST_F(MpiSession, EachNeedsItsOwnPartOfAnInput) {
   const Tensor sum = reduce_sum(x);
   Session session(Mesh::parse(str("data:", ranks)), wire::mpi());
   Executable step = session.compile(g, Layout::parse("a:data"), {.fetch = {sum}});
-  EXPECT_EQ(step.needed(x, "a"), std::pair(begin, end));
-  EXPECT_EQ(step.needed(x, "b"), std::pair(std::int64_t{0}, std::int64_t{2}));
+  EXPECT_EQ(step.local_range(x, "a"), std::pair(begin, end));
+  EXPECT_EQ(step.local_range(x, "b"), std::pair(std::int64_t{0}, std::int64_t{2}));
   Array values({{"a", 12}, {"b", 2}}, DType::kF32);
   for (std::int64_t i = 0; i < 24; ++i)
     values.set(i, i / 2 >= begin && i / 2 < end ? static_cast<double>(i) : std::nan(""));
-  Running first = step.start({{x, values}});
-  Running second = step.start({{x, values}});
+  PendingRun first = step.start({{x, values}});
+  PendingRun second = step.start({{x, values}});
   EXPECT_EQ(first.get().scalar(sum), 276);
   EXPECT_TRUE(session.any(wire::process() == ranks - 1));
   EXPECT_EQ(second.get().scalar(sum), 276);

@@ -69,7 +69,7 @@ struct Case {
 // Reduced over `a`, then the functions of each chain, then reduced over `b`. Every chain has an input of its own: a
 // reduction that two of them shared would stay where it is.
 std::vector<Array> results(const Case& c, const Join& join, const std::vector<std::vector<const Between*>>& chains,
-                           const std::string& mesh, const std::string& layout, const runtime::Choice& engine) {
+                           const std::string& mesh, const std::string& layout, const device::Choice& engine) {
   Graph g;
   const Tensor y = g.input("y", {kB}, c.dtype), q = g.input("q", {kB}, DType::kBool);
   Feeds feeds = {{y, c.y}, {q, c.q}};
@@ -115,9 +115,9 @@ void check_whole_numbers(const std::vector<std::vector<const Between*>>& chains,
   for (const DType dtype : {DType::kU8, DType::kU32, DType::kI32, DType::kI64}) {
     const Case c = whole_numbers(dtype, seed);
     for (const auto& [how, join] : kJoins) {
-      const std::vector<Array> want = results(c, join, chains, "", "", runtime::reference());
+      const std::vector<Array> want = results(c, join, chains, "", "", device::reference());
       for (std::size_t l = 0; l < layouts; ++l)
-        for (const runtime::Choice& engine : {runtime::reference(), runtime::cpu()}) {
+        for (const device::Choice& engine : {device::reference(), device::cpu()}) {
           const auto& [mesh, layout] = kLayouts[l];
           const std::vector<Array> got = results(c, join, chains, mesh, layout, engine);
           for (std::size_t i = 0; i < chains.size(); ++i)
@@ -240,7 +240,7 @@ TEST(PendingReductions, ExtremeFloatsStayWhatTheyAre) {
     for (unsigned seed = 0; seed < 2; ++seed) {
       const Case c = extreme_numbers(dtype, seed, seed % 2 == 1);
       for (const auto& [how, join] : {kJoins[1], kJoins[2]})
-        for (const runtime::Choice& engine : {runtime::reference(), runtime::cpu()}) {
+        for (const device::Choice& engine : {device::reference(), device::cpu()}) {
           const std::vector<Array> want = results(c, join, chains, "", "", engine);
           for (const auto& [mesh, layout] : kLayouts) {
             const std::vector<Array> got = results(c, join, chains, mesh, layout, engine);
@@ -265,7 +265,7 @@ TEST(PendingReductions, SumsStayFiniteBesideLargeLiterals) {
   for (const Between& one : all) chains.push_back({&one});
   Case c{DType::kF32, Array({kA, kB}, DType::kF32), Array({kB}, DType::kF32), Array({kB}, DType::kBool)};
   for (std::int64_t i = 0; i < c.x.elements(); ++i) c.x.set(i, i < 16 ? 0x1p29 : i < 24 ? -0x1p30 : 128);
-  for (const runtime::Choice& engine : {runtime::reference(), runtime::cpu()})
+  for (const device::Choice& engine : {device::reference(), device::cpu()})
     for (const auto& [mesh, layout] : kLayouts)
       for (const Array& sum : results(c, kJoins[0].second, chains, mesh, layout, engine))
         EXPECT_NEAR(sum.item() / (8 * 128e30), 1, 1e-6) << layout << " " << engine.name;

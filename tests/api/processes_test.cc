@@ -39,7 +39,7 @@ TEST_P(Processes, GiveTheBitsOfThreads) {
     EXPECT_EQ(want.metrics.size(), 1u);
     std::mutex mutex;
     expect_no_errors(as_processes(GetParam(), 4, [&](int process, std::unique_ptr<comm::Wire> wire) {
-      Session session = SessionState::open(mesh, std::move(wire), cpu_backend(), {});
+      Session session = SessionState::open(mesh, std::move(wire), cpu_engine(), {});
       const Trained got = train(session, layout);
       const std::lock_guard lock(mutex);
       EXPECT_TRUE(got == want) << "process " << process << ", layout \"" << layout << "\"";
@@ -66,7 +66,7 @@ TEST_P(Processes, HoldOnlyTheirOwnShards) {
     std::vector<int> allocations(4);
     Session session = SessionState::open(
         mesh, std::make_unique<Counting>(std::shared_ptr<comm::Wire>(std::move(wire)), mine, allocations),
-        reference_backend(), {});
+        reference_engine(), {});
     train(session, "hidden:p");
     for (int p = 0; p < 4; ++p)
       EXPECT_EQ(allocations[static_cast<std::size_t>(p)] > 0, std::count(mine.begin(), mine.end(), p) == 1) << p;
@@ -84,7 +84,7 @@ TEST_P(Processes, GatherLargeVariablesInPieces) {
     expect_no_errors(as_processes(GetParam(), 4, [&](int process, std::unique_ptr<comm::Wire> wire) {
       Graph g;
       const Tensor big = g.variable("big", {a, b}, init::values(values));
-      Session session = SessionState::open(mesh, std::move(wire), reference_backend(), {});
+      Session session = SessionState::open(mesh, std::move(wire), reference_engine(), {});
       Executable step = session.compile(g, Layout::parse(layout), {.fetch = {big}, .update = {assign_add(big, big)}});
       EXPECT_TRUE(same_bits(step.run()[big], values)) << "process " << process << ", layout " << layout;
       const Array twice = session.value("big");
@@ -100,7 +100,7 @@ TEST_P(Processes, PrintInTheFirstOnly) {
   expect_no_errors(as_processes(GetParam(), 4, [&](int process, std::unique_ptr<comm::Wire> wire) {
     int& mine = lines[static_cast<std::size_t>(process)];
     Session session =
-        SessionState::open(mesh, std::move(wire), reference_backend(), {.print = [&](const std::string&) { ++mine; }});
+        SessionState::open(mesh, std::move(wire), reference_engine(), {.print = [&](const std::string&) { ++mine; }});
     Graph g;
     const Tensor x = print(g.variable("x", {{"a", 4}}, init::ones()), "x");
     Executable step = session.compile(g, Layout::parse("a:p"), {.fetch = {x}});
@@ -114,7 +114,7 @@ TEST_P(Processes, PrintInTheFirstOnly) {
 TEST_P(Processes, AreRefusedAlikeAndGoOn) {
   const Mesh mesh = Mesh::parse("p:4");
   expect_no_errors(as_processes(GetParam(), 4, [&](int, std::unique_ptr<comm::Wire> wire) {
-    Session session = SessionState::open(mesh, std::move(wire), reference_backend(), {});
+    Session session = SessionState::open(mesh, std::move(wire), reference_engine(), {});
     const Network net;
     EXPECT_THROW(session.compile(net.g, Layout::parse("batch,hidden:p"), {.fetch = {net.loss}}), UserError);
     Executable step = session.compile(net.g, Layout::parse("batch:p"), {.fetch = {net.loss}});
@@ -127,9 +127,9 @@ TEST_P(Processes, AreRefusedAlikeAndGoOn) {
 // One report for all: whoever reads it learns what failed, where and in which line.
 TEST(ProcessFailure, EndsAllWithOneReport) {
   const Mesh mesh = Mesh::parse("data:2 model:2");
-  Backend failing = reference_backend();
+  Engine failing = reference_engine();
   failing.makers["contract"] = [](const KernelArgs& args) -> Kernel {
-    const Kernel contract = reference_backend().makers.at("contract")(args);
+    const Kernel contract = reference_engine().makers.at("contract")(args);
     return [contract, p = args.processor](const StepState& state) {
       if (p == 2) throw std::runtime_error("a cosmic ray");
       contract(state);
@@ -158,7 +158,7 @@ TEST(ProcessFailure, ReachesThoseWhoGather) {
   std::latch compiled(2);
   const auto errors = as_processes(2, 2, [&](int process, std::unique_ptr<comm::Wire> wire) {
     comm::Wire& shared = *wire;
-    Session session = SessionState::open(mesh, std::move(wire), reference_backend(), {.deadline_seconds = 60});
+    Session session = SessionState::open(mesh, std::move(wire), reference_engine(), {.deadline_seconds = 60});
     Graph g;
     const Tensor x = g.variable("x", {{"a", 4}}, init::ones());
     session.compile(g, Layout::parse("a:p"), {.fetch = {x}});
@@ -174,7 +174,7 @@ TEST(ProcessFailure, ReachesThoseWhoGather) {
 TEST(ProcessFailure, OfOneThatDoesNotComeToGather) {
   const Mesh mesh = Mesh::parse("p:2");
   const auto errors = as_processes(2, 2, [&](int process, std::unique_ptr<comm::Wire> wire) {
-    Session session = SessionState::open(mesh, std::move(wire), reference_backend(), {.deadline_seconds = 1});
+    Session session = SessionState::open(mesh, std::move(wire), reference_engine(), {.deadline_seconds = 1});
     Graph g;
     const Tensor x = g.variable("x", {{"a", 4}}, init::ones());
     session.compile(g, Layout::parse("a:p"), {.fetch = {x}});
@@ -189,7 +189,7 @@ TEST(ProcessFailure, OfOneThatDoesNotComeToGather) {
 TEST(ProcessDisagreement, OnTheProgram) {
   const Mesh mesh = Mesh::parse("data:2 model:2");
   expect_no_errors(as_processes(4, 4, [&](int process, std::unique_ptr<comm::Wire> wire) {
-    Session session = SessionState::open(mesh, std::move(wire), reference_backend(), {});
+    Session session = SessionState::open(mesh, std::move(wire), reference_engine(), {});
     const Network net;
     const Layout layout = Layout::parse(process == 2 ? "batch:data" : "batch:model");
     EXPECT_USER_ERROR(session.compile(net.g, layout, {.fetch = {net.loss}}),
@@ -205,7 +205,7 @@ TEST(ProcessDisagreement, OnTheProgram) {
 TEST(ProcessDisagreement, OnTheSeed) {
   const Mesh mesh = Mesh::parse("p:2");
   expect_no_errors(as_processes(2, 2, [&](int process, std::unique_ptr<comm::Wire> wire) {
-    Session session = SessionState::open(mesh, std::move(wire), reference_backend(), {.seed = process == 1 ? 5u : 4u});
+    Session session = SessionState::open(mesh, std::move(wire), reference_engine(), {.seed = process == 1 ? 5u : 4u});
     const Network net;
     EXPECT_USER_ERROR(session.compile(net.g, Layout(), {.fetch = {net.loss}}), "processor 1 (p=1) compiled another");
   }));
@@ -213,7 +213,7 @@ TEST(ProcessDisagreement, OnTheSeed) {
 
 TEST(ProcessCount, MustBeTheMeshs) {
   const auto open = [](const char* mesh, int processes) {
-    SessionState::open(Mesh::parse(mesh), comm::make_threads_wire(processes), reference_backend(), {});
+    SessionState::open(Mesh::parse(mesh), comm::make_threads_wire(processes), reference_engine(), {});
   };
   EXPECT_USER_ERROR(open("data:2 model:2", 2), "mesh data:2 model:2 has 4 processors, but mpirun started 2 processes",
                     "where: Session, wire::mpi()", "fix:   run `mpirun -n 4 …`, or choose a mesh of 2");

@@ -26,7 +26,7 @@ struct Draws {
 std::vector<std::vector<double>> two_steps(const std::string& mesh, const std::string& layout, std::uint64_t seed,
                                            std::optional<DType> as = {}) {
   const Draws draws;
-  Session session(Mesh::parse(mesh), wire::threads(), runtime::reference(), {.seed = seed});
+  Session session(Mesh::parse(mesh), wire::threads(), device::reference(), {.seed = seed});
   Executable step = session.compile(draws.g, Layout::parse(layout), {.fetch = draws.all, .compute_as = as});
   std::vector<std::vector<double>> results;
   for (int i = 0; i < 2; ++i) {
@@ -79,7 +79,7 @@ TEST(Random, VariablesAreFilledByTheirNameAlone) {
     Graph g;
     if (other_before) g.variable("v", {kA}, init::normal(1));
     const Tensor w = g.variable("w", {kA, kB}, init::normal(1));
-    Session session(Mesh::parse(mesh), wire::threads(), runtime::reference(), {.seed = seed});
+    Session session(Mesh::parse(mesh), wire::threads(), device::reference(), {.seed = seed});
     return session.compile(g, Layout::parse(layout), {.fetch = {w}}).run()[w].values();
   };
   const auto want = first("", "", 0, false);

@@ -125,7 +125,7 @@ TEST(Session, PrintAndMetrics) {
   scalar_metric("sum", sum);
   scalar_metric("largest", reduce_max(x));
   std::vector<std::string> said;
-  Session session(Mesh::parse("p:2"), wire::threads(), runtime::reference(),
+  Session session(Mesh::parse("p:2"), wire::threads(), device::reference(),
                   {.print = [&](const std::string& line) { said.push_back(line); }});
   const Feeds feeds{{x, Array({a}, ramp(4), DType::kF32)}};
   const Layout layout = Layout::parse("a:p");

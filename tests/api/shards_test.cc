@@ -17,7 +17,7 @@ Session opened(const std::string& mesh, const std::string& layout, const Store& 
   for (std::int64_t i = 0; i < values.elements(); ++i) values.set(i, static_cast<double>(i));
   const Tensor w = g.variable("w", {kA, kB}, init::values(values));
   const Tensor m = g.variable("w.m", {kA}, init::ones(), {.trainable = false, .slot_of = "w"});
-  Session session(Mesh::parse(mesh), wire::threads(), runtime::reference(), {.store = store});
+  Session session(Mesh::parse(mesh), wire::threads(), device::reference(), {.store = store});
   session.compile(g, Layout::parse(layout), {.fetch = {w, m}});
   return session;
 }
@@ -29,7 +29,7 @@ TEST(SessionShards, TileTheVariable) {
                                level == 0 ? Store() : Store::parse("*:x", level));
       std::map<std::string, std::vector<int>> covered{{"w", std::vector<int>(24)}, {"w.m", std::vector<int>(4)}};
       const Array whole = session.value("w");
-      for (const HeldShard& shard : session.shards()) {
+      for (const VariableShard& shard : session.shards()) {
         EXPECT_EQ(shard.slot_of, shard.variable == "w" ? "" : "w");
         EXPECT_EQ(shard.dtype, DType::kF32);
         std::vector<float> bytes(static_cast<std::size_t>(shard.elements()));
@@ -41,7 +41,7 @@ TEST(SessionShards, TileTheVariable) {
           if (is_w) {
             EXPECT_EQ(bytes[static_cast<std::size_t>(i)], whole.at(at));
           }
-          covered[shard.variable][static_cast<std::size_t>(at)] += shard.speaks;
+          covered[shard.variable][static_cast<std::size_t>(at)] += shard.is_primary;
         }
       }
       for (const auto& [name, counts] : covered)
@@ -52,7 +52,7 @@ TEST(SessionShards, TileTheVariable) {
 TEST(SessionShards, AreWritten) {
   Session session = opened("x:2 y:3", "a:x b:y");
   EXPECT_EQ(session.processors(), (std::vector<int>{0, 1, 2, 3, 4, 5}));
-  for (const HeldShard& shard : session.shards()) {
+  for (const VariableShard& shard : session.shards()) {
     const std::vector<float> values(static_cast<std::size_t>(shard.elements()), static_cast<float>(shard.begin[0]));
     session.write_shard(shard, std::as_bytes(std::span(values)));
   }
@@ -67,7 +67,7 @@ TEST(SessionAgree, EveryProcessThrowsTheFirstError) {
     std::atomic<int> heard = 0;
     const auto errors = testing::as_processes(processes, 6, [&](int process, std::unique_ptr<comm::Wire> wire) {
       Session session =
-          SessionState::open(Mesh::parse("x:6"), std::move(wire), backend_of(runtime::reference(), ""), {});
+          SessionState::open(Mesh::parse("x:6"), std::move(wire), engine_named(device::reference(), ""), {});
       session.agree(nullptr, "of a test");
       const ErrorText text{.what = "at " + std::to_string(process), .where = "a", .fix = ""};
       const auto error = [&](const auto& own) { return process == 0 ? nullptr : std::make_exception_ptr(own); };
@@ -88,7 +88,7 @@ TEST(SessionAgree, EveryProcessThrowsTheFirstError) {
 TEST(ExecutableStep, ChoosesTheRandomNumbers) {
   Graph g;
   const Tensor x = dropout(g.variable("x", {{"a", 64}}, init::ones()), 0.5, {{"a", 64}});
-  Session session(Mesh(), wire::threads(), runtime::reference());
+  Session session(Mesh(), wire::threads(), device::reference());
   Executable run = session.compile(g, Layout(), {.fetch = {x}});
   std::vector<Array> drawn;
   for (int i = 0; i < 4; ++i) {

@@ -37,14 +37,14 @@ std::vector<Json> events(const Json& trace, const std::string& use) {
 
 TEST(Trace, HasEveryInstructionOfTheChosenRuns) {
   Small s;
-  Session session(Mesh::parse("data:2"), wire::threads(), runtime::reference());
+  Session session(Mesh::parse("data:2"), wire::threads(), device::reference());
   Executable step =
       session.compile(s.graph, Layout::parse("batch:data"), {.fetch = {s.loss}, .trace = {.first = 1, .steps = 2}});
   for (int i = 0; i < 5; ++i) step.run(s.feeds);
   const Json trace = Json::parse(step.trace(kMachine, "guessed"));
   EXPECT_EQ(trace["otherData"]["mesh"], "data:2");
   EXPECT_EQ(trace["otherData"]["peaks"], "guessed");
-  EXPECT_EQ(trace["otherData"]["runtime"], "reference");
+  EXPECT_EQ(trace["otherData"]["device"], "reference");
 
   const std::vector<Json> calls = events(trace, "call");
   ASSERT_EQ(calls.size(), 4u);  // two runs on two processors
@@ -72,7 +72,7 @@ TEST(Trace, HasEveryInstructionOfTheChosenRuns) {
 // Instructions lie inside of their run, one after the other.
 TEST(Trace, TimesAreInOrder) {
   Small s;
-  Session session(Mesh(), wire::threads(), runtime::reference());
+  Session session(Mesh(), wire::threads(), device::reference());
   Executable step = session.compile(s.graph, Layout(), {.fetch = {s.loss}, .trace = {.first = 0, .steps = 1}});
   step.run(s.feeds);
   const Json trace = Json::parse(step.trace(kMachine));
@@ -96,7 +96,7 @@ TEST(Trace, ShowsTheBodyOfALoopInsideOfIt) {
   const Tensor y = loop(g, 3, {x}, [](const Tensor&, const Tensors& carried) {
                      return LoopStep{.carried = {tanh(carried[0])}, .sums = {}, .kept = {}, .stop = {}};
                    }).carried[0];
-  Session session(Mesh(), wire::threads(), runtime::reference());
+  Session session(Mesh(), wire::threads(), device::reference());
   Executable step = session.compile(g, Layout(), {.fetch = {y}, .trace = {.first = 0, .steps = 1}});
   step.run({{x, Array({kIn}, DType::kF32)}});
   const Json trace = Json::parse(step.trace(kMachine));
@@ -108,7 +108,7 @@ TEST(Trace, ShowsTheBodyOfALoopInsideOfIt) {
 
 TEST(Trace, RefusesWithoutARun) {
   Small s;
-  Session session(Mesh(), wire::threads(), runtime::reference());
+  Session session(Mesh(), wire::threads(), device::reference());
   Executable untraced = session.compile(s.graph, Layout(), {.fetch = {s.loss}});
   EXPECT_USER_ERROR(untraced.trace(kMachine), "no run of this executable has been traced",
                     "give CompileOptions::trace the number of steps");

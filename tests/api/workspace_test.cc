@@ -59,19 +59,19 @@ struct Chain {
   void check(std::int64_t limit) const {
     const CompileOptions options{.fetch = {y}, .memory_bytes = limit};
     const Layout layout = Layout::parse("a:p");
-    for (const Backend* backend : {&cpu_backend(), &reference_backend()}) {
+    for (const Engine* engine : {&cpu_engine(), &reference_engine()}) {
       std::atomic<std::int64_t> held = 0;
       const Mesh mesh = Mesh::parse("p:2");
-      Session session = SessionState::open(mesh, std::make_unique<CountingWire>(2, held), *backend, {.workers = 2});
+      Session session = SessionState::open(mesh, std::make_unique<CountingWire>(2, held), *engine, {.workers = 2});
       Executable step = session.compile(g, layout, options);
-      const Program program = compile_program(g, mesh, layout, options, {}, *backend).program;
-      EXPECT_EQ(held, plan_memory(program, backend->workspace_bytes).arena_bytes) << backend->name;
-      EXPECT_LE(held, limit) << backend->name;
+      const Program program = compile_program(g, mesh, layout, options, {}, *engine).program;
+      EXPECT_EQ(held, plan_memory(program, engine->workspace_bytes).arena_bytes) << engine->name;
+      EXPECT_LE(held, limit) << engine->name;
       const Array got = step.run({{x, values()}})[y];
-      Session alone = SessionState::open(Mesh(), comm::make_threads_wire(1), *backend, {});
+      Session alone = SessionState::open(Mesh(), comm::make_threads_wire(1), *engine, {});
       const Array want = alone.compile(g, Layout(), {.fetch = {y}}).run({{x, values()}})[y];
-      EXPECT_EQ(got.values(), want.values()) << backend->name;
-      EXPECT_EQ(step.run({{x, values()}})[y].values(), want.values()) << backend->name;
+      EXPECT_EQ(got.values(), want.values()) << engine->name;
+      EXPECT_EQ(step.run({{x, values()}})[y].values(), want.values()) << engine->name;
     }
   }
 };
@@ -98,11 +98,11 @@ TEST(Workspace, CountsAgainstTheLimit) {
   const Mesh mesh = Mesh::parse("p:2");
   const Layout layout = Layout::parse("a:p");
   const auto compiled = [&](std::int64_t limit) {
-    return compile_program(chain.g, mesh, layout, {.fetch = {chain.y}, .memory_bytes = limit}, {}, cpu_backend());
+    return compile_program(chain.g, mesh, layout, {.fetch = {chain.y}, .memory_bytes = limit}, {}, cpu_engine());
   };
   const Program program = compiled(0).program;
   const std::int64_t values = plan_memory(program).arena_bytes;
-  const std::int64_t all = plan_memory(program, cpu_backend().workspace_bytes).arena_bytes;
+  const std::int64_t all = plan_memory(program, cpu_engine().workspace_bytes).arena_bytes;
   EXPECT_GT(all, values);
   EXPECT_NO_THROW(compiled(all));
   EXPECT_USER_ERROR(compiled(values), "the step needs ", " bytes besides its variables");
@@ -120,12 +120,12 @@ TEST(Workspace, IsPlannedForWhatIsPacked) {
     Array p({c, a, b}, dtype), q({b, d, c}, dtype), r({a}, DType::kI32);
     for (Array* array : {&p, &q, &r})
       for (std::int64_t i = 0; i < array->elements(); ++i) array->set(i, static_cast<double>(i * 7 % 5));
-    const auto run = [&](const runtime::Choice& choice) {
+    const auto run = [&](const device::Choice& choice) {
       Session session(Mesh(), wire::threads(), choice, {.workers = 2});
       const Values out = session.compile(g, Layout(), {.fetch = {z, sums}}).run({{x, p}, {y, q}, {rows, r}});
       return std::pair(out[z].values(), out[sums].values());
     };
-    EXPECT_EQ(run(runtime::cpu()), run(runtime::reference())) << dtype;
+    EXPECT_EQ(run(device::cpu()), run(device::reference())) << dtype;
   }
 }
 

@@ -109,7 +109,7 @@ Session session_of(const std::vector<std::pair<std::string, Shape>>& variables, 
   Tensors all;
   for (const auto& [name, shape] : variables)
     all.push_back(g.variable(name, shape, init::constant(5), {.stored = dtype}));
-  Session session(Mesh::parse(mesh), wire::threads(), runtime::reference());
+  Session session(Mesh::parse(mesh), wire::threads(), device::reference());
   session.compile(g, Layout::parse("hidden:m? in:n?"), {.fetch = all});
   return session;
 }

@@ -27,7 +27,7 @@ TEST(MpiRankKillChild, Trains) {
   };
   const test::TrainingOptions grid{
       .mesh = "data:2 model:2", .layout = "batch:data hidden:model", .store = Store::parse("*:data", 1)};
-  test::Training t(Session(Mesh::parse(grid.mesh), wire::mpi(), runtime::reference(), {.seed = 7, .store = grid.store}),
+  test::Training t(Session(Mesh::parse(grid.mesh), wire::mpi(), device::reference(), {.seed = 7, .store = grid.store}),
                    grid);
   Checkpoints checkpoints(t.session, {.folder = folder, .keep = 2, .at = at});
   if (const std::optional<Checkpoint> found = Checkpoint::latest(folder)) t.resume(*found);

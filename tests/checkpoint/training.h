@@ -60,7 +60,7 @@ struct TrainingOptions {
 class Training {
  public:
   static Session open(const TrainingOptions& o) {
-    return Session(Mesh::parse(o.mesh), wire::threads(), runtime::reference(), {.seed = 7, .store = o.store});
+    return Session(Mesh::parse(o.mesh), wire::threads(), device::reference(), {.seed = 7, .store = o.store});
   }
 
   explicit Training(const TrainingOptions& o = {}) : Training(open(o), o) {}

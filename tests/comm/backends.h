@@ -18,17 +18,17 @@ namespace weft::comm {
 
 using Body = std::function<void(Wire& wire, int processor)>;
 
-struct Backend {
+struct Engine {
   std::string name;
   // Runs the body on every processor of a fresh wire: all of them in this process, or, if processors are processes,
   // the one that this process is. Throws what the first failing body threw.
   std::function<void(int processors, const Body& body)> run;
 };
 
-inline void PrintTo(const Backend& backend, std::ostream* out) { *out << backend.name; }
+inline void PrintTo(const Engine& engine, std::ostream* out) { *out << engine.name; }
 
 // Under a launcher, where this process is one rank of a job, the mpi wire; else the threads wire.
-inline std::vector<Backend> backends() {
+inline std::vector<Engine> engines() {
   if (const std::optional<Launch> launch = launched())
     return {{"mpi", [ranks = launch->size, rank = launch->rank](int processors, const Body& body) {
                if (processors > ranks) GTEST_SKIP() << "needs " << processors << " ranks";
@@ -50,8 +50,8 @@ inline std::vector<int> everyone(int size) {
 }
 
 // A run with one group of all processors.
-inline void on_one_group(const Backend& backend, int size, const std::function<void(Wire&, Group&)>& body) {
-  backend.run(size, [&](Wire& wire, int processor) {
+inline void on_one_group(const Engine& engine, int size, const std::function<void(Wire&, Group&)>& body) {
+  engine.run(size, [&](Wire& wire, int processor) {
     const std::unique_ptr<Group> group = wire.join(processor, everyone(size));
     body(wire, *group);
   });

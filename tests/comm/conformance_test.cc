@@ -14,13 +14,13 @@
 namespace weft::comm {
 namespace {
 
-using Case = std::tuple<Backend, int, std::size_t, DType>;
+using Case = std::tuple<Engine, int, std::size_t, DType>;
 
 constexpr std::chrono::seconds kDeadline{60};
 
 std::string name_of_case(const testing::TestParamInfo<Case>& info) {
-  const auto& [backend, size, count, dtype] = info.param;
-  return str(backend.name, "_size", size, "_count", count, "_", dtype);
+  const auto& [engine, size, count, dtype] = info.param;
+  return str(engine.name, "_size", size, "_count", count, "_", dtype);
 }
 
 // The suite of one processor for one case.
@@ -129,8 +129,8 @@ class CommConformance : public testing::TestWithParam<Case> {};
 class FullCommConformance : public CommConformance {};
 
 void check(const Case& test) {
-  const auto& [backend, size, count, dtype] = test;
-  on_one_group(backend, size, [&, count = count, dtype = dtype](Wire& wire, Group& group) {
+  const auto& [engine, size, count, dtype] = test;
+  on_one_group(engine, size, [&, count = count, dtype = dtype](Wire& wire, Group& group) {
     ASSERT_EQ(group.size(), std::get<1>(test));
     with_type(dtype, [&](auto zero) { Checker<decltype(zero)>(wire, group, group.rank(), count).run(); });
   });
@@ -143,15 +143,15 @@ const auto kDTypes = testing::Values(DType::kF32, DType::kBF16, DType::kF16, DTy
                                      DType::kU32, DType::kU8, DType::kBool);
 
 INSTANTIATE_TEST_SUITE_P(Small, CommConformance,
-                         testing::Combine(testing::ValuesIn(backends()), testing::Values(1, 2, 3, 4, 8),
+                         testing::Combine(testing::ValuesIn(engines()), testing::Values(1, 2, 3, 4, 8),
                                           testing::Values(0, 1, 7, 1000), kDTypes),
                          name_of_case);
 INSTANTIATE_TEST_SUITE_P(Large, CommConformance,
-                         testing::Combine(testing::ValuesIn(backends()), testing::Values(2, 3),
-                                          testing::Values(100'003), testing::Values(DType::kF32, DType::kBF16)),
+                         testing::Combine(testing::ValuesIn(engines()), testing::Values(2, 3), testing::Values(100'003),
+                                          testing::Values(DType::kF32, DType::kBF16)),
                          name_of_case);
 INSTANTIATE_TEST_SUITE_P(Large, FullCommConformance,
-                         testing::Combine(testing::ValuesIn(backends()), testing::Values(1, 2, 3, 4, 8),
+                         testing::Combine(testing::ValuesIn(engines()), testing::Values(1, 2, 3, 4, 8),
                                           testing::Values(1 << 20), kDTypes),
                          name_of_case);
 

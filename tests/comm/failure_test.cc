@@ -12,7 +12,7 @@
 namespace weft::comm {
 namespace {
 
-class CommFailure : public testing::TestWithParam<Backend> {};
+class CommFailure : public testing::TestWithParam<Engine> {};
 
 // The text of the RunError that the call must throw.
 template <class Call>
@@ -178,7 +178,7 @@ TEST_P(CommFailure, WrongCallsAreRefused) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, CommFailure, testing::ValuesIn(backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, CommFailure, testing::ValuesIn(engines()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

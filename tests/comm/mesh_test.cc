@@ -61,12 +61,12 @@ void check_group(Wire& wire, Group& group, int processor, const std::vector<int>
   barrier(group, "mesh", kDeadline);
 }
 
-class CommMesh : public testing::TestWithParam<std::tuple<Backend, Sizes>> {};
+class CommMesh : public testing::TestWithParam<std::tuple<Engine, Sizes>> {};
 
 TEST_P(CommMesh, GroupsAlongEveryAxes) {
-  const auto& [backend, mesh] = GetParam();
+  const auto& [engine, mesh] = GetParam();
   for (const std::size_t count : {3u, 5000u})
-    backend.run(processors_of(mesh), [&, &mesh = mesh](Wire& wire, int processor) {
+    engine.run(processors_of(mesh), [&, &mesh = mesh](Wire& wire, int processor) {
       std::vector<std::unique_ptr<Group>> groups;
       const unsigned sets = 1u << mesh.size();
       for (unsigned axes = 0; axes < sets; ++axes)
@@ -79,9 +79,9 @@ TEST_P(CommMesh, GroupsAlongEveryAxes) {
 
 // Collectives of two groups in flight at once, waited for in another order than started.
 TEST_P(CommMesh, GroupsInterleave) {
-  const auto& [backend, mesh] = GetParam();
+  const auto& [engine, mesh] = GetParam();
   const int size = processors_of(mesh);
-  backend.run(size, [&, &mesh = mesh](Wire& wire, int processor) {
+  engine.run(size, [&, &mesh = mesh](Wire& wire, int processor) {
     const std::vector<int> row = members_along(mesh, 1u, processor);
     const std::unique_ptr<Group> some = wire.join(processor, row), all = wire.join(processor, everyone(size));
     for (int round = 0; round < 50; ++round) {
@@ -98,7 +98,7 @@ TEST_P(CommMesh, GroupsInterleave) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Meshes, CommMesh,
-                         testing::Combine(testing::ValuesIn(backends()),
+                         testing::Combine(testing::ValuesIn(engines()),
                                           testing::Values(Sizes{4}, Sizes{2, 2}, Sizes{2, 3}, Sizes{2, 2, 2})),
                          [](const auto& info) {
                            std::string name = std::get<0>(info.param).name;

@@ -12,7 +12,7 @@
 namespace weft::comm {
 namespace {
 
-class CommOrder : public testing::TestWithParam<Backend> {};
+class CommOrder : public testing::TestWithParam<Engine> {};
 
 // Magnitudes over six decades: any other order of the sum gives other bits somewhere.
 template <class T>
@@ -25,8 +25,8 @@ T lopsided(int rank, std::size_t i) {
 }
 
 template <class T>
-void check_rank_order(const Backend& backend, int size, std::size_t count) {
-  on_one_group(backend, size, [&](Wire& wire, Group& group) {
+void check_rank_order(const Engine& engine, int size, std::size_t count) {
+  on_one_group(engine, size, [&](Wire& wire, Group& group) {
     const Local<T> x(wire, group.rank(), count), gathered(wire, group.rank(), count * static_cast<std::size_t>(size));
     for (int call = 0; call < 3; ++call) {
       for (std::size_t i = 0; i < count; ++i) x[i] = lopsided<T>(group.rank(), i);
@@ -83,7 +83,7 @@ TEST_P(CommOrder, OneNanAmongTheMembersGivesNan) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, CommOrder, testing::ValuesIn(backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, CommOrder, testing::ValuesIn(engines()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -15,12 +15,12 @@ namespace {
 
 constexpr std::chrono::seconds kDeadline{60};
 
-class CommStress : public testing::TestWithParam<Backend> {};
+class CommStress : public testing::TestWithParam<Engine> {};
 class SoakCommStress : public CommStress {};
 
 // A random but common sequence of collectives of small and middle sizes, two buffers in turn.
-void run_random_calls(const Backend& backend, int size, int calls) {
-  on_one_group(backend, size, [&](Wire& wire, Group& group) {
+void run_random_calls(const Engine& engine, int size, int calls) {
+  on_one_group(engine, size, [&](Wire& wire, Group& group) {
     const Local<std::int32_t> x(wire, group.rank(), 4096);
     std::mt19937 random(7);
     const std::size_t members = static_cast<std::size_t>(size), rank = static_cast<std::size_t>(group.rank());
@@ -124,9 +124,9 @@ TEST_P(CommStress, ArenasAreAlignedAndZero) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, CommStress, testing::ValuesIn(backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, CommStress, testing::ValuesIn(engines()),
                          [](const auto& info) { return info.param.name; });
-INSTANTIATE_TEST_SUITE_P(Backends, SoakCommStress, testing::ValuesIn(backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, SoakCommStress, testing::ValuesIn(engines()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(CommMeasure, GivesOneTimingPerCase) {

@@ -35,12 +35,12 @@ struct BodyMaker {
   }
   // A map of `nodes`, whose first ones are the inputs.
   ValueId map(const std::vector<ValueId>& inputs, const std::vector<MapNode>& nodes, const Shape& shape) {
-    Map work;
+    Map operation;
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      work.nodes.push_back({.op = "input", .dtype = of(inputs[i]).dtype, .input = static_cast<int>(i)});
-    work.nodes.insert(work.nodes.end(), nodes.begin(), nodes.end());
-    const ValueId out = value(shape, work.nodes.back().dtype);
-    program.body.push_back({work, inputs, {out}, {}});
+      operation.nodes.push_back({.op = "input", .dtype = of(inputs[i]).dtype, .input = static_cast<int>(i)});
+    operation.nodes.insert(operation.nodes.end(), nodes.begin(), nodes.end());
+    const ValueId out = value(shape, operation.nodes.back().dtype);
+    program.body.push_back({operation, inputs, {out}, {}});
     return out;
   }
   ValueId apply(const std::string& op, const std::vector<ValueId>& inputs, const Shape& shape,

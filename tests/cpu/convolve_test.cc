@@ -54,11 +54,11 @@ Held filled(const Shape& shape, DType dtype, const Shape& order, std::mt19937& r
   return out;
 }
 
-Held run(const Make& make, const Work& work, const std::vector<Held>& inputs, const Shape& shape, DType dtype,
+Held run(const Make& make, const Operation& operation, const std::vector<Held>& inputs, const Shape& shape, DType dtype,
          const Shape& order, int workers) {
   Workers team(workers, false);
   Program program;
-  const Instr instr{work, {}, {}, {}};
+  const Instr instr{operation, {}, {}, {}};
   std::vector<TensorView> in;
   for (const Held& input : inputs) in.push_back(input.view);
   Held out = held(shape, dtype, order);
@@ -69,12 +69,12 @@ Held run(const Make& make, const Work& work, const std::vector<Held>& inputs, co
   return out;
 }
 
-void expect_same(const Make& make, const Make& reference, const Work& work, const std::vector<Held>& inputs,
+void expect_same(const Make& make, const Make& reference, const Operation& operation, const std::vector<Held>& inputs,
                  const Shape& shape, const Shape& order, double tolerance = 0) {
   const DType dtype = inputs[0].view.dtype;
-  const Held want = run(reference, work, inputs, shape, dtype, order, 1);
+  const Held want = run(reference, operation, inputs, shape, dtype, order, 1);
   for (int workers : {1, 2, 3}) {
-    const Held got = run(make, work, inputs, shape, dtype, order, workers);
+    const Held got = run(make, operation, inputs, shape, dtype, order, workers);
     ASSERT_TRUE(same(got.view, want.view, tolerance)) << "workers " << workers;
     ASSERT_TRUE(got.memory->untouched_around());
   }
@@ -97,16 +97,16 @@ void expect_all_directions(const Case& c) {
   const auto order = [&](const Shape& shape) { return c.reverses ? reversed(shape) : shape; };
   const auto make = [&](const Shape& shape) { return filled(shape, c.dtype, order(shape), random, c.most, c.pad); };
   const Held vx = make(x), vy = make(y), vf = make(filter);
-  Convolve work{Direction::kForward, window_dims(c.windows)};
+  Convolve operation{Direction::kForward, window_dims(c.windows)};
   SCOPED_TRACE(str("x ", x, " filter ", filter, " y ", y, " stride ", c.windows[0].stride, " dilation ",
                    c.windows[0].dilation, " before ", c.windows[0].before, c.reverses ? " reversed" : "", " pad ",
                    c.pad, c.dtype == DType::kBF16 ? " bf16" : ""));
   const double tolerance = c.dtype == DType::kBF16 ? 0.02 : 0;
-  expect_same(cpu::convolve, reference::convolve, work, {vx, vf}, y, order(y), tolerance);
-  work.direction = Direction::kToInput;
-  expect_same(cpu::convolve, reference::convolve, work, {vy, vf}, x, order(x), tolerance);
-  work.direction = Direction::kToFilter;
-  expect_same(cpu::convolve, reference::convolve, work, {vx, vy}, filter, order(filter), tolerance);
+  expect_same(cpu::convolve, reference::convolve, operation, {vx, vf}, y, order(y), tolerance);
+  operation.direction = Direction::kToInput;
+  expect_same(cpu::convolve, reference::convolve, operation, {vy, vf}, x, order(x), tolerance);
+  operation.direction = Direction::kToFilter;
+  expect_same(cpu::convolve, reference::convolve, operation, {vx, vy}, filter, order(filter), tolerance);
 }
 
 const Shape kBatch{{"n", 4}}, kIn{{"c", 8}}, kOut{{"o", 16}};
@@ -228,13 +228,13 @@ TEST(CpuConvolve, BitsDependOnWorkersAlone) {
   };
   const Held vx = make(x), vy = make(y), vf = make(filter);
   const auto check = [&](Direction direction, const std::vector<Held>& inputs, const Shape& out) {
-    const Convolve work{direction, window_dims(windows)};
-    const Held want = run(reference::convolve, work, inputs, out, DType::kF32, out, 1);
+    const Convolve operation{direction, window_dims(windows)};
+    const Held want = run(reference::convolve, operation, inputs, out, DType::kF32, out, 1);
     for (int workers : {1, 2, 3}) {
-      const Held first = run(cpu::convolve, work, inputs, out, DType::kF32, out, workers);
+      const Held first = run(cpu::convolve, operation, inputs, out, DType::kF32, out, workers);
       EXPECT_TRUE(same(first.view, want.view, 2e-5)) << name_of(direction);
       for (int again = 0; again < 5; ++again)
-        EXPECT_TRUE(same(run(cpu::convolve, work, inputs, out, DType::kF32, out, workers).view, first.view));
+        EXPECT_TRUE(same(run(cpu::convolve, operation, inputs, out, DType::kF32, out, workers).view, first.view));
     }
   };
   check(Direction::kForward, {vx, vf}, y);

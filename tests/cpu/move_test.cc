@@ -10,7 +10,7 @@ namespace {
 using Make = std::function<Kernel(const KernelArgs&)>;
 
 struct Case {
-  Work work;
+  Operation operation;
   std::vector<Held> inputs;
   std::vector<std::pair<Shape, DType>> outputs;
   double tolerance = 0;
@@ -30,7 +30,7 @@ Held filled(const Shape& shape, DType dtype, const Shape& order, std::mt19937& r
 
 void expect_same(const Case& c, const Make& make, const Make& reference) {
   Program program;
-  Instr instr{c.work, {}, {}, {}};
+  Instr instr{c.operation, {}, {}, {}};
   const auto add = [&](const Shape& shape, DType dtype) {
     program.values.push_back({"", dtype, shape, Sharding{std::vector<Axes>(shape.rank()), {}}});
     return static_cast<ValueId>(program.values.size()) - 1;
@@ -108,9 +108,9 @@ TEST(CpuMoves, TakeAndPutAtAnyOffset) {
       const Shape piece = x.resized(dim, 12);
       Held at = held({}, DType::kI32, {});
       set_number(at.view, 0, static_cast<double>(offset));
-      expect_same({Take{dim}, {filled(x, DType::kF32, x, random), at}, {{piece, DType::kF32}}}, cpu::take,
+      expect_same({DynamicSlice{dim}, {filled(x, DType::kF32, x, random), at}, {{piece, DType::kF32}}}, cpu::take,
                   reference::take);
-      expect_same({Put{dim},
+      expect_same({DynamicUpdate{dim},
                    {filled(x, DType::kF32, x, random), filled(piece, DType::kF32, piece, random), at},
                    {{x, DType::kF32}}},
                   cpu::put, reference::put);

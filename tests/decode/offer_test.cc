@@ -27,7 +27,7 @@ struct Offered {
 std::vector<Offered> run(const Options& options, const std::string& mesh, const std::string& layout, int runs = 1) {
   Graph g;
   const Tensor logits = g.input("logits", {kBatch, kBeams, kVocab});
-  const Offer offered = offer(logits, options, Site::current());
+  const CandidateTensors offered = offer(logits, options, Site::current());
   Session session(Mesh::parse(mesh));
   Executable step = session.compile(g, Layout::parse(layout), {.fetch = {offered.ids, offered.log_probabilities}});
   std::vector<Offered> all;
@@ -53,7 +53,7 @@ struct Line {
   std::vector<std::size_t> order;
 };
 
-TEST(Offer, BeamsGetTheLikeliestOnAnyLayout) {
+TEST(CandidateTensors, BeamsGetTheLikeliestOnAnyLayout) {
   for (const auto& [mesh, layout] : kDeployments) {
     const Offered got = run({.beams = 2}, mesh, layout)[0];
     ASSERT_EQ(got.ids.size(), 4u * 2 * 4);
@@ -66,7 +66,7 @@ TEST(Offer, BeamsGetTheLikeliestOnAnyLayout) {
   }
 }
 
-TEST(Offer, GreedyIsTheLikeliest) {
+TEST(CandidateTensors, GreedyIsTheLikeliest) {
   for (const auto& [mesh, layout] : kDeployments) {
     const Offered got = run({}, mesh, layout)[0];
     ASSERT_EQ(got.ids.size(), 8u);
@@ -77,7 +77,7 @@ TEST(Offer, GreedyIsTheLikeliest) {
   }
 }
 
-TEST(Offer, NeverTheEnd) {
+TEST(CandidateTensors, NeverTheEnd) {
   const Offered all = run({.beams = 4, .never_end = true}, "a:2", "vocab:a")[0];
   ASSERT_EQ(all.ids.size(), 8u * 8);
   for (std::size_t n = 0; n < 8; ++n) {
@@ -89,7 +89,7 @@ TEST(Offer, NeverTheEnd) {
   }
 }
 
-TEST(Offer, DrawsAreTheSameOnAnyLayout) {
+TEST(CandidateTensors, DrawsAreTheSameOnAnyLayout) {
   for (const Options& options : {Options{.temperature = 1, .seed = 3}, Options{.temperature = 0.7, .top_k = 4},
                                  Options{.temperature = 1.5, .top_p = 0.6}}) {
     const std::vector<Offered> want = run(options, "", "", 10);
@@ -106,7 +106,7 @@ TEST(Offer, DrawsAreTheSameOnAnyLayout) {
   }
 }
 
-TEST(Offer, DrawsComeFromTheLikeliest) {
+TEST(CandidateTensors, DrawsComeFromTheLikeliest) {
   bool differ = false;
   const std::vector<Offered> of_two = run({.temperature = 2, .top_k = 2}, "", "", 40);
   for (const Offered& draw : of_two)
@@ -127,7 +127,7 @@ TEST(Offer, DrawsComeFromTheLikeliest) {
     }
 }
 
-TEST(Offer, AnotherSeedDrawsOtherwise) {
+TEST(CandidateTensors, AnotherSeedDrawsOtherwise) {
   const auto ids = [](std::uint64_t seed) {
     std::vector<double> all;
     for (const Offered& draw : run({.temperature = 2, .seed = seed}, "", "", 5))

@@ -27,11 +27,11 @@ TEST_F(SessionErrors, UnknownWireOrRuntime) {
   EXPECT_USER_ERROR(Session(Mesh::parse("p:2"), wire::Choice{"pigeons"}),
                     lines("there is no wire 'pigeons'", "session on mesh p:2", "use wire::threads() or wire::mpi()"));
   EXPECT_USER_ERROR(
-      Session(Mesh(), {"pigeons"}, runtime::cpu()),
+      Session(Mesh(), {"pigeons"}, device::cpu()),
       lines("there is no wire 'pigeons'", "session on mesh of one processor", "use wire::threads() or wire::mpi()"));
   EXPECT_USER_ERROR(
-      Session(Mesh::parse("p:2"), wire::threads(), runtime::Choice{"abacus"}),
-      lines("there is no runtime 'abacus'", "session on mesh p:2", "use runtime::cpu() or runtime::reference()"));
+      Session(Mesh::parse("p:2"), wire::threads(), device::Choice{"abacus"}),
+      lines("there is no device 'abacus'", "session on mesh p:2", "use device::cpu() or device::reference()"));
 }
 
 TEST_F(SessionErrors, UnknownVariable) {

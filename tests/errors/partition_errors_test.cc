@@ -85,7 +85,7 @@ TEST_F(PartitionErrors, TwoDimsOfAnOpOnOneAxis) {
 TEST_F(PartitionErrors, StorageLayoutThatCannotWork) {
   const auto [w, line] = std::pair(g.variable("w", {batch, width}), here());
   const auto store = [&](const std::string& rules) {
-    Session session(Mesh::parse("data:2 model:4"), wire::threads(), runtime::reference(),
+    Session session(Mesh::parse("data:2 model:4"), wire::threads(), device::reference(),
                     {.store = Store::parse(rules, 3)});
     session.compile(g, Layout::parse("width:model"), {.fetch = {w}});
   };
@@ -97,7 +97,7 @@ TEST_F(PartitionErrors, StorageLayoutThatCannotWork) {
                           "lay one of them on another axis (free: model), or rename one dim with rename()"));
   const auto [v, at] = std::pair(g.variable("v", {{"kind", 3}}), here());
   EXPECT_USER_ERROR(
-      Session(Mesh::parse("data:2"), wire::threads(), runtime::reference(), {.store = Store::parse("kind:data", 3)})
+      Session(Mesh::parse("data:2"), wire::threads(), device::reference(), {.store = Store::parse("kind:data", 3)})
           .compile(g, {}, {.fetch = {v}}),
       lines("stored variable 'v' [kind=3] cannot be split evenly: dim kind of size 3 over axis 'data' of 2 processors",
             "variable at " + at + ", storage layout \"kind:data\", mesh data:2",

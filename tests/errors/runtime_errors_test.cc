@@ -16,9 +16,9 @@ TEST(RuntimeErrors, AllMissingKernelsAreListedOnce) {
   b.output("y", b.map("exp", {b.map("exp", {x}, type)}, type));
   const Program program = std::move(b).finish();
   const std::unique_ptr<comm::Wire> wire = comm::make_threads_wire(2);
-  EXPECT_USER_ERROR(BoundProgram(program, 0, *wire, Backend{"abacus", {}, {}, {}}, {}),
+  EXPECT_USER_ERROR(BoundProgram(program, 0, *wire, Engine{"abacus", {}, {}, {}}, {}),
                     test::lines("the runtime 'abacus' has no kernel for: copy, map", "program for mesh p:2",
-                                "use runtime::reference(), which has them all"));
+                                "use device::reference(), which has them all"));
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ TEST(Doctor, FindsCoresAndBackends) {
   for (const auto& [what, text] : doctor()) found[what] = text;
   EXPECT_THAT(found["wires"], testing::StartsWith("threads"));
   EXPECT_THAT(found["cores"], testing::HasSubstr("in the affinity mask"));
-  for (const char* what : {"runtimes", "simd", "memory", "compiler", "one thread"})
+  for (const char* what : {"devices", "simd", "memory", "compiler", "one thread"})
     EXPECT_FALSE(found[what].empty()) << what;
 }
 

@@ -32,7 +32,7 @@ class GoldenDecoders : public ::testing::TestWithParam<std::tuple<std::string, W
     if (!testing::can_have(mesh_)) GTEST_SKIP() << "needs " << mesh_.size() << " ranks";
   }
 
-  struct Running {
+  struct PendingRun {
     models::PrefillGraph prefill;
     models::StepGraph step;
     Session session;
@@ -40,7 +40,7 @@ class GoldenDecoders : public ::testing::TestWithParam<std::tuple<std::string, W
     Executable next;
   };
 
-  Running started(std::int64_t prompt_length) const {
+  PendingRun started(std::int64_t prompt_length) const {
     const models::DecodeSizes sizes{.batch = golden_.size("batch"),
                                     .length = length_,
                                     .prompt_length = prompt_length,
@@ -55,7 +55,7 @@ class GoldenDecoders : public ::testing::TestWithParam<std::tuple<std::string, W
     return {prefill, step, session, read, next};
   }
 
-  void read(Running& r, const Array* prompt) const {
+  void read(PendingRun& r, const Array* prompt) const {
     Feeds feeds;
     if (golden_.both()) feeds.emplace_back(r.prefill.inputs, golden_.read("inputs", {"batch", "inputs_length"}));
     if (prompt) feeds.emplace_back(r.prefill.targets, *prompt);
@@ -63,7 +63,7 @@ class GoldenDecoders : public ::testing::TestWithParam<std::tuple<std::string, W
   }
 
   // The logits of the target at `position` of each row.
-  Array logits(Running& r, const Array& path, std::int64_t position) const {
+  Array logits(PendingRun& r, const Array& path, std::int64_t position) const {
     Array tokens(r.step.tokens.shape(), DType::kI32);
     for (std::int64_t b = 0; b < tokens.elements(); ++b)
       tokens.set(b, position == 0 ? 0 : path.at(b * length_ + position - 1));
@@ -74,7 +74,7 @@ class GoldenDecoders : public ::testing::TestWithParam<std::tuple<std::string, W
 
   // The likeliest tokens from each row's own place on; zeros after the first end that was made.
   Array greedy(const Array& prompt, std::int64_t prompt_length) const {
-    Running r = started(prompt_length);
+    PendingRun r = started(prompt_length);
     Array path = prompt;
     std::vector<bool> ended(static_cast<std::size_t>(golden_.size("batch")));
     std::int64_t first = length_;
@@ -127,7 +127,7 @@ TEST_P(GoldenDecoders, LogitsOfAPath) {
   const Array want = golden_.read("logits", {"batch", "length", "vocab"});
   double largest = 0, most = 0;
   for (const double x : want.values()) largest = std::max(largest, std::abs(x));
-  Running r = started(0);
+  PendingRun r = started(0);
   read(r, nullptr);
   const std::int64_t vocab = want.shape()[2].size;
   for (std::int64_t p = 0; p < length_; ++p) {

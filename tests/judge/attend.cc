@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "judge/sums.h"
-#include "program/work.h"  // AttendRules: the attribute of the two ops
+#include "program/operation.h"  // AttendRules: the attribute of the two ops
 
 namespace weft::judge {
 

@@ -47,11 +47,11 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
 
 class JudgeOfSamples : public ::testing::TestWithParam<Case> {
  protected:
-  void check(const Arithmetic& how, const runtime::Choice& runtime) const {
+  void check(const Arithmetic& how, const device::Choice& device) const {
     const auto& [op, sample] = GetParam();
     const testing::BuiltSample built = testing::build_sample(*op, op->samples[sample]);
     const Tensors fetch = testing::fetched(built);
-    Session session(Mesh(), wire::threads(), runtime, {.print = [](const std::string&) {}});
+    Session session(Mesh(), wire::threads(), device, {.print = [](const std::string&) {}});
     Executable step =
         session.compile(built.graph, Layout(),
                         {.fetch = fetch, .compute_as = how.wide ? std::optional<DType>(DType::kF64) : std::nullopt});
@@ -67,8 +67,8 @@ class JudgeOfSamples : public ::testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(JudgeOfSamples, AgreesWithTheReferenceInDouble) { check({true}, runtime::reference()); }
-TEST_P(JudgeOfSamples, AgreesWithTheCpuEngine) { check({false}, runtime::cpu()); }
+TEST_P(JudgeOfSamples, AgreesWithTheReferenceInDouble) { check({true}, device::reference()); }
+TEST_P(JudgeOfSamples, AgreesWithTheCpuEngine) { check({false}, device::cpu()); }
 
 INSTANTIATE_TEST_SUITE_P(Ops, JudgeOfSamples, ::testing::ValuesIn(all_cases()), name_of);
 

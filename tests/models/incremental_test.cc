@@ -66,7 +66,7 @@ class Decoding {
                .length = kLength,
                .prompt_length = prompt_length,
                .inputs_length = both() ? kInputs : 0},
-        session_(Mesh::parse(where.mesh), wire::threads(), runtime::reference(), {.seed = 3}),
+        session_(Mesh::parse(where.mesh), wire::threads(), device::reference(), {.seed = 3}),
         layout_(Layout::parse(where.layout)) {
     if (!prefill_.updates.empty())
       read_ = session_.compile(prefill_.graph, layout_, {.update = prefill_.updates, .compute_as = DType::kF64});

@@ -192,7 +192,7 @@ TEST_P(TransformerDtypes, Train) {
     const Tensors weights = made.graph.variables(), derivatives = gradients({made.loss}, weights);
     for (std::size_t i = 0; i < weights.size(); ++i) EXPECT_TRUE(derivatives[i]) << variable_name(weights[i]);
     for (const Where& where : places()) {
-      const std::vector<double> got = losses(made, where, std::nullopt, runtime::cpu());
+      const std::vector<double> got = losses(made, where, std::nullopt, device::cpu());
       for (std::size_t t = 0; t < want.size(); ++t) EXPECT_NEAR(got[t], want[t], 0.02 * want[t]) << where.mesh;
     }
   }

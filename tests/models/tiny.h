@@ -60,9 +60,9 @@ inline Feeds feeds_of(const models::SequenceGraph& made) {
 // The loss before each of three steps.
 inline std::vector<double> losses(const models::SequenceGraph& made, const Where& where,
                                   const std::optional<DType>& compute_as = DType::kF64,
-                                  const runtime::Choice& runtime = runtime::reference()) {
+                                  const device::Choice& device = device::reference()) {
   const Graph graph = made.graph;
-  Session session(Mesh::parse(where.mesh), wire::threads(), runtime, {.seed = 5});
+  Session session(Mesh::parse(where.mesh), wire::threads(), device, {.seed = 5});
   Executable step = session.compile(
       graph, Layout::parse(where.layout),
       {.fetch = {made.loss}, .update = optim::sgd(made.loss, graph.variables(), 0.5), .compute_as = compute_as});

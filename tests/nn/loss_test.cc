@@ -51,8 +51,7 @@ TEST(ProjectedCrossEntropy, ChunksChangeNoNumberUnderAnyLayout) {
 TEST(ProjectedCrossEntropy, ChunksTakeLessMemory) {
   const auto arena = [](std::int64_t chunks) {
     const Loss loss(chunks);
-    return plan_memory(compile_program(loss.g, Mesh(), Layout(), loss.options(), {}, cpu_backend()).program)
-        .arena_bytes;
+    return plan_memory(compile_program(loss.g, Mesh(), Layout(), loss.options(), {}, cpu_engine()).program).arena_bytes;
   };
   const std::int64_t logits = 8 * 16 * 96 * 8;
   EXPECT_GE(arena(1), logits);

@@ -31,8 +31,8 @@ struct Attention {
     derivatives = gradients({mean(multiply(y, y))}, {w, o, x});
   }
 
-  Values run(const std::string& mesh, const std::string& layout, const runtime::Choice& runtime) {
-    Session session(Mesh::parse(mesh), wire::threads(), runtime);
+  Values run(const std::string& mesh, const std::string& layout, const device::Choice& device) {
+    Session session(Mesh::parse(mesh), wire::threads(), device);
     Executable step = session.compile(g, Layout::parse(layout), {.fetch = derivatives});
     text = step.text();
     Array in(x.shape(), DType::kF32);
@@ -45,7 +45,7 @@ struct Attention {
 
 TEST(DimOrders, DoNotChangeWhatALayerMeans) {
   Attention plain({kBatch, kLength, kHeads, kKey});
-  const Values want = plain.run("one:1", "", runtime::reference());
+  const Values want = plain.run("one:1", "", device::reference());
   const Shape orders[] = {{kBatch, kLength, kHeads, kKey},
                           {kBatch, kHeads, kLength, kKey},
                           {kHeads, kBatch, kLength, kKey},
@@ -56,7 +56,7 @@ TEST(DimOrders, DoNotChangeWhatALayerMeans) {
   for (const Shape& order : orders)
     for (const auto& [mesh, layout] : places) {
       Attention written(order);
-      const Values got = written.run(mesh, layout, runtime::cpu());
+      const Values got = written.run(mesh, layout, device::cpu());
       for (std::size_t i = 0; i < 3; ++i)
         EXPECT_LT(relative_difference(got[written.derivatives[i]], want[plain.derivatives[i]]), 5e-6)
             << "derivative " << i << " in order " << order << " on " << mesh << " under '" << layout << "'";
@@ -65,7 +65,7 @@ TEST(DimOrders, DoNotChangeWhatALayerMeans) {
 
 TEST(DimOrders, SlicesOfOneVariableAreOneProduct) {
   Attention written({kBatch, kHeads, kLength, kKey});
-  written.run("one:1", "", runtime::cpu());
+  written.run("one:1", "", device::cpu());
   EXPECT_NE(written.text.find("[batch=4 length=6 siblings=3 heads=2 d_kv=5] {} = contract"), std::string::npos)
       << written.text;
 }

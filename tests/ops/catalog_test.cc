@@ -24,7 +24,7 @@ std::string split_text(const OpDef& op) {
       OpCall call{.op = &op, .inputs = {}, .outputs = node.outputs, .attrs = &node.attrs, .site = node.site};
       for (TensorId id : node.inputs) call.inputs.push_back(built.graph.data()->type(id));
       const ShardingRule rule = op.sharding(call);
-      if (rule.relays) words.insert("laid out anew");
+      if (rule.reshards_output) words.insert("laid out anew");
       for (const auto& [dim, how] : rule.dims)
         words.insert(how.kind == DimRule::Kind::kReduce  ? "joined dims leave a partial"
                      : how.kind == DimRule::Kind::kWhole ? "some dims stay whole"
@@ -45,7 +45,8 @@ std::string gradient_text(const OpDef& op) {
 std::string ledger() {
   std::ostringstream out;
   out << "# The primitives\n\n"
-         "Written from their declarations in `src/ops` by the test `OpCatalog` (`WEFT_WRITE_DOCS=1` writes it anew). Every\n"
+         "Written from their declarations in `src/ops` by the test `OpCatalog` (`WEFT_WRITE_DOCS=1` writes it anew). "
+         "Every\n"
          "one is checked against one processor on every layout of its samples, and its gradient against differences.\n"
          "All other functions of `ops.h` and `convolution.h` in `include/weft` are made of these.\n\n"
          "| primitive | what it is | gradient | a split dim | samples |\n|---|---|---|---|---|\n";

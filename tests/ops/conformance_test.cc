@@ -33,15 +33,18 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
 }
 
 std::vector<Array> run(const BuiltSample& built, const Mesh& mesh, const std::string& layout, std::optional<DType> as,
-                       const runtime::Choice& runtime = runtime::cpu()) {
-  return testing::in_every_process(mesh, {.print = [](const std::string&) {}}, [&](Session& session) {
-    Executable step = session.compile(built.graph, Layout::parse(layout),
-                                      {.fetch = testing::fetched(built), .compute_as = as});
-    const Values values = step.run(built.feeds);
-    std::vector<Array> arrays;
-    for (const Tensor& x : testing::fetched(built)) arrays.push_back(values[x]);
-    return arrays;
-  }, runtime);
+                       const device::Choice& device = device::cpu()) {
+  return testing::in_every_process(
+      mesh, {.print = [](const std::string&) {}},
+      [&](Session& session) {
+        Executable step =
+            session.compile(built.graph, Layout::parse(layout), {.fetch = testing::fetched(built), .compute_as = as});
+        const Values values = step.run(built.feeds);
+        std::vector<Array> arrays;
+        for (const Tensor& x : testing::fetched(built)) arrays.push_back(values[x]);
+        return arrays;
+      },
+      device);
 }
 
 class OpConformance : public ::testing::TestWithParam<Case> {
@@ -55,7 +58,7 @@ class OpConformance : public ::testing::TestWithParam<Case> {
     const BuiltSample built = build();
     const Mesh mesh = Mesh::parse(text);
     if (!testing::can_have(mesh)) GTEST_SKIP() << "needs " << mesh.size() << " ranks";
-    const std::vector<Array> want = run(built, Mesh(), "", DType::kF64, runtime::reference());
+    const std::vector<Array> want = run(built, Mesh(), "", DType::kF64, device::reference());
     for (const std::string& layout : testing::every_layout(testing::dims_of(*built.graph.data()), mesh)) {
       SCOPED_TRACE(str("mesh ", text, ", layout \"", layout, "\""));
       if (!testing::is_legal(*built.graph.data(), mesh, layout)) {
@@ -73,7 +76,7 @@ class OpConformance : public ::testing::TestWithParam<Case> {
 
 TEST_P(OpConformance, FloatAgreesWithDouble) {
   const BuiltSample built = build();
-  const std::vector<Array> want = run(built, Mesh(), "", DType::kF64, runtime::reference());
+  const std::vector<Array> want = run(built, Mesh(), "", DType::kF64, device::reference());
   const std::vector<Array> got = run(built, Mesh(), "", {});
   for (std::size_t i = 0; i < want.size(); ++i) {
     EXPECT_EQ(got[i].dtype(), testing::fetched(built)[i].dtype());
@@ -106,7 +109,8 @@ TEST_P(OpConformance, GradientAgreesWithDifferences) {
             array.set(k, array.at(k) + (side == 0 ? kStep : -kStep) * direction.at(k));
       sums[side] = step.run(feeds).scalar(built.weighted_sum);
     }
-    EXPECT_NEAR(predicted, (sums[0] - sums[1]) / (2 * kStep), 1e-6 * std::max(1.0, std::fabs(predicted))) << "input " << i;
+    EXPECT_NEAR(predicted, (sums[0] - sums[1]) / (2 * kStep), 1e-6 * std::max(1.0, std::fabs(predicted)))
+        << "input " << i;
   }
 }
 

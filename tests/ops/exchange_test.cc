@@ -90,7 +90,7 @@ class Interpreter {
         for (; index[w->dim] >= in(i).shape.size_of(w->dim); ++i) index[w->dim] -= in(i).shape.size_of(w->dim);
         return in(i).at(index);
       });
-    if (const auto* w = instr.as<Take>()) {
+    if (const auto* w = instr.as<DynamicSlice>()) {
       const std::int64_t last = in(0).shape.size_of(w->dim) - out.shape.size_of(w->dim);
       const auto begin = static_cast<std::int64_t>(in(1).at({}));
       EXPECT_TRUE(begin >= 0 && begin <= last) << "a take that must be clamped";
@@ -108,7 +108,7 @@ class Interpreter {
       });
     }
     if (const auto* w = instr.as<Map>()) return mapped(*w, instr, p);
-    return permuted(std::get<Permute>(instr.work), instr, p);
+    return permuted(std::get<Permute>(instr.operation), instr, p);
   }
 
   Held permuted(const Permute& w, const Instr& instr, int p) {

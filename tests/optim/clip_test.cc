@@ -36,7 +36,7 @@ Result train(const optim::OptimizerOptions& options, const std::string& mesh, co
              const Store& store = {}, int steps = 3) {
   const Model model;
   const auto optimizer = optim::make_optimizer(options, model.loss, model.graph.variables());
-  Session session(Mesh::parse(mesh), wire::threads(), runtime::cpu(), {.store = store});
+  Session session(Mesh::parse(mesh), wire::threads(), device::cpu(), {.store = store});
   Executable step = session.compile(model.graph, Layout::parse(layout),
                                     {.fetch = {optimizer->gradient_norm()}, .update = optimizer->updates()});
   Result result;

@@ -158,7 +158,7 @@ void expect_moved(const Shape& shape, const Mesh& mesh, const Sharding& have, co
   Blocks now = laid_out(shape, have, mesh);
   for (const ReshardStep& step : path) {
     Blocks next;
-    for (int p = 0; p < mesh.size(); ++p) next.push_back(simulator.after(now, p, step.work));
+    for (int p = 0; p < mesh.size(); ++p) next.push_back(simulator.after(now, p, step.operation));
     now = std::move(next);
   }
   // What is still pending is reduced here, by hand.
@@ -194,7 +194,7 @@ void check_all_pairs(const Shape& shape, const Mesh& mesh, DType dtype) {
       Cost cost{0, 0};
       for (const ReshardStep& step : path) {
         cost.first += step.bytes;
-        cost.second += std::holds_alternative<Shard>(step.work) ? 0 : 1;
+        cost.second += std::holds_alternative<Shard>(step.operation) ? 0 : 1;
       }
       ASSERT_EQ(cost, costs[axes][i][j]);
       expect_moved(shape, mesh, have, want, path);
@@ -241,8 +241,8 @@ TEST(Reshard, EveryKindOfReduction) {
 std::string path_text(const Shape& shape, const Mesh& mesh, const Sharding& have, const Sharding& want) {
   std::vector<std::string> words;
   for (const ReshardStep& step : reshard_path(shape, DType::kF32, have, want, mesh))
-    words.push_back(
-        str(name_of(Instr{step.work, {}, {}, {}}), " ", text_of(axes_of(Instr{step.work, {}, {}, {}}), mesh)));
+    words.push_back(str(name_of(Instr{step.operation, {}, {}, {}}), " ",
+                        text_of(axes_of(Instr{step.operation, {}, {}, {}}), mesh)));
   return join(words, ", ");
 }
 

@@ -81,20 +81,20 @@ struct Simulator {
     return result;
   }
 
-  Block after(const Blocks& all, int p, const Work& work) const {
-    if (const auto* w = std::get_if<Shard>(&work))
+  Block after(const Blocks& all, int p, const Operation& operation) const {
+    if (const auto* w = std::get_if<Shard>(&operation))
       return cut(all[static_cast<std::size_t>(p)], w->dim, mesh.coordinate(p, w->axes), mesh.size(w->axes));
-    if (const auto* w = std::get_if<AllGather>(&work)) return side_by_side(group_of(all, p, w->axes), w->dim);
-    if (const auto* w = std::get_if<AllReduce>(&work)) return reduced(w->how, group_of(all, p, w->axes));
-    if (const auto* w = std::get_if<ReduceScatter>(&work))
+    if (const auto* w = std::get_if<AllGather>(&operation)) return side_by_side(group_of(all, p, w->axes), w->dim);
+    if (const auto* w = std::get_if<AllReduce>(&operation)) return reduced(w->how, group_of(all, p, w->axes));
+    if (const auto* w = std::get_if<ReduceScatter>(&operation))
       return cut(reduced(w->how, group_of(all, p, w->axes)), w->dim, mesh.coordinate(p, w->axes), mesh.size(w->axes));
-    if (const auto* w = std::get_if<AllToAll>(&work)) {
+    if (const auto* w = std::get_if<AllToAll>(&operation)) {
       std::vector<Block> mine;
       for (const Block& x : group_of(all, p, w->axes))
         mine.push_back(cut(x, w->split, mesh.coordinate(p, w->axes), mesh.size(w->axes)));
       return side_by_side(mine, w->gather);
     }
-    const auto& w = std::get<Permute>(work);
+    const auto& w = std::get<Permute>(operation);
     EXPECT_EQ(static_cast<int>(w.to.size()), mesh.size(w.axes));
     Block out{all[0].shape, std::vector<double>(all[0].data.size(), 0.0)};
     int senders = 0;

@@ -189,8 +189,8 @@ TEST(JoinCollectives, SameGroupAndKind) {
   EXPECT_TRUE(is_program(joined("%10 f32 [a=8], %11 f32 [b=4] = all_reduce %0, %1 how=sum axes=data\n" + kZ + kOut),
                          kMany + all + kOut));
   // At the place of the last member, across other work.
-  const std::string work = "%20 f32 [a=8] = map expr=1:f32\n", more = "%21 f32 [a=8] = map expr=1:f32\n";
-  EXPECT_TRUE(is_program(joined(kX + work + kY + kZ + more + kOut), kMany + work + all + more + kOut));
+  const std::string operation = "%20 f32 [a=8] = map expr=1:f32\n", more = "%21 f32 [a=8] = map expr=1:f32\n";
+  EXPECT_TRUE(is_program(joined(kX + operation + kY + kZ + more + kOut), kMany + operation + all + more + kOut));
 }
 
 TEST(JoinCollectives, UpToTheLimit) {

@@ -27,9 +27,10 @@ struct Sweep {
     return id;
   }
   ValueId map(const std::vector<ValueId>& inputs, const Shape& shape) {
-    Map work;
-    for (std::size_t i = 0; i < inputs.size(); ++i) work.nodes.push_back({.op = "input", .input = static_cast<int>(i)});
-    program.body.push_back({work, inputs, {value(shape)}, {}});
+    Map operation;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      operation.nodes.push_back({.op = "input", .input = static_cast<int>(i)});
+    program.body.push_back({operation, inputs, {value(shape)}, {}});
     return program.body.back().outputs[0];
   }
   ValueId reduce(ValueId x, const Shape& shape) {

@@ -79,8 +79,8 @@ TEST(MemoryPlan, VariablesAndTheirViewsAreHeldOutside) {
 %1 f32 [b=16] {} = view %0 offset=0 strides=[1]
 %2 f32 [b=16] {} = map %1 expr=exp($0)
 output y %2)"));
-  EXPECT_EQ(plan.storage_of[0], MemoryPlan::kHeld);
-  EXPECT_EQ(plan.storage_of[1], MemoryPlan::kHeld);
+  EXPECT_EQ(plan.storage_of[0], MemoryPlan::kExternal);
+  EXPECT_EQ(plan.storage_of[1], MemoryPlan::kExternal);
   EXPECT_EQ(plan.arena_bytes, 64);
 }
 

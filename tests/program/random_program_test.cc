@@ -101,7 +101,7 @@ class RandomProgram {
   }
 
   // Appends if what is pending in the operands may pass.
-  void append(Work work, std::vector<ValueId> inputs, ValueType out) {
+  void append(Operation operation, std::vector<ValueId> inputs, ValueType out) {
     Axes pending;
     std::optional<Reduce> how;
     for (ValueId id : inputs)
@@ -119,12 +119,12 @@ class RandomProgram {
         marked.push_back(std::find(partial.begin(), partial.end(), axis) != partial.end());
         if (!marked.back() && type(id).sharding.uses(axis)) return;
       }
-      if (!lets_pass({work, {}, {}, {}}, *how, marked)) return;
+      if (!lets_pass({operation, {}, {}, {}}, *how, marked)) return;
     }
     out.sharding.partial.insert(out.sharding.partial.end(), pending.begin(), pending.end());
     std::sort(out.sharding.partial.begin(), out.sharding.partial.end());
     if (how) out.sharding.pending = *how;
-    add(b_.emit_one(std::move(work), std::move(inputs), std::move(out)));
+    add(b_.emit_one(std::move(operation), std::move(inputs), std::move(out)));
   }
 
   bool is_regular(ValueId id) {  // lies as all values of its dims do

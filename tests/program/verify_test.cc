@@ -65,7 +65,7 @@ TEST(Verify, Map) {
                  {"%20 f32 [a=4 b=8] = map %0 expr=select($0, $0, $0)", "select takes a bool"},
                  {"%20 f32 [a=4 b=8] = map %0, %7 expr=select<f32>($1, $0, 1:f64)", "dtype of its values"}});
   Program p = program_of(kGiven + "%20 f32 [a=4 b=8] = map %0 expr=exp($0)");
-  auto& nodes = std::get<Map>(p.body[0].work).nodes;
+  auto& nodes = std::get<Map>(p.body[0].operation).nodes;
   nodes[1].args = {1};
   EXPECT_INTERNAL_ERROR(verify(p, "x"), "args are earlier nodes");
   nodes[1].args = {0};

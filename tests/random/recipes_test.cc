@@ -32,7 +32,7 @@ TEST(RandomRecipes, ASmallDifferenceIsSeen) {
     const auto ran = [&](double number) {
       recipe.steps[1].args[1] = number;
       const Built built = build(recipe);
-      Compiled one = compile(built, wide, Mesh(), "", {}, runtime::cpu());
+      Compiled one = compile(built, wide, Mesh(), "", {}, device::cpu());
       return run(one, built, wide);
     };
     EXPECT_FALSE(difference(ran(1e-6), want, {wide}));

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "api/crew.h"
+#include "api/processor_threads.h"
 #include "api/shards.h"
 #include "check.h"
 #include "program/text.h"
@@ -23,9 +23,9 @@ struct Compiled {
 
 // `wide`: every float as f64.
 inline Compiled compile(const Built& built, bool wide, const Mesh& mesh, const std::string& layout, const Store& store,
-                        const runtime::Choice& runtime) {
+                        const device::Choice& device) {
   Session session =
-      testing::open_session(mesh, {.seed = kSeed, .store = store, .print = [](const std::string&) {}}, runtime);
+      testing::open_session(mesh, {.seed = kSeed, .store = store, .print = [](const std::string&) {}}, device);
   std::vector<std::pair<std::string, std::string>> dumps;
   Executable step = session.compile(
       built.graph, Layout::parse(layout),
@@ -80,7 +80,7 @@ class ProgramRun {
         copy_to_shard(variables.at(variable.name), type, program_.mesh, p, arena.data());
         where[variable.value] = arena.data();
       }
-      bound_[static_cast<std::size_t>(p)] = std::make_unique<BoundProgram>(program_, p, *wire_, cpu_backend(), where);
+      bound_[static_cast<std::size_t>(p)] = std::make_unique<BoundProgram>(program_, p, *wire_, cpu_engine(), where);
     });
   }
 
@@ -102,7 +102,7 @@ class ProgramRun {
   Array gathered(const Value& type, const Where& where) {
     Array whole(global_shape(type.shape, type.sharding, program_.mesh), type.dtype);
     for (int p = 0; p < processors_; ++p)
-      if (speaks_for_shard(type, program_.mesh, p))
+      if (is_primary_shard(type, program_.mesh, p))
         copy_from_shard(where(static_cast<std::size_t>(p)), type, program_.mesh, p, whole);
     return whole;
   }
@@ -136,7 +136,7 @@ class ProgramRun {
   std::unique_ptr<comm::Wire> wire_;
   std::vector<std::map<std::string, comm::Arena>> held_;
   std::vector<std::unique_ptr<BoundProgram>> bound_;
-  Crew crew_;
+  ProcessorThreads crew_;
 };
 
 }  // namespace weft::random_graphs

@@ -134,7 +134,7 @@ TEST_P(AttendExtremes, IsSoftmaxAttention) {
     feeds.emplace_back(memory_ids, array_of({kMemory}, of_memory, DType::kI32));
   }
   const Plain want = written_out(masks, s, q, v, dy);
-  for (const auto& [name, engine] : {std::pair("reference", runtime::reference()), std::pair("cpu", runtime::cpu())}) {
+  for (const auto& [name, engine] : {std::pair("reference", device::reference()), std::pair("cpu", device::cpu())}) {
     Session session(Mesh::parse(""), wire::threads(), engine);
     const Values values = session.compile(g, Layout::parse(""), {.fetch = fetch}).run(feeds);
     expect_near(values[fetch[0]], want.y, std::string(name) + ", y");
@@ -168,7 +168,7 @@ TEST(AttendExtremes, SaturatedWeightsHaveNoDerivative) {
       return array;
     };
     const Feeds feeds = {{q, fed(q, 0, size)}, {k, fed(k, 1, size)}, {v, fed(v, 2, 1)}};
-    for (const runtime::Choice& engine : {runtime::cpu(), runtime::reference()}) {
+    for (const device::Choice& engine : {device::cpu(), device::reference()}) {
       Session session(Mesh(), wire::threads(), engine);
       const Values values = session.compile(g, Layout(), {.fetch = by}).run(feeds);
       for (const Tensor& d : by)

@@ -107,10 +107,10 @@ class Attention {
   AttendRules rules_;
 };
 
-std::map<std::string, Array> run_on(const Program& program, const Backend& backend, int count) {
+std::map<std::string, Array> run_on(const Program& program, const Engine& engine, int count) {
   const std::unique_ptr<comm::Wire> wire = comm::make_threads_wire(1);
   Workers workers(count);
-  BoundProgram bound(program, 0, *wire, backend, {}, &workers);
+  BoundProgram bound(program, 0, *wire, engine, {}, &workers);
   std::uint64_t salt = 1;
   for (const ProgramInput& input : program.inputs) {
     const Array array = numbers(program.values[static_cast<std::size_t>(input.value)], salt++);
@@ -172,10 +172,10 @@ class CpuAttend : public ::testing::TestWithParam<Case> {};
 
 TEST_P(CpuAttend, AgreesWithTheReference) {
   const Program program = Attention(GetParam()).finish();
-  const auto want = run_on(program, reference_backend(), 1);
+  const auto want = run_on(program, reference_engine(), 1);
   const double tolerance = GetParam().dtype == DType::kBF16 ? 1e-2 : 1e-5;
   for (int workers : {1, 3}) {
-    const auto got = run_on(program, cpu_backend(), workers);
+    const auto got = run_on(program, cpu_engine(), workers);
     for (const auto& [name, array] : want)
       EXPECT_LE(relative_difference(got.at(name), array), tolerance) << name << ", " << workers << " workers";
   }
@@ -184,7 +184,7 @@ TEST_P(CpuAttend, AgreesWithTheReference) {
 // One worker or several, the bits are the same: no sum is divided.
 TEST_P(CpuAttend, GivesTheSameBitsToAnyNumberOfWorkers) {
   const Program program = Attention(GetParam()).finish();
-  const auto one = run_on(program, cpu_backend(), 1), three = run_on(program, cpu_backend(), 3);
+  const auto one = run_on(program, cpu_engine(), 1), three = run_on(program, cpu_engine(), 3);
   for (const auto& [name, array] : one)
     EXPECT_EQ(std::memcmp(array.bytes(), three.at(name).bytes(), bytes_of(array)), 0) << name;
 }

@@ -91,7 +91,7 @@ TEST(Edges, UnknownFunctionsAreFoundWhenBinding) {
     Builder b{Mesh()};
     b.output("out", b.map(function, {b.input("x", type(s, dtype))}, type(s, dtype)));
     const Program program = std::move(b).finish();
-    BoundProgram(program, 0, *wire, reference_backend(), {});
+    BoundProgram(program, 0, *wire, reference_engine(), {});
   };
   EXPECT_INTERNAL_ERROR(bind("cubic", DType::kF32), "no pointwise function 'cubic'");
   EXPECT_INTERNAL_ERROR(bind("exp", DType::kI32), "no pointwise function 'exp' of i32");

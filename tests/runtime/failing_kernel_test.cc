@@ -22,8 +22,8 @@ TEST(FailingKernel, EndsEveryProcessorAndIsNamedByAll) {
   b.output("y", b.all_reduce(b.emit_one(Copy{}, {x}, b.type(x)), {0, 1}));
   const Program program = std::move(b).finish();
 
-  Backend backend = reference_backend();
-  backend.makers[Copy::kName] = [](const KernelArgs& args) -> Kernel {
+  Engine engine = reference_engine();
+  engine.makers[Copy::kName] = [](const KernelArgs& args) -> Kernel {
     return [p = args.processor](const StepState&) {
       if (p == 4) throw std::runtime_error("the disk is full");
     };
@@ -31,7 +31,7 @@ TEST(FailingKernel, EndsEveryProcessorAndIsNamedByAll) {
   const std::unique_ptr<comm::Wire> wire = comm::make_threads_wire(6);
   std::vector<std::unique_ptr<BoundProgram>> all;  // bound before any runs: an aborted wire takes no one in
   for (int p = 0; p < 6; ++p)
-    all.push_back(std::make_unique<BoundProgram>(program, p, *wire, backend, std::map<ValueId, void*>()));
+    all.push_back(std::make_unique<BoundProgram>(program, p, *wire, engine, std::map<ValueId, void*>()));
   comm::on_every_processor(*wire, [&](int p) {
     BoundProgram& bound = *all[static_cast<std::size_t>(p)];
     EXPECT_RUN_ERROR(bound.run({.deadline = std::chrono::seconds(60)}), "the disk is full", "processor 4",

@@ -174,7 +174,7 @@ TEST(Move, TakeClampsAndPutDrops) {
   for (const int offset : {-7, -1, 0, 2, 4, 9}) {
     Builder b{Mesh()};
     const ValueId vx = b.input("x", type(s)), vo = b.input("offset", type({}, DType::kI32));
-    const ValueId out = b.emit_one(Take{"c"}, {vx, vo}, type(sp));
+    const ValueId out = b.emit_one(DynamicSlice{"c"}, {vx, vo}, type(sp));
     const Array at(Shape{}, {static_cast<double>(offset)}, DType::kI32);
     const std::int64_t begin = std::clamp(offset, 0, 3);
     expect_each(run(std::move(b), out, {{"x", x}, {"offset", at}}), [&](const auto& o) {
@@ -184,7 +184,7 @@ TEST(Move, TakeClampsAndPutDrops) {
     Builder p{Mesh()};
     const ValueId px = p.input("x", type(s)), pp = p.input("piece", type(sp)),
                   po = p.input("offset", type({}, DType::kI32));
-    const ValueId put = p.emit_one(Put{"c"}, {px, pp, po}, type(s));
+    const ValueId put = p.emit_one(DynamicUpdate{"c"}, {px, pp, po}, type(s));
     expect_each(run(std::move(p), put, {{"x", x}, {"piece", piece}, {"offset", at}}), [&](const auto& o) {
       const std::int64_t j = o[1] - offset;
       return j >= 0 && j < 2 ? piece.at(row_major(sp, {o[0], j})) : x.at(row_major(s, o));
@@ -223,11 +223,11 @@ TEST_P(EachDtype, ScatterAddSumsRepeatedIndices) {
   EXPECT_EQ(run(std::move(b), out, {{"i", indices}, {"u", updates}}).values(), want.values());
 }
 
-Array scanned(DType dtype, const std::vector<double>& x, Scan work) {
+Array scanned(DType dtype, const std::vector<double>& x, Scan operation) {
   const Dim n{"n", static_cast<std::int64_t>(x.size())};
   Builder b{Mesh()};
-  work.dim = "n";
-  const ValueId out = b.emit_one(work, {b.input("x", type({n}, dtype))}, type({n}, dtype));
+  operation.dim = "n";
+  const ValueId out = b.emit_one(operation, {b.input("x", type({n}, dtype))}, type({n}, dtype));
   return run(std::move(b), out, {{"x", Array({n}, x, dtype)}});
 }
 

@@ -230,8 +230,8 @@ TEST(Failures, AllMissingKernelsAreListed) {
   b.output("out", b.map("exp", {b.emit_one(Copy{}, {x}, t)}, t));
   const Program program = std::move(b).finish();
   const std::unique_ptr<comm::Wire> wire = comm::make_threads_wire(1);
-  EXPECT_USER_ERROR(BoundProgram(program, 0, *wire, Backend{"empty", {}, {}, {}}, {}),
-                    "'empty' has no kernel for: copy, map", "runtime::reference()");
+  EXPECT_USER_ERROR(BoundProgram(program, 0, *wire, Engine{"empty", {}, {}, {}}, {}),
+                    "'empty' has no kernel for: copy, map", "device::reference()");
 }
 
 }  // namespace

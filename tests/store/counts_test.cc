@@ -221,7 +221,7 @@ TEST(StoreCounts, NormsOfAllGradientsArePartialSums) {
   for (std::size_t i = 0; i < variables.size(); ++i) updates.push_back(assign_sub(variables[i], gradient[i] * factor));
   feed(chain.m, Tensor(g.data(), g.inputs()[0].id()), 3);
   const auto weight = [&](const std::string& mesh, const Store& store) {
-    Session session(Mesh::parse(mesh), wire::threads(), runtime::reference(), {.store = store});
+    Session session(Mesh::parse(mesh), wire::threads(), device::reference(), {.store = store});
     Executable step = session.compile(g, Layout::parse("batch:data?"), {.update = updates, .compute_as = DType::kF64});
     for (int i = 0; i < 2; ++i) step.run(chain.m.feeds);
     return session.value("w2");

@@ -21,7 +21,7 @@ Outcome trained(const std::string& model, const std::string& optimizer, const st
                 const std::string& layout, const Store& store, std::optional<DType> as) {
   const test::TestModel m = build_model(model);
   const test::TestOptimizer optim = build_optimizer(optimizer, m);
-  Session session(Mesh::parse(mesh), wire::threads(), runtime::reference(), {.seed = 7, .store = store});
+  Session session(Mesh::parse(mesh), wire::threads(), device::reference(), {.seed = 7, .store = store});
   Executable step =
       session.compile(m.g, Layout::parse(layout), {.fetch = {m.loss}, .update = optim.updates, .compute_as = as});
   Outcome outcome;

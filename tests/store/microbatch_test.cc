@@ -29,7 +29,7 @@ std::map<std::string, Array> trained(std::int64_t parts, const std::string& mesh
                                      const Store& store) {
   const test::TestModel m = model_in_parts(parts);
   const test::TestOptimizer optim = test::build_optimizer("adam", m);
-  Session session(Mesh::parse(mesh), wire::threads(), runtime::reference(), {.seed = 7, .store = store});
+  Session session(Mesh::parse(mesh), wire::threads(), device::reference(), {.seed = 7, .store = store});
   Executable step = session.compile(m.g, Layout::parse(layout),
                                     {.fetch = {m.loss}, .update = optim.updates, .compute_as = DType::kF64});
   std::map<std::string, Array> result;
@@ -75,7 +75,8 @@ TEST(StoreMicrobatch, GradientsAreReducedOnceOrScatteredInEveryPart) {
   EXPECT_EQ(collectives(0), (Counts{{"all_reduce", 2}}));
   EXPECT_EQ(collectives(1), (Counts{{"reduce_scatter", 2}, {"all_gather", 2}}));
   EXPECT_EQ(collectives(2), (Counts{{"reduce_scatter in the loop", 2}, {"all_gather", 2}}));
-  EXPECT_EQ(collectives(3), (Counts{{"reduce_scatter in the loop", 2}, {"all_gather in the loop", 3}}));  // dX of the first layer is not needed
+  EXPECT_EQ(collectives(3), (Counts{{"reduce_scatter in the loop", 2},
+                                    {"all_gather in the loop", 3}}));  // dX of the first layer is not needed
 }
 
 }  // namespace

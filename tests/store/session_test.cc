@@ -14,7 +14,7 @@ using test::build_model;
 using test::build_optimizer;
 
 Session session_of(const std::string& mesh, const std::string& store, int level) {
-  return Session(Mesh::parse(mesh), wire::threads(), runtime::reference(),
+  return Session(Mesh::parse(mesh), wire::threads(), device::reference(),
                  {.seed = 3, .store = store.empty() ? Store() : Store::parse(store, level)});
 }
 

@@ -35,10 +35,10 @@ int ranks() { return chosen() == "mpi" ? comm::launched().value_or(comm::Launch{
 
 bool can_have(const Mesh& mesh) { return ranks() == 0 || mesh.size() == 1 || mesh.size() == ranks(); }
 
-Session open_session(const Mesh& mesh, const SessionOptions& options, const runtime::Choice& runtime) {
-  if (ranks() != mesh.size()) return Session(mesh, wire::threads(), runtime, options);
+Session open_session(const Mesh& mesh, const SessionOptions& options, const device::Choice& device) {
+  if (ranks() != mesh.size()) return Session(mesh, wire::threads(), device, options);
   static const std::shared_ptr<comm::Wire> wire = comm::make_mpi_wire();
-  return SessionState::open(mesh, std::make_unique<OneOfMany>(wire, wire->local()), backend_of(runtime, "a test"),
+  return SessionState::open(mesh, std::make_unique<OneOfMany>(wire, wire->local()), engine_named(device, "a test"),
                             options);
 }
 
@@ -63,14 +63,14 @@ std::vector<std::exception_ptr> as_processes(int processes, int processors,
 
 std::vector<Array> in_every_process(const Mesh& mesh, const SessionOptions& options,
                                     const std::function<std::vector<Array>(Session&)>& body,
-                                    const runtime::Choice& runtime) {
+                                    const device::Choice& device) {
   if (chosen() != "ranks") {
-    Session session = open_session(mesh, options, runtime);
+    Session session = open_session(mesh, options, device);
     return body(session);
   }
   std::vector<std::vector<Array>> all(static_cast<std::size_t>(mesh.size()));
   const auto errors = as_processes(mesh.size(), mesh.size(), [&](int process, std::unique_ptr<comm::Wire> wire) {
-    Session session = SessionState::open(mesh, std::move(wire), backend_of(runtime, "a test"), options);
+    Session session = SessionState::open(mesh, std::move(wire), engine_named(device, "a test"), options);
     all[static_cast<std::size_t>(process)] = body(session);
   });
   for (const std::exception_ptr& error : errors)

@@ -44,11 +44,11 @@ std::vector<std::exception_ptr> as_processes(int processes, int processors,
 // A session in each process of the chosen wire. All must give the same bits, which are returned; the first error is thrown.
 std::vector<Array> in_every_process(const Mesh& mesh, const SessionOptions& options,
                                     const std::function<std::vector<Array>(Session&)>& body,
-                                    const runtime::Choice& runtime = runtime::cpu());
+                                    const device::Choice& device = device::cpu());
 
 // A session of this process, with all processors of the mesh or, under mpirun, with its one. All sessions of ranks share
 // one wire, since it takes long to make one; what one processor does alone goes over no wire.
-Session open_session(const Mesh& mesh, const SessionOptions& options, const runtime::Choice& runtime = runtime::cpu());
+Session open_session(const Mesh& mesh, const SessionOptions& options, const device::Choice& device = device::cpu());
 
 // Whether a mesh can be had: under mpirun it must have as many processors as there are ranks, or one.
 bool can_have(const Mesh& mesh);

@@ -46,7 +46,7 @@ inline void run_processor(const Program& program, int p, comm::Wire& wire, const
   const auto at = static_cast<std::size_t>(p);
   std::map<ValueId, void*> held;
   for (const ProgramVariable& v : program.variables) held[v.value] = result.variables.at(v.name)[at].bytes();
-  BoundProgram bound(program, p, wire, reference_backend(), held);
+  BoundProgram bound(program, p, wire, reference_engine(), held);
   for (int step = 0; step < options.steps; ++step) {
     for (const ProgramInput& input : program.inputs) {  // a run may have written over them
       const Array& array = inputs.at(input.name)[at];

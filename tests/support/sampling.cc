@@ -39,7 +39,8 @@ BuiltSample build_sample(const OpDef& op, const Sample& sample) {
     built.inputs.push_back(built.graph.input(str("x", i), spec.shape, spec.dtype));
     built.feeds.emplace_back(built.inputs[i], filled(spec.shape, spec.fill, spec.dtype, 17 + i));
   }
-  built.results = sample.build ? sample.build(built.graph, built.inputs) : apply_all(op, built.inputs, {}, Site::current());
+  built.results =
+      sample.build ? sample.build(built.graph, built.inputs) : apply_all(op, built.inputs, {}, Site::current());
   Tensors parts;
   for (std::size_t i = 0; i < built.results.size(); ++i) {
     const Tensor& y = built.results[i];
@@ -139,7 +140,7 @@ bool is_legal(const GraphData& graph, const Mesh& mesh, const std::string& layou
       together = together.plus(type.shape);
     }
     const ShardingRule rule = node.op->sharding(call);
-    if (!rule.relays && !lies_well(together)) return false;
+    if (!rule.reshards_output && !lies_well(together)) return false;
     for (const auto& [dim, how] : rule.dims)
       if (how.kind == DimRule::Kind::kWhole && is_split(dim)) return false;
   }

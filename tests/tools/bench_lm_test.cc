@@ -56,8 +56,8 @@ INSTANTIATE_TEST_SUITE_P(PeerTables, BenchLmLosses,
                                          Row{"Model8", "all:8", "d_ff,vocab:all", ""},
                                          Row{"Both2x2", "rows:2 cols:2", kBoth, ""},
                                          Row{"Both2x4", "rows:2 cols:4", kBoth, ""},
-                                         Row{"OneProcessorOfTheReference", "", "", "--runtime reference"},
-                                         Row{"Both2x2OfTheReference", "rows:2 cols:2", kBoth, "--runtime reference"},
+                                         Row{"OneProcessorOfTheReference", "", "", "--device reference"},
+                                         Row{"Both2x2OfTheReference", "rows:2 cols:2", kBoth, "--device reference"},
                                          Row{"OneWorker", "", "", "--workers 1"},
                                          Row{"LossInChunks", "all:2", "batch:all", "--loss-chunks 2"},
                                          Row{"Batch4Store1", "all:4", "batch:all", "--store '*:all'"},
@@ -75,7 +75,7 @@ TEST(BenchLm, HasTheKeysOfThePeersAndItsOwn) {
   EXPECT_EQ(json["config"], "tiny");
   EXPECT_EQ(json["mesh"], "all:2");
   EXPECT_EQ(json["layout"], "batch:all");
-  EXPECT_EQ(json["runtime"], "cpu");
+  EXPECT_EQ(json["device"], "cpu");
   EXPECT_EQ(json["dtype"], "f32");
   EXPECT_EQ(json["steps"], 2);
   EXPECT_EQ(json["losses10"].size(), 3u);
@@ -126,7 +126,7 @@ TEST(BenchLm, RefusesWhatMakesNoSense) {
   expect_refused("--loss-chunks 0", "--loss-chunks of bench lm cannot be 0", "give a number from 1 to 1e+06\n");
   expect_refused("--lr -1", "--lr of bench lm cannot be -1", "give a number from 0 to 1000\n");
   expect_refused("--config tiny --set seq=4", "model 'lm/tiny' has no size 'seq' to set", "it has: ");
-  expect_refused("--config tiny --runtime fast", "there is no runtime 'fast'", "use ");
+  expect_refused("--config tiny --device fast", "there is no device 'fast'", "use ");
   expect_refused("--config tiny --wire tin", "there is no wire 'tin'", "use ");
   expect_refused("--config tiny --layout batch:all", "", "");
   expect_refused("--config tiny --mesh all:8 --layout heads:all", "", "");

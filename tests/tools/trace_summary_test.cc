@@ -26,7 +26,7 @@ TEST(TraceSummary, SaysWhereTheTimeGoes) {
   const Ran result = summary(kSmall);
   EXPECT_EQ(result.code, 0);
   EXPECT_EQ(result.output,
-            R"(mesh data:2, layout "batch:data", runtime cpu, 2 workers each; 2 steps, means of a step and processor
+            R"(mesh data:2, layout "batch:data", device cpu, 2 workers each; 2 steps, means of a step and processor
 roof of a processor, measured: 100.0 GFLOP/s, 10.0 GB/s
 
   step                           10.000  100.0 %
@@ -103,7 +103,7 @@ TEST(TraceSummary, RefusesWhatIsNoTrace) {
   expect_refused("t5.json", "{\"otherData\": {\"weft_trace\": 2}}", "its form is another than 1");
   expect_refused("t6.json", "{\"otherData\": {\"weft_trace\": 1}}", "");
   const std::string about =
-      R"({"weft_trace":1,"mesh":"","layout":"","runtime":"cpu","processors":1,"workers":1,"flops_per_second":1,)"
+      R"({"weft_trace":1,"mesh":"","layout":"","device":"cpu","processors":1,"workers":1,"flops_per_second":1,)"
       R"("bytes_per_second":1,"peaks":"given"})";
   expect_refused("t7.json", str("{\"otherData\":", about, ",\"traceEvents\":[]}"), "it has no step");
   expect_refused("t8.json", str("{\"otherData\":", about, ",\"traceEvents\":[{\"ph\":\"X\"}]}"), "");

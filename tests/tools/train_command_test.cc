@@ -317,11 +317,10 @@ TEST_F(TrainCommand, MistakesAreFoundInTheConfig) {
   EXPECT_EQ(where_of("", "", "--mesh data:2 --layout batchh:data"),
             "--set mesh.layout=\"batchh:data\", layout \"batchh:data\", mesh data:2");
   EXPECT_EQ(where_of("", "", "--mesh data"), "--set mesh.mesh=\"data\", mesh \"data\", column 1");
-  EXPECT_EQ(where_of("[batch]", "[mesh]\nruntime = \"cuda\"\n[batch]"), "wrong.toml:21 (mesh.runtime)");
+  EXPECT_EQ(where_of("[batch]", "[mesh]\ndevice = \"cuda\"\n[batch]"), "wrong.toml:21 (mesh.device)");
   EXPECT_EQ(where_of("", "", "--wire pigeons"), "--set mesh.wire=\"pigeons\"");
-  EXPECT_THAT(
-      weft("generate " + folder_ + "/lm --set mesh.runtime=cuda").output,
-      AllOf(HasSubstr("there is no runtime 'cuda'"), HasSubstr("set mesh.runtime to \"cpu\" or \"reference\"")));
+  EXPECT_THAT(weft("generate " + folder_ + "/lm --set mesh.device=cuda").output,
+              AllOf(HasSubstr("there is no device 'cuda'"), HasSubstr("set mesh.device to \"cpu\" or \"reference\"")));
   EXPECT_THAT(weft("eval " + folder_ + "/lm --wire pigeons").output,
               AllOf(HasSubstr("there is no wire 'pigeons'"),
                     HasSubstr("set mesh.wire to \"threads\" or \"mpi\", or leave it out")));

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "comm/mpi/spread_group.h"
-#include "comm/mpi/watch.h"
+#include "comm/mpi/multi_host_group.h"
+#include "comm/mpi/process_watcher.h"
 #include "weft/error.h"
 
 namespace weft::comm {
@@ -21,9 +21,9 @@ constexpr std::chrono::microseconds kLook{50};         // between two looks for 
 constexpr std::chrono::milliseconds kTimeToTell{300};  // the other hosts of an abort
 
 // What a rank tells the others of its host.
-struct Card {
+struct RankInfo {
   pid_t process = 0;
-  int memory = -1, hub = -1;  // descriptors
+  int memory = -1, block = -1;  // descriptors
   cpu_set_t cores;
 };
 
@@ -35,10 +35,10 @@ std::size_t reserve_per_rank(std::size_t ranks) {
   return std::max(std::min(machine, kAll / ranks) / kUnit, std::size_t{1}) * kUnit;
 }
 
-int cores_of(const std::vector<Card>& cards) {
+int cores_of(const std::vector<RankInfo>& cards) {
   cpu_set_t any;
   CPU_ZERO(&any);
-  for (const Card& card : cards) CPU_OR(&any, &any, &card.cores);
+  for (const RankInfo& card : cards) CPU_OR(&any, &any, &card.cores);
   return CPU_COUNT(&any);
 }
 
@@ -48,8 +48,8 @@ struct MpiWire::Parts {
   std::unique_ptr<Ranks> ranks;
   std::shared_ptr<Heap> heap;
   std::vector<Mapping> memory;  // by index among the ranks of this host
-  Mapping hub;
-  std::vector<Card> cards;
+  Mapping block;
+  std::vector<RankInfo> cards;
 };
 
 std::unique_ptr<Wire> make_mpi_wire(int processors) { return MpiWire::make(processors); }
@@ -59,34 +59,35 @@ std::unique_ptr<MpiWire> MpiWire::make(int processors) {
   parts.ranks = std::make_unique<Ranks>(processors);
   const Ranks& ranks = *parts.ranks;
   const std::size_t count = ranks.local.size(), reserve = reserve_per_rank(count);
-  Card mine;
+  RankInfo mine;
   mine.process = getpid();
   CPU_ZERO(&mine.cores);
   sched_getaffinity(0, sizeof mine.cores, &mine.cores);
   const Mapping memory = Mapping::create(reserve, mine.memory);
   if (ranks.me == ranks.local.front()) {
-    parts.hub = Mapping::create(Hub::reserve(ranks.size), mine.hub);
-    Hub::prepare(parts.hub.data());
+    parts.block = Mapping::create(SharedBlock::reserve(ranks.size), mine.block);
+    SharedBlock::prepare(parts.block.data());
   }
   parts.cards.resize(count);
   check_mpi(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, parts.cards.data(), sizeof mine, MPI_BYTE, ranks.here),
             "MPI_Allgather");
   for (std::size_t i = 0; i < count; ++i) {
-    const Card& card = parts.cards[i];
+    const RankInfo& card = parts.cards[i];
     parts.memory.push_back(card.process == mine.process ? memory : Mapping::open(card.process, card.memory, reserve));
   }
-  if (mine.hub < 0) parts.hub = Mapping::open(parts.cards[0].process, parts.cards[0].hub, Hub::reserve(ranks.size));
+  if (mine.block < 0)
+    parts.block = Mapping::open(parts.cards[0].process, parts.cards[0].block, SharedBlock::reserve(ranks.size));
   check_mpi(MPI_Barrier(ranks.here), "MPI_Barrier");
   MPI_Comm_free(&parts.ranks->here);
   if (ranks.one_host()) MPI_Comm_free(&parts.ranks->all);
   close(mine.memory);
-  if (mine.hub >= 0) close(mine.hub);
+  if (mine.block >= 0) close(mine.block);
   parts.heap = std::make_shared<Heap>(memory);
   return std::unique_ptr<MpiWire>(new MpiWire(std::move(parts)));
 }
 
 MpiWire::MpiWire(Parts parts)
-    : SharedWire(Hub(parts.hub.owner(), parts.ranks->size, parts.ranks->local, Reach::kProcesses),
+    : SharedWire(SharedBlock(parts.block.owner(), parts.ranks->size, parts.ranks->local, Reach::kProcesses),
                  static_cast<int>(parts.cards.size()) <= cores_of(parts.cards)),
       ranks_(std::move(parts.ranks)),
       heap_(std::move(parts.heap)),
@@ -97,13 +98,13 @@ MpiWire::MpiWire(Parts parts)
     bases_[static_cast<std::size_t>(processor)] = reinterpret_cast<std::uintptr_t>(peers_[i].data());
     if (processor != ranks_->me) others.push_back({.processor = processor, .process = parts.cards[i].process});
   }
-  if (!ranks_->one_host()) notes_ = std::make_unique<Notes>(ranks_->all);
-  watch(hub_, others);
+  if (!ranks_->one_host()) messages_ = std::make_unique<ControlMessages>(ranks_->all);
+  watch(block_, others);
 }
 
 MpiWire::~MpiWire() {
-  unwatch(hub_);
-  hub_.set_gone(ranks_->me);
+  unwatch(block_);
+  block_.set_gone(ranks_->me);
 }
 
 Arena MpiWire::allocate(int processor, std::size_t bytes) {
@@ -122,12 +123,12 @@ void MpiWire::check_reach(int processor, const void* data, std::size_t bytes) co
 }
 
 std::string MpiWire::describe(int processor) const {
-  return str(hub_.describe(processor), ", on ", ranks_->names[static_cast<std::size_t>(processor)]);
+  return str(block_.describe(processor), ", on ", ranks_->names[static_cast<std::size_t>(processor)]);
 }
 
 std::size_t MpiWire::overhead_bytes() const {
   return SharedWire::overhead_bytes() +
-         (notes_ ? sizeof(Notes) + spread_.size() * Itinerary::kInHand * Itinerary::kStaging : 0);
+         (messages_ ? sizeof(ControlMessages) + spread_.size() * HostSchedule::kInHand * HostSchedule::kStaging : 0);
 }
 
 std::unique_ptr<Group> MpiWire::make_group(Ring ring, int rank) {
@@ -135,39 +136,39 @@ std::unique_ptr<Group> MpiWire::make_group(Ring ring, int rank) {
   for (const int member : ring.members) hosts.push_back(ranks_->host[static_cast<std::size_t>(member)]);
   if (std::all_of(hosts.begin(), hosts.end(), [&](int host) { return host == hosts.front(); }))
     return SharedWire::make_group(std::move(ring), rank);
-  return std::make_unique<SpreadGroup>(*this, std::move(ring), rank, Geography(hosts, rank));
+  return std::make_unique<MultiHostGroup>(*this, std::move(ring), rank, HostMap(hosts, rank));
 }
 
 std::chrono::nanoseconds MpiWire::patience() const {
-  return notes_ ? std::chrono::nanoseconds(kLook) : SharedWire::patience();
+  return messages_ ? std::chrono::nanoseconds(kLook) : SharedWire::patience();
 }
 
 void MpiWire::progress() {
-  if (!notes_) return;
+  if (!messages_) return;
   const auto held = lock();
-  notes_->receive([this](const Note& note) { read(note); });
-  for (SpreadGroup* group : spread_) group->advance();
+  messages_->receive([this](const ControlMessage& message) { read(message); });
+  for (MultiHostGroup* group : spread_) group->advance();
 }
 
-void MpiWire::read(const Note& note) {
-  if (note.kind == Note::Kind::kAbort)
-    return hub_.abort_from_afar({reinterpret_cast<const char*>(note.text.data()), note.length});
-  for (SpreadGroup* group : spread_)
-    if (group->list() == note.list && group->sequence() == note.sequence) return group->deliver(note);
-  early_.push_back(note);
+void MpiWire::read(const ControlMessage& message) {
+  if (message.kind == ControlMessage::Kind::kAbort)
+    return block_.abort_from_other_host({reinterpret_cast<const char*>(message.text.data()), message.length});
+  for (MultiHostGroup* group : spread_)
+    if (group->list() == message.list && group->sequence() == message.sequence) return group->deliver(message);
+  early_.push_back(message);
 }
 
-void MpiWire::enter(SpreadGroup& group) {
+void MpiWire::enter(MultiHostGroup& group) {
   const auto held = lock();
   spread_.push_back(&group);
-  std::erase_if(early_, [&](const Note& note) {
-    if (group.list() != note.list || group.sequence() != note.sequence) return false;
-    group.deliver(note);
+  std::erase_if(early_, [&](const ControlMessage& message) {
+    if (group.list() != message.list || group.sequence() != message.sequence) return false;
+    group.deliver(message);
     return true;
   });
 }
 
-void MpiWire::leave(SpreadGroup& group) {
+void MpiWire::leave(MultiHostGroup& group) {
   const auto held = lock();
   std::erase(spread_, &group);
 }
@@ -175,23 +176,23 @@ void MpiWire::leave(SpreadGroup& group) {
 std::uint32_t MpiWire::take_tags(std::uint32_t count) {
   constexpr std::uint32_t kEnd = std::uint32_t{1} << 31;
   if (count > kEnd / 64) throw InternalError(str("a collective in ", count, " messages"));
-  if (next_tag_ + count >= kEnd) next_tag_ = Notes::kTag + 1;
+  if (next_tag_ + count >= kEnd) next_tag_ = ControlMessages::kTag + 1;
   return std::exchange(next_tag_, next_tag_ + count);
 }
 
-// By one rank of the host where it happened, to those of the others that it knows; their hub tells the rest.
+// By one rank of the host where it happened, to those of the others that it knows; their block tells the rest.
 void MpiWire::spread_abort() {
-  if (!notes_ || !hub_.claims_news()) return;
+  if (!messages_ || !block_.claims_broadcast()) return;
   const auto held = lock();
-  Note note;
-  note.kind = Note::Kind::kAbort;
-  const std::string reason = hub_.reason();
-  note.length = static_cast<std::uint32_t>(std::min(reason.size(), note.text.size()));
-  std::memcpy(note.text.data(), reason.data(), note.length);
+  ControlMessage message;
+  message.kind = ControlMessage::Kind::kAbort;
+  const std::string reason = block_.reason();
+  message.length = static_cast<std::uint32_t>(std::min(reason.size(), message.text.size()));
+  std::memcpy(message.text.data(), reason.data(), message.length);
   for (int processor = 0; processor < size(); ++processor)
-    if (notes_->has_met(processor)) notes_->send(note, processor);
+    if (messages_->has_met(processor)) messages_->send(message, processor);
   const auto end = std::chrono::steady_clock::now() + kTimeToTell;
-  while (!notes_->all_sent() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  while (!messages_->all_sent() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
 }
 
 }  // namespace weft::comm

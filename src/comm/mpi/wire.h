@@ -10,7 +10,7 @@
 
 #include "comm/mpi/calls.h"
 #include "comm/mpi/memory.h"
-#include "comm/mpi/notes.h"
+#include "comm/mpi/control_messages.h"
 #include "comm/shared/wire.h"
 
 namespace weft::comm {
@@ -31,7 +31,7 @@ struct Ranks {
   std::vector<std::string> names;  // by processor: its host's name
 };
 
-class SpreadGroup;
+class MultiHostGroup;
 
 class MpiWire : public SharedWire {
  public:
@@ -51,12 +51,12 @@ class MpiWire : public SharedWire {
 
   // For groups on several hosts.
   MPI_Comm ranks() const { return ranks_->all; }
-  Notes& notes() { return *notes_; }
+  ControlMessages& messages() { return *messages_; }
   // Held around everything that calls MPI.
   std::unique_lock<std::recursive_mutex> lock() { return std::unique_lock(mutex_); }
   std::uint32_t take_tags(std::uint32_t count);
-  void enter(SpreadGroup& group);
-  void leave(SpreadGroup& group);
+  void enter(MultiHostGroup& group);
+  void leave(MultiHostGroup& group);
   // Leaves memory that a message may still touch to it, and all arenas as well.
   template <class Memory>
   void keep_memory(Memory memory) {
@@ -76,12 +76,12 @@ class MpiWire : public SharedWire {
   std::vector<Mapping> peers_;  // the memory of all on this host
 
   // If there are several hosts.
-  void read(const Note& note);
+  void read(const ControlMessage& message);
   std::recursive_mutex mutex_;
-  std::unique_ptr<Notes> notes_;
-  std::vector<SpreadGroup*> spread_;
-  std::vector<Note> early_;  // for groups that are not joined here yet
-  std::uint32_t next_tag_ = Notes::kTag + 1;
+  std::unique_ptr<ControlMessages> messages_;
+  std::vector<MultiHostGroup*> spread_;
+  std::vector<ControlMessage> early_;  // for groups that are not joined here yet
+  std::uint32_t next_tag_ = ControlMessages::kTag + 1;
 };
 
 }  // namespace weft::comm

@@ -29,7 +29,7 @@ SharedGroup::SharedGroup(SharedWire& wire, Ring ring, int rank)
 
 SharedGroup::~SharedGroup() {
   if (started_ != finished_) wire_.abort(str("processor ", processor(), " left its group with collectives in flight"));
-  hub().leave(ring_);
+  block().leave(ring_);
 }
 
 Ticket SharedGroup::start(Collective what, ConstBuffer in, Buffer out, const Args& args) {
@@ -37,10 +37,10 @@ Ticket SharedGroup::start(Collective what, ConstBuffer in, Buffer out, const Arg
   if (started_ - finished_ == kInFlight) wait({finished_ + 1}, kStartDeadline);
   const std::uint64_t number = started_ + 1;
   labels_[number % kRounds] = args.label;
-  if (hub().aborted()) wire_.throw_aborted(str("processor ", processor(), " starting ", what, " '", args.label, "'"));
+  if (block().aborted()) wire_.throw_aborted(str("processor ", processor(), " starting ", what, " '", args.label, "'"));
 
   const std::size_t rank = static_cast<std::size_t>(rank_), bytes = in.count * size_of(in.dtype);
-  if (bytes > kMailBytes) {
+  if (bytes > kInlineBytes) {
     wire_.check_reach(processor(), in.data, bytes);
     wire_.check_reach(processor(), out.data, out.count * size_of(out.dtype));
   }
@@ -54,22 +54,22 @@ Ticket SharedGroup::start(Collective what, ConstBuffer in, Buffer out, const Arg
                   .dtype = in.dtype};
   complete(request);
   started_ = number;
-  Post& post = ring_.post(number, rank);
-  post.request = request;
-  post.next_chunk.store(0, std::memory_order_relaxed);
-  if (bytes > 0 && bytes <= kMailBytes) std::memcpy(ring_.letter(number, rank).bytes.data(), in.data, bytes);
-  hub().board().started(processor(), what, ring_.list, bytes, args.label);
-  post.number.store(number, std::memory_order_release);
+  RingEntry& entry = ring_.entry(number, rank);
+  entry.request = request;
+  entry.next_chunk.store(0, std::memory_order_relaxed);
+  if (bytes > 0 && bytes <= kInlineBytes) std::memcpy(ring_.inline_data_of(number, rank).bytes.data(), in.data, bytes);
+  block().board().started(processor(), what, ring_.list, bytes, args.label);
+  entry.number.store(number, std::memory_order_release);
   arrive(number);
   announce(number);
   return {number};
 }
 
-// After the post of one member, its own or one that came by message, has its number.
+// After the entry of one member, its own or one that came by message, has its number.
 void SharedGroup::arrive(std::uint64_t number) {
   Round& round = ring_.round(number);
   if (round.arrived.fetch_add(kStep) + kStep == ring_.all_arrived(number) && round.sleepers.load() > 0)
-    wake_all(round.arrived, hub().reach());
+    wake_all(round.arrived, block().reach());
 }
 
 void SharedGroup::wait(Ticket ticket, Deadline deadline) {
@@ -80,7 +80,7 @@ void SharedGroup::wait(Ticket ticket, Deadline deadline) {
 
 void SharedGroup::finish(std::uint64_t number, Timer& timer) {
   await_members(number, timer);
-  read_posts(number);
+  read_entries(number);
   check_agreement(number);
   if (is_small()) {
     run_small(number);
@@ -95,17 +95,17 @@ void SharedGroup::finish(std::uint64_t number, Timer& timer) {
 
 void SharedGroup::finished(std::uint64_t number) {
   finished_ = number;
-  hub().board().finished(processor());
+  block().board().finished(processor());
 }
 
 void SharedGroup::run_small(std::uint64_t number) {
-  for (std::size_t p = 0; p < in_.size(); ++p) in_[p] = ring_.letter(number, p).bytes.data();
+  for (std::size_t p = 0; p < in_.size(); ++p) in_[p] = ring_.inline_data_of(number, p).bytes.data();
   run_for_one(joint_, rank_, pointers_);
 }
 
-void SharedGroup::read_posts(std::uint64_t number) {
+void SharedGroup::read_entries(std::uint64_t number) {
   for (std::size_t p = 0; p < in_.size(); ++p) {
-    const Request& request = ring_.post(number, p).request;
+    const Request& request = ring_.entry(number, p).request;
     in_[p] = wire_.reach(ring_.members[p], request.in);
     out_[p] = wire_.reach(ring_.members[p], request.out);
     source_[p] = request.source;
@@ -122,10 +122,10 @@ void SharedGroup::read_posts(std::uint64_t number) {
 
 namespace {
 
-std::string text_of(const Request& post) {
-  std::string text = str(post.what, " of ", post.count, " ", post.dtype);
-  if (post.what == Collective::kAllReduce || post.what == Collective::kReduceScatter) text += str(" ", post.reduce);
-  if (post.what == Collective::kPermute) text += str(" from rank ", post.source, " to rank ", post.target);
+std::string text_of(const Request& entry) {
+  std::string text = str(entry.what, " of ", entry.count, " ", entry.dtype);
+  if (entry.what == Collective::kAllReduce || entry.what == Collective::kReduceScatter) text += str(" ", entry.reduce);
+  if (entry.what == Collective::kPermute) text += str(" from rank ", entry.source, " to rank ", entry.target);
   return text;
 }
 
@@ -141,40 +141,42 @@ void SharedGroup::check_agreement(std::uint64_t number) {
   const auto refuse = [&](std::size_t a, std::size_t b) {
     fail(number,
          str("members of a group disagree: processor ", ring_.members[a], " runs ",
-             text_of(ring_.post(number, a).request), ", processor ", ring_.members[b], " runs ",
-             text_of(ring_.post(number, b).request)),
+             text_of(ring_.entry(number, a).request), ", processor ", ring_.members[b], " runs ",
+             text_of(ring_.entry(number, b).request)),
          "every processor must run the same program; see that all were compiled from the same graph and layout");
   };
   for (std::size_t p = 1; p < size; ++p)
-    if (!agree(ring_.post(number, 0).request, ring_.post(number, p).request)) refuse(0, p);
+    if (!agree(ring_.entry(number, 0).request, ring_.entry(number, p).request)) refuse(0, p);
   if (joint_.what != Collective::kPermute) return;
   for (std::size_t p = 0; p < size; ++p) {
-    const Request& post = ring_.post(number, p).request;
+    const Request& entry = ring_.entry(number, p).request;
     const int me = static_cast<int>(p);
     const auto other = [](int rank) { return static_cast<std::size_t>(rank); };
-    if (post.source >= 0 && ring_.post(number, other(post.source)).request.target != me) refuse(p, other(post.source));
-    if (post.target >= 0 && ring_.post(number, other(post.target)).request.source != me) refuse(p, other(post.target));
+    if (entry.source >= 0 && ring_.entry(number, other(entry.source)).request.target != me)
+      refuse(p, other(entry.source));
+    if (entry.target >= 0 && ring_.entry(number, other(entry.target)).request.source != me)
+      refuse(p, other(entry.target));
   }
 }
 
 void SharedGroup::work(std::uint64_t number, std::uint32_t chunks) {
-  if (!hub().begin_work(processor())) wire_.throw_aborted(place(number));
+  if (!block().begin_work(processor())) wire_.throw_aborted(place(number));
   std::uint32_t ran = 0;
   for (int i = 0; i < size(); ++i) {
     const int share = (rank_ + i) % size();
-    std::atomic<std::uint32_t>& next = ring_.post(number, static_cast<std::size_t>(share)).next_chunk;
-    while (next.load(std::memory_order_relaxed) < chunks && !hub().aborted()) {
+    std::atomic<std::uint32_t>& next = ring_.entry(number, static_cast<std::size_t>(share)).next_chunk;
+    while (next.load(std::memory_order_relaxed) < chunks && !block().aborted()) {
       const std::uint32_t chunk = next.fetch_add(1, std::memory_order_relaxed);
       if (chunk >= chunks) break;
       run_chunk(joint_, share, chunk, pointers_);
       ++ran;
     }
   }
-  hub().end_work(processor());
+  block().end_work(processor());
   if (ran == 0) return;
   Round& round = ring_.round(number);
   if (round.done.fetch_add(ran * kStep) + ran * kStep == all_done_[number % kRounds] && round.sleepers.load() > 0)
-    wake_all(round.done, hub().reach());
+    wake_all(round.done, block().reach());
 }
 
 // True as soon as `reached` is; false when spinning does not pay any more or the wire is aborted.
@@ -191,15 +193,15 @@ bool SharedGroup::spin_until(Reached reached) const {
   do {
     std::this_thread::yield();
     if (reached()) return true;
-  } while (Clock::now() < end && !hub().aborted());
+  } while (Clock::now() < end && !block().aborted());
   return false;
 }
 
-// Spins on the posts themselves: the cache line that says that a peer has come brings along what it says.
+// Spins on the entries themselves: the cache line that says that a peer has come brings along what it says.
 void SharedGroup::await_members(std::uint64_t number, Timer& timer) {
   std::size_t here = 0;
   const bool all_here = spin_until([&] {
-    while (here < in_.size() && ring_.post(number, here).number.load(std::memory_order_acquire) == number) ++here;
+    while (here < in_.size() && ring_.entry(number, here).number.load(std::memory_order_acquire) == number) ++here;
     return here == in_.size();
   });
   if (!all_here) sleep_until(number, ring_.round(number).arrived, ring_.all_arrived(number), timer);
@@ -214,7 +216,7 @@ void SharedGroup::await_chunks(std::uint64_t number, Timer& timer) {
 
 void SharedGroup::say_waiting(std::uint64_t number) {
   const Request& mine = request(number);
-  hub().board().waiting(processor(), mine.what, ring_.list, mine.bytes(), labels_[number % kRounds]);
+  block().board().waiting(processor(), mine.what, ring_.list, mine.bytes(), labels_[number % kRounds]);
 }
 
 void SharedGroup::sleep_until(std::uint64_t number, const std::atomic<std::uint32_t>& word, std::uint32_t value,
@@ -228,7 +230,7 @@ void SharedGroup::sleep_until(std::uint64_t number, const std::atomic<std::uint3
   for (; seen != value && (seen & kAborted) == 0; seen = word.load()) {
     const std::chrono::nanoseconds left = timer.limit - (Clock::now() - timer.begin);
     if (left.count() <= 0) break;
-    sleep_while(word, seen, std::min(left, wire_.patience()), hub().reach());
+    sleep_while(word, seen, std::min(left, wire_.patience()), block().reach());
     wire_.progress();
   }
   sleepers.fetch_sub(1);
@@ -247,10 +249,10 @@ void SharedGroup::give_up(std::uint64_t number, const Timer& timer) {
   std::string last;
   for (std::size_t p = 0; p < in_.size(); ++p) {
     const int member = ring_.members[p];
-    const bool came = ring_.post(number, p).number.load(std::memory_order_acquire) >= number;
+    const bool came = ring_.entry(number, p).number.load(std::memory_order_acquire) >= number;
     if (!came && is_excused(number, p)) continue;
     if (!came) missing.push_back(member);
-    else if (hub().works(member)) working.push_back(member);
+    else if (block().works(member)) working.push_back(member);
   }
   if (missing.empty() && working.empty()) working = owing();
   const std::vector<int>& named = missing.empty() ? working : missing;

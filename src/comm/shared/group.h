@@ -1,4 +1,4 @@
-// A group whose members share memory. start publishes a post; wait runs chunks of the common work, its own share first and then what
+// A group whose members share memory. start publishes an entry; wait runs chunks of the common work, its own share first and then what
 // late peers have left, and sleeps only while somebody is missing or still at work.
 #pragma once
 
@@ -35,14 +35,14 @@ class SharedGroup : public Group {
     Clock::time_point begin{};
   };
 
-  // Completes a request that is about to be posted, and tells of a post those who do not share the memory.
+  // Completes a request that is about to be posted, and tells of an entry those who do not share the memory.
   virtual void complete(Request&) {}
   virtual void announce(std::uint64_t) {}
   virtual void finish(std::uint64_t number, Timer& timer);
   void arrive(std::uint64_t number);
-  void read_posts(std::uint64_t number);
+  void read_entries(std::uint64_t number);
   void check_agreement(std::uint64_t number);
-  bool is_small() const { return joint_.count * size_of(joint_.dtype) <= kMailBytes; }
+  bool is_small() const { return joint_.count * size_of(joint_.dtype) <= kInlineBytes; }
   void run_small(std::uint64_t number);
   void work(std::uint64_t number, std::uint32_t chunks);
   void finished(std::uint64_t number);
@@ -54,7 +54,7 @@ class SharedGroup : public Group {
   bool spin_until(Reached reached) const;
   // The processors whose messages are missing, when all have come and none is at work.
   virtual std::vector<int> owing() const { return {}; }
-  // Whether the member's post may have come to another one of this host that has not come itself.
+  // Whether the member's entry may have come to another one of this host that has not come itself.
   virtual bool is_excused(std::uint64_t, std::size_t) const { return false; }
   [[noreturn]] void give_up(std::uint64_t number, const Timer& timer);
   [[noreturn]] void fail(std::uint64_t number, const std::string& what, const std::string& fix);  // for all
@@ -63,9 +63,9 @@ class SharedGroup : public Group {
   void say_waiting(std::uint64_t number);
 
   const Request& request(std::uint64_t number) const {
-    return ring_.post(number, static_cast<std::size_t>(rank_)).request;
+    return ring_.entry(number, static_cast<std::size_t>(rank_)).request;
   }
-  Hub& hub() const { return wire_.hub(); }
+  SharedBlock& block() const { return wire_.block(); }
   int processor() const { return ring_.members[static_cast<std::size_t>(rank_)]; }
 
   SharedWire& wire_;

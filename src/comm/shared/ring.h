@@ -24,10 +24,10 @@ constexpr std::uint32_t kAborted = 1, kStep = 2;
 
 // Inputs up to this many bytes are copied to the peers in start: then nobody needs anybody's buffers, and a collective
 // has one phase instead of two.
-constexpr std::size_t kMailBytes = 1024;
+constexpr std::size_t kInlineBytes = 1024;
 
 struct alignas(64) Round {
-  std::atomic<std::uint32_t> arrived;   // members that have published their post
+  std::atomic<std::uint32_t> arrived;   // members that have published their entry
   std::atomic<std::uint32_t> done;      // chunks that are finished
   std::atomic<std::uint32_t> sleepers;  // members asleep on one of the two
 };
@@ -46,36 +46,40 @@ struct Request {
 };
 
 // Written before the member arrives, read after all have.
-struct alignas(64) Post {
+struct alignas(64) RingEntry {
   Request request;
   std::atomic<std::uint32_t> next_chunk;  // of the member's share; whoever adds one runs that chunk
   std::atomic<std::uint64_t> number;      // of the collective, counted from 1: tells who has not come yet
 };
 
-struct Mail {
-  alignas(64) std::array<std::byte, kMailBytes> bytes;
+struct InlineData {
+  alignas(64) std::array<std::byte, kInlineBytes> bytes;
 };
 
 // The ring as one process sees it.
 struct Ring {
   Round& round(std::uint64_t number) const { return rounds[number % kRounds]; }
-  Post& post(std::uint64_t number, std::size_t rank) const { return posts[number % kRounds * members.size() + rank]; }
-  Mail& letter(std::uint64_t number, std::size_t rank) const { return mail[number % kRounds * members.size() + rank]; }
+  RingEntry& entry(std::uint64_t number, std::size_t rank) const {
+    return entries[number % kRounds * members.size() + rank];
+  }
+  InlineData& inline_data_of(std::uint64_t number, std::size_t rank) const {
+    return inline_data[number % kRounds * members.size() + rank];
+  }
   // The value of `arrived` when all members have come to the collective.
   std::uint32_t all_arrived(std::uint64_t number) const {
     return static_cast<std::uint32_t>((number + kRounds - 1) / kRounds * members.size() * kStep);
   }
   static std::size_t bytes(std::size_t members) {
-    return kRounds * (sizeof(Round) + members * (sizeof(Post) + sizeof(Mail)));
+    return kRounds * (sizeof(Round) + members * (sizeof(RingEntry) + sizeof(InlineData)));
   }
 
   std::vector<int> members;
   std::uint32_t list = 0;      // number of the member list, for the board
   std::uint64_t sequence = 0;  // which join of the list it belongs to
-  std::uint64_t place = 0;     // for the hub
+  std::uint64_t place = 0;     // for the block
   Round* rounds = nullptr;
-  Post* posts = nullptr;  // by round, then rank
-  Mail* mail = nullptr;
+  RingEntry* entries = nullptr;  // by round, then rank
+  InlineData* inline_data = nullptr;
 };
 
 }  // namespace weft::comm

@@ -26,7 +26,8 @@ std::unique_ptr<Group> SharedWire::join(int processor, const std::vector<int>& m
     throw InternalError(
         str("processor ", processor, " of ", size(), " cannot join a group of processors ", list_of(members)));
   const std::size_t rank = static_cast<std::size_t>(me - members.begin());
-  if (std::optional<Ring> ring = hub_.meet(rank, members)) return make_group(std::move(*ring), static_cast<int>(rank));
+  if (std::optional<Ring> ring = block_.meet(rank, members))
+    return make_group(std::move(*ring), static_cast<int>(rank));
   throw_aborted(str("processor ", processor, " joining the group of processors ", list_of(members)));
 }
 
@@ -43,16 +44,16 @@ std::atomic<bool> quiet{false};
 bool reports_failure() { return !quiet.load(); }
 
 void SharedWire::abort(std::string_view reason) {
-  hub_.abort(reason, true);
+  block_.abort(reason, true);
   spread_abort();
-  quiet.store(!hub_.claims_report());
+  quiet.store(!block_.claims_report());
 }
 
 void SharedWire::throw_aborted(const std::string& where) {
-  hub_.wait_for_workers();
+  block_.wait_for_workers();
   spread_abort();
-  quiet.store(!hub_.claims_report());
-  throw RunError({.what = str("the wire was aborted: ", hub_.reason()),
+  quiet.store(!block_.claims_report());
+  throw RunError({.what = str("the wire was aborted: ", block_.reason()),
                   .where = where,
                   .fix = "mend the first failure and start a new session; this one cannot go on"});
 }

@@ -1,28 +1,28 @@
-// What the wires have in common whose processors (or those of one host) share memory: groups that meet in a hub.
+// What the wires have in common whose processors (or those of one host) share memory: groups that meet in a block.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "comm/shared/hub.h"
+#include "comm/shared/shared_block.h"
 #include "comm/wire.h"
 
 namespace weft::comm {
 
 class SharedWire : public Wire {
  public:
-  int size() const override { return hub_.size(); }
+  int size() const override { return block_.size(); }
   std::unique_ptr<Group> join(int processor, const std::vector<int>& members) override;
   void abort(std::string_view reason) override;
   std::string report() const override;
-  std::size_t overhead_bytes() const override { return sizeof *this + hub_.bytes(); }
+  std::size_t overhead_bytes() const override { return sizeof *this + block_.bytes(); }
 
   // For the groups.
-  Hub& hub() { return hub_; }
+  SharedBlock& block() { return block_; }
   bool spins() const { return spins_; }
   // Throws the RunError of an aborted wire, once nobody touches the buffers of others any more.
-  // Tells those whom the abort of the hub does not reach.
+  // Tells those whom the abort of the block does not reach.
   virtual void spread_abort() {}
   [[noreturn]] void throw_aborted(const std::string& where);
 
@@ -34,7 +34,7 @@ class SharedWire : public Wire {
   std::byte* reach(int processor, std::uint64_t place) const {
     return reinterpret_cast<std::byte*>(bases_[static_cast<std::size_t>(processor)] + place);
   }
-  virtual std::string describe(int processor) const { return hub_.describe(processor); }  // its line of the report
+  virtual std::string describe(int processor) const { return block_.describe(processor); }  // its line of the report
   // InternalError if peers cannot reach the bytes.
   virtual void check_reach(int, const void*, std::size_t) const {}
 
@@ -45,12 +45,12 @@ class SharedWire : public Wire {
 
  protected:
   // spins: there is a core for every processor of the host.
-  SharedWire(Hub hub, bool spins)
-      : hub_(std::move(hub)), spins_(spins), bases_(static_cast<std::size_t>(hub_.size())) {}
+  SharedWire(SharedBlock block, bool spins)
+      : block_(std::move(block)), spins_(spins), bases_(static_cast<std::size_t>(block_.size())) {}
 
   virtual std::unique_ptr<Group> make_group(Ring ring, int rank);
 
-  Hub hub_;
+  SharedBlock block_;
   const bool spins_;
   std::vector<std::uintptr_t>
       bases_;  // by processor: where its memory begins in this process; 0: an address is a place

@@ -22,17 +22,17 @@ std::vector<int> first(int processors) {
   return all;
 }
 
-Hub make_hub(int processors) {
+SharedBlock make_block(int processors) {
   if (processors < 1) throw InternalError(str("a wire of ", processors, " processors was asked for"));
-  const std::size_t bytes = Hub::reserve(processors);
+  const std::size_t bytes = SharedBlock::reserve(processors);
   void* block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (block == MAP_FAILED)
     throw RunError({.what = str("no address space for the groups of ", processors, " processors: ", bytes, " bytes"),
                     .where = "making the threads wire",
                     .fix = "see what limits this process (ulimit -v), or use fewer processors"});
-  Hub::prepare(block);
-  return Hub(std::shared_ptr<void>(block, [bytes](void* data) { munmap(data, bytes); }), processors, first(processors),
-             Reach::kThreads);
+  SharedBlock::prepare(block);
+  return SharedBlock(std::shared_ptr<void>(block, [bytes](void* data) { munmap(data, bytes); }), processors,
+                     first(processors), Reach::kThreads);
 }
 
 [[noreturn]] void throw_no_memory(int processor, std::size_t bytes) {
@@ -56,7 +56,7 @@ Arena large_arena(int processor, std::size_t bytes) {
 
 std::unique_ptr<Wire> make_threads_wire(int processors) { return std::make_unique<ThreadsWire>(processors); }
 
-ThreadsWire::ThreadsWire(int processors) : SharedWire(make_hub(processors), processors <= cores()) {}
+ThreadsWire::ThreadsWire(int processors) : SharedWire(make_block(processors), processors <= cores()) {}
 
 Arena ThreadsWire::allocate(int processor, std::size_t bytes) {
   if (bytes >= kLargePage) return large_arena(processor, bytes);

@@ -11,7 +11,7 @@ class ThreadsWire : public SharedWire {
  public:
   explicit ThreadsWire(int processors);
 
-  std::vector<int> local() const override { return hub_.local(); }
+  std::vector<int> local() const override { return block_.local(); }
   Arena allocate(int processor, std::size_t bytes) override;
 };
 

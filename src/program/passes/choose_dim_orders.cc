@@ -140,7 +140,7 @@ class Chooser {
     for (const Dim& dim : order) axes.push_back(value.sharding.dims[value.shape.position(dim.name)]);
     for (std::size_t i = 0; i < strides.size(); ++i) strides[i] = dense[order.position(value.shape[i].name)];
     each_view(id, [&](Instr& user) {
-      View& view = std::get<View>(user.work);
+      View& view = std::get<View>(user.operation);
       view = *restrided(view, shape(user.outputs[0]), shape(id), strides);
       strides_[at(user.outputs[0])] = view.strides;
     });

@@ -30,10 +30,10 @@ class Folding {
     std::vector<Instr> old = std::move(p_.body);
     for (Instr& instr : old) {
       for (ValueId& id : instr.inputs) id = resolved(by_, id);
-      if (auto* map = std::get_if<Map>(&instr.work)) fold_map(instr, *map);
+      if (auto* map = std::get_if<Map>(&instr.operation)) fold_map(instr, *map);
       if (instr.is<Copy>() && stands_for(instr.outputs[0], instr.inputs[0])) continue;
       if (is_idle_collective(instr)) fold_collective(instr);
-      if (auto* view = std::get_if<View>(&instr.work); view && fold_view(instr, *view)) continue;
+      if (auto* view = std::get_if<View>(&instr.operation); view && fold_view(instr, *view)) continue;
       append(std::move(instr));
     }
     replace_uses(p_, by_);
@@ -70,7 +70,7 @@ class Folding {
     if (result.op != "input") return;
     // The operand itself: a copy, if it gains no dims.
     const ValueId x = instr.inputs[0], y = instr.outputs[0];
-    if (same_dims(p_.values[at(x)].shape, p_.values[at(y)].shape) && lies_alike(x, y)) instr.work = Copy{};
+    if (same_dims(p_.values[at(x)].shape, p_.values[at(y)].shape) && lies_alike(x, y)) instr.operation = Copy{};
   }
 
   bool lies_alike(ValueId x, ValueId y) const {
@@ -107,7 +107,7 @@ class Folding {
     const ValueId x = instr.inputs[0], y = instr.outputs[0];
     // Views of y count on its strides.
     if (instr.is<Shard>() || is_dense(x)) {
-      instr.work = View{0, strides_[at(x)]};
+      instr.operation = View{0, strides_[at(x)]};
       return;
     }
     const ValueId relabelled = add_value(p_, p_.values[at(y)].name, type_of(p_, y));
@@ -118,8 +118,8 @@ class Folding {
     kept_.push_back(false);
     by_.push_back(relabelled);
     Instr label{View{0, strides_[at(x)]}, {x}, {relabelled}, instr.origin};
-    if (!fold_view(label, std::get<View>(label.work))) append(std::move(label));
-    instr.work = Copy{};
+    if (!fold_view(label, std::get<View>(label.operation))) append(std::move(label));
+    instr.operation = Copy{};
     instr.inputs = {resolved(by_, relabelled)};
   }
 

@@ -41,8 +41,9 @@ class Finder {
       const int position = defined_[at(id)];
       if (position < 0) return -1;
       const Instr& instr = p_.body[at(position)];
-      if (const auto* work = instr.as<AttendBack>())
-        return work->joined.empty() && instr.outputs[at(i)] == id && fits(*work, instr, concat, i) ? position : -1;
+      if (const auto* operation = instr.as<AttendBack>())
+        return operation->joined.empty() && instr.outputs[at(i)] == id && fits(*operation, instr, concat, i) ? position
+                                                                                                             : -1;
       if (!instr.is<View>()) return -1;
       found.dropped.push_back(position);
       user = position;
@@ -52,15 +53,15 @@ class Finder {
   }
 
   // Whether the operand is the result as it lies, with q's names and one index more.
-  bool fits(const AttendBack& work, const Instr& back, const Instr& concat, int i) const {
+  bool fits(const AttendBack& operation, const Instr& back, const Instr& concat, int i) const {
     const std::string& dim = concat.as<Concat>()->dim;
     const ValueId operand = concat.inputs[at(i)];
     const Shape &shape = p_.values[at(operand)].shape, &made = p_.values[at(back.outputs[at(i)])].shape;
-    if (work.length.empty() || shape.size_of(dim) != 1 || made.has(dim)) return false;
+    if (operation.length.empty() || shape.size_of(dim) != 1 || made.has(dim)) return false;
     if (strides_[at(operand)] != dense_strides(shape)) return false;
     const Shape rest = shape.minus({shape.dim(dim)});
-    if (!rest.has(work.length) || !rest.has(work.key)) return false;
-    AttendBack joined = work;
+    if (!rest.has(operation.length) || !rest.has(operation.key)) return false;
+    AttendBack joined = operation;
     joined.joined = dim;
     return joined_part(joined, shape, i) == made;
   }
@@ -84,7 +85,7 @@ Program join_attend(Program program, const PassOptions&) {
     const Found found = finder.at_concat(i);
     if (found.back < 0) continue;
     Instr& back = program.body[at(found.back)];
-    std::get<AttendBack>(back.work).joined = concat->dim;
+    std::get<AttendBack>(back.operation).joined = concat->dim;
     back.outputs = program.body[at(i)].outputs;
     for (int position : found.dropped) dropped[at(position)] = true;
   }

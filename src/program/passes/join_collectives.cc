@@ -88,7 +88,7 @@ class Joiner {
     std::vector<bool> moved(p_.body.size());
     for (const Bucket& bucket : buckets_) {
       if (bucket.members.size() < 2) continue;
-      Instr one{p_.body[bucket.members[0]].work, {}, {}, p_.body[bucket.members[0]].origin};
+      Instr one{p_.body[bucket.members[0]].operation, {}, {}, p_.body[bucket.members[0]].origin};
       for (std::size_t i : bucket.members) {
         const Instr& member = p_.body[i];
         one.inputs.insert(one.inputs.end(), member.inputs.begin(), member.inputs.end());

@@ -137,8 +137,8 @@ class Joiner {
     const ValueId part = instr.outputs[0];
     for (int user : uses_.users[at(part)])
       if (Instr& seen = p_.body[at(user)]; seen.is<View>())
-        seen.work = *restrided(*seen.as<View>(), value(seen.outputs[0]).shape, value(part).shape, strides);
-    instr.work = View{offset, strides};
+        seen.operation = *restrided(*seen.as<View>(), value(seen.outputs[0]).shape, value(part).shape, strides);
+    instr.operation = View{offset, strides};
     instr.inputs = {product};
   }
 

@@ -11,9 +11,9 @@ namespace weft {
 namespace {
 
 // Lands reductions where their plans pay.
-class Landing {
+class ReductionPlacer {
  public:
-  explicit Landing(Program& program)
+  explicit ReductionPlacer(Program& program)
       : p_(program),
         plans_(program),
         by_(program.values.size()),
@@ -120,7 +120,7 @@ bool join_nested(Program& p) {
   const std::vector<int> definitions = definitions_of(p);
   std::vector<bool> removed(p.body.size());
   for (std::size_t i = 0; i < p.body.size(); ++i) {
-    auto* outer = std::get_if<AllReduce>(&p.body[i].work);
+    auto* outer = std::get_if<AllReduce>(&p.body[i].operation);
     if (!outer || p.body[i].inputs.size() != 1) continue;
     const ValueId middle = p.body[i].inputs[0];
     const int first = definitions[at(middle)];
@@ -139,7 +139,9 @@ bool join_nested(Program& p) {
 
 }  // namespace
 
-bool land_reduction_on(Program& program, ValueId id, std::int64_t times) { return Landing(program).land_on(id, times); }
+bool land_reduction_on(Program& program, ValueId id, std::int64_t times) {
+  return ReductionPlacer(program).land_on(id, times);
+}
 
 Program place_reductions(Program p, const PassOptions&) {
   // Each round lowers the bytes or the number of reductions, so this ends by itself: a regrouped sum pays to land on.
@@ -147,7 +149,7 @@ Program place_reductions(Program p, const PassOptions&) {
   while (changed) {
     changed = join_nested(p);
     if (regroup_sums(p)) changed = true;
-    if (Landing(p).run()) changed = true;
+    if (ReductionPlacer(p).run()) changed = true;
     if (sink_from_loops(p)) changed = true;
   }
   return p;

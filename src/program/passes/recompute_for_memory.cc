@@ -43,7 +43,7 @@ class Chooser {
 
   // The best choice at the place where most is live; none if nothing helps there.
   std::optional<Choice> best() const {
-    const int peak = plan_.fullest;
+    const int peak = plan_.peak_position;
     std::optional<Choice> best;
     for (ValueId id = 0; id < static_cast<ValueId>(p_.values.size()); ++id)
       if (const std::optional<Choice> choice = choice_for(id, peak); choice && (!best || *best < *choice))
@@ -58,7 +58,7 @@ class Chooser {
     const int i = defined_[at(id)];
     if (i < 0 || i >= peak || is_view(p_.body[at(i)]) || !can_run_again(p_.body[at(i)], uses_) || uses_.kept[at(id)])
       return {};
-    if (storage(id) == MemoryPlan::kHeld || p_.body[at(i)].origin.recompute) return {};
+    if (storage(id) == MemoryPlan::kExternal || p_.body[at(i)].origin.recompute) return {};
     Choice choice{.value = id, .late = static_cast<int>(p_.body.size()), .chain = {}};
     find_late_use(id, peak, choice.late);
     if (choice.late <= peak || choice.late == static_cast<int>(p_.body.size())) return {};
@@ -96,7 +96,7 @@ class Chooser {
   // Whether the value still lies untouched at a position without living longer for that.
   bool is_there(ValueId id, int position) const {
     const ValueId root = root_of(id);
-    if (storage(root) == MemoryPlan::kHeld) return true;
+    if (storage(root) == MemoryPlan::kExternal) return true;
     const int last = uses_.kept[at(root)] ? static_cast<int>(p_.body.size()) : last_use(root);
     return last >= position;
   }
@@ -131,7 +131,7 @@ class Chooser {
 void apply(Program& p, const Choice& choice, int number) {
   std::vector<ValueId> again(p.values.size());
   for (std::size_t i = 0; i < again.size(); ++i) again[i] = static_cast<ValueId>(i);
-  const auto made_again = [&](const Instr& instr) {
+  const auto clone_of = [&](const Instr& instr) {
     Instr copy = instr;
     copy.origin.phase = Phase::kRecompute;
     copy.origin.recompute = number;
@@ -146,13 +146,13 @@ void apply(Program& p, const Choice& choice, int number) {
                           std::make_move_iterator(p.body.begin() + choice.late));
   std::vector<Instr> rest(std::make_move_iterator(p.body.begin() + choice.late), std::make_move_iterator(p.body.end()));
   std::vector<Instr> chain;
-  for (int i : choice.chain) chain.push_back(made_again(body[at(i)]));
+  for (int i : choice.chain) chain.push_back(clone_of(body[at(i)]));
   // Of the chain only the value itself is used from here on; and views of it that were made before.
   const ValueId value = again[at(choice.value)];
   for (std::size_t i = 0; i < again.size(); ++i) again[i] = static_cast<ValueId>(i);
   again[at(choice.value)] = value;
   for (std::size_t i = 0, end = body.size(); i < end; ++i)
-    if (is_view(body[i]) && again[at(body[i].inputs[0])] != body[i].inputs[0]) chain.push_back(made_again(body[i]));
+    if (is_view(body[i]) && again[at(body[i].inputs[0])] != body[i].inputs[0]) chain.push_back(clone_of(body[i]));
   std::move(chain.begin(), chain.end(), std::back_inserter(body));
   for (Instr& instr : rest) {
     for (ValueId& id : instr.inputs)

@@ -11,8 +11,8 @@ bool contains(const Axes& axes, int axis) { return std::find(axes.begin(), axes.
 
 // The shard's axes in runs, in their order: those that the all_reduce joins are reduced while they are scattered, the
 // others are only split. The axes of a run become minor to those before it, as they are in the shard.
-std::vector<Work> steps_of(const AllReduce& reduce, const Shard& shard) {
-  std::vector<Work> steps;
+std::vector<Operation> steps_of(const AllReduce& reduce, const Shard& shard) {
+  std::vector<Operation> steps;
   Axes run, rest = reduce.axes;
   for (std::size_t i = 0; i < shard.axes.size(); ++i) {
     const bool scatters = contains(reduce.axes, shard.axes[i]);
@@ -53,7 +53,7 @@ class Scattering {
     const auto joined_here = [&](int axis) { return contains(reduce->axes, axis); };
     if (std::none_of(shard->axes.begin(), shard->axes.end(), joined_here)) return false;
     const ValueId y = p_.body[at(user)].outputs[0];
-    const std::vector<Work> steps = steps_of(*reduce, *shard);
+    const std::vector<Operation> steps = steps_of(*reduce, *shard);
     const bool dense = !std::holds_alternative<Shard>(steps.back());
     if (is_viewed(y) && !(dense && (is_dense(y) || lay_views_of(y)))) return false;
     replace(i, steps, y);
@@ -91,11 +91,12 @@ class Scattering {
       if (steps_through(p_.values[at(instr.outputs[0])].shape, view->strides) != lies) return false;
       views.push_back(&instr);
     }
-    for (Instr* view : views) std::get<View>(view->work).strides = dense_strides(p_.values[at(view->outputs[0])].shape);
+    for (Instr* view : views)
+      std::get<View>(view->operation).strides = dense_strides(p_.values[at(view->outputs[0])].shape);
     return true;
   }
 
-  void replace(std::size_t i, const std::vector<Work>& steps, ValueId y) {
+  void replace(std::size_t i, const std::vector<Operation>& steps, ValueId y) {
     const Instr old = p_.body[i];
     ValueId x = old.inputs[0];
     for (std::size_t step = 0; step < steps.size(); ++step) {
@@ -129,13 +130,13 @@ const Instr* rename_after(const Program& p, const Uses& uses, const Instr& reduc
   if (!reduce.is<AllReduce>() || reduce.inputs.size() != 1) return nullptr;
   const int user = uses.only_user(reduce.outputs[0]);
   const Instr* view = user < 0 ? nullptr : &p.body[at(user)];
-  const auto* work = view ? view->as<View>() : nullptr;
-  if (!work || work->offset != 0) return nullptr;
+  const auto* operation = view ? view->as<View>() : nullptr;
+  if (!operation || operation->offset != 0) return nullptr;
   const int next = uses.only_user(view->outputs[0]);
   if (next < 0 || !p.body[at(next)].is<Shard>()) return nullptr;
   const Value &from = p.values[at(reduce.outputs[0])], &to = p.values[at(view->outputs[0])];
   bool alike = from.shape.rank() == to.shape.rank() && from.sharding == to.sharding &&
-               work->strides == dense_strides(from.shape);
+               operation->strides == dense_strides(from.shape);
   for (std::size_t i = 0; alike && i < from.shape.rank(); ++i) alike = from.shape[i].size == to.shape[i].size;
   return alike ? view : nullptr;
 }
@@ -155,7 +156,7 @@ void rename_first(Program& p) {
     const ValueId renamed =
         add_value(p, p.values[at(y)].name, {p.values[at(x)].dtype, p.values[at(y)].shape, p.values[at(x)].sharding});
     body.back() = {View{0, strides[at(x)]}, {x}, {renamed}, view->origin};
-    body.push_back({instr.work, {renamed}, {y}, instr.origin});
+    body.push_back({instr.operation, {renamed}, {y}, instr.origin});
   }
   p.body = std::move(body);
 }

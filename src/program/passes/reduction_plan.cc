@@ -46,10 +46,10 @@ MoveCost ReductionPlans::cost_of(ValueId id, const ReductionKey& key) const {
 }
 
 void ReductionPlans::plan_all_reduce(const Instr& instr) {
-  const auto* work = instr.as<AllReduce>();
-  if (!work || instr.inputs.size() != 1) return;
+  const auto* operation = instr.as<AllReduce>();
+  if (!operation || instr.inputs.size() != 1) return;
   const ValueId x = instr.inputs[0], y = instr.outputs[0];
-  ReductionPlan plan{.key = {work->axes, work->how}, .land = {}, .below = {}, .pending = {}};
+  ReductionPlan plan{.key = {operation->axes, operation->how}, .land = {}, .below = {}, .pending = {}};
   plan.land = plan.below = cost_of(y, plan.key);
   plan.same_strides = strides_[at(x)] == strides_[at(y)];
   plans_[at(y)].push_back(std::move(plan));

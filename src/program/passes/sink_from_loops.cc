@@ -39,13 +39,13 @@ std::optional<Accumulator> accumulator(const Program& body, std::size_t k) {
 int all_reduce_of(const Program& body, ValueId id) {
   const int i = definitions_of(body)[at(id)];
   if (i < 0) return -1;
-  const auto* work = body.body[at(i)].as<AllReduce>();
-  return work && work->how == Reduce::kSum && body.body[at(i)].inputs.size() == 1 ? i : -1;
+  const auto* operation = body.body[at(i)].as<AllReduce>();
+  return operation && operation->how == Reduce::kSum && body.body[at(i)].inputs.size() == 1 ? i : -1;
 }
 
-class Sinking {
+class LoopSinker {
  public:
-  explicit Sinking(Program& program) : p_(program) {}
+  explicit LoopSinker(Program& program) : p_(program) {}
 
   bool run() {
     std::vector<Instr> body;
@@ -108,6 +108,6 @@ class Sinking {
 
 }  // namespace
 
-bool sink_from_loops(Program& program) { return Sinking(program).run(); }
+bool sink_from_loops(Program& program) { return LoopSinker(program).run(); }
 
 }  // namespace weft

@@ -63,9 +63,9 @@ class ContractKernel {
   // side.
   void divide() {
     const std::int64_t m = form_.m.size, n = form_.n.size, k = form_.k.size;
-    const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
-                        static_cast<double>(form_.outers * form_.sums);
-    const int sharing = static_cast<int>(std::clamp(work / kFewest, 1.0, static_cast<double>(workers_.size())));
+    const double operation = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
+                             static_cast<double>(form_.outers * form_.sums);
+    const int sharing = static_cast<int>(std::clamp(operation / kFewest, 1.0, static_cast<double>(workers_.size())));
     sharing_ = sharing;
     const bool by_outer = form_.outers >= 2 * sharing || form_.outers % sharing == 0;
     const bool by_rows = (form_.k.x == 1 && m >= sharing * kGrain) || m >= n;

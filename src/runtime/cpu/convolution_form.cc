@@ -87,11 +87,11 @@ bool has_numbers(DType dtype) { return dtype == DType::kF32 || dtype == DType::k
 
 }  // namespace
 
-std::optional<ConvolutionForm> convolution_form(const Convolve& work, const TensorView& x, const TensorView& y,
+std::optional<ConvolutionForm> convolution_form(const Convolve& operation, const TensorView& x, const TensorView& y,
                                                 const TensorView& filter) {
   if (!has_numbers(x.dtype) || !has_numbers(y.dtype) || !has_numbers(filter.dtype)) return {};
-  if (work.windows.empty() || work.windows.size() > 3) return {};
-  const Roles roles(work.windows, x.shape, y.shape, filter.shape);
+  if (operation.windows.empty() || operation.windows.size() > 3) return {};
+  const Roles roles(operation.windows, x.shape, y.shape, filter.shape);
   const auto batch = joined(roles.batch, x, y), in = joined(roles.in, x, filter), out = joined(roles.out, filter, y),
              of_x = joined(roles.groups, x, filter), of_y = joined(roles.groups, filter, y);
   if (!batch || !in || !out || !of_x || !of_y) return {};
@@ -99,11 +99,11 @@ std::optional<ConvolutionForm> convolution_form(const Convolve& work, const Tens
              y_channel = channel_stride(of_y->size, of_y->b, out->size, out->b);
   if (!x_channel || !y_channel) return {};
   ConvolutionForm form;
-  for (const WindowDim& w : work.windows)
+  for (const WindowDim& w : operation.windows)
     if (!add_window(w, x, y, filter, form)) return {};
   std::ranges::stable_sort(form.shape.space, std::greater<>(), &ConvolutionDim::x);
   ConvolutionShape& s = form.shape;
-  s.direction = work.direction;
+  s.direction = operation.direction;
   s.batch = batch->size, s.groups = of_x->size, s.in = in->size, s.out = out->size;
   s.x_batch = batch->a, s.y_batch = batch->b, s.x_channel = *x_channel, s.y_channel = *y_channel;
   s.filter_group = of_x->b, s.filter_in = in->b, s.filter_out = out->a;

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/backend.h"
+#include "runtime/engine.h"
 #include "runtime/cpu/convolution.h"
 
 namespace weft::cpu {
@@ -17,7 +17,7 @@ struct ConvolutionForm {
 
 // None for what stays with the reference: dtypes but f32 and bf16; no window or more than three; windows all of whose taps
 // are in the padding; batch, channels or groups of several dims that do not lie like one.
-std::optional<ConvolutionForm> convolution_form(const Convolve& work, const TensorView& x, const TensorView& y,
+std::optional<ConvolutionForm> convolution_form(const Convolve& operation, const TensorView& x, const TensorView& y,
                                                 const TensorView& filter);
 
 }  // namespace weft::cpu

@@ -53,9 +53,9 @@ class ConvolveKernel {
 
   int sharing() const {
     const ConvolutionShape& s = shape();
-    double work = static_cast<double>(s.batch * s.groups) * static_cast<double>(s.in * s.out);
-    for (const ConvolutionDim& dim : s.space) work *= static_cast<double>(dim.places * dim.taps);
-    return static_cast<int>(std::clamp(work / kFewest, 1.0, static_cast<double>(workers_.size())));
+    double operation = static_cast<double>(s.batch * s.groups) * static_cast<double>(s.in * s.out);
+    for (const ConvolutionDim& dim : s.space) operation *= static_cast<double>(dim.places * dim.taps);
+    return static_cast<int>(std::clamp(operation / kFewest, 1.0, static_cast<double>(workers_.size())));
   }
 
   // Whole images if that divides them evenly, else channels.
@@ -145,15 +145,16 @@ class ConvolveKernel {
 }  // namespace
 
 Kernel convolve(const KernelArgs& args) {
-  const auto& work = *args.instr.as<Convolve>();
+  const auto& operation = *args.instr.as<Convolve>();
   const TensorView &a = args.inputs[0], &b = args.inputs[1], &out = args.outputs[0];
-  const bool forward = work.direction == Direction::kForward, to_input = work.direction == Direction::kToInput;
+  const bool forward = operation.direction == Direction::kForward,
+             to_input = operation.direction == Direction::kToInput;
   const TensorView &x = to_input ? out : a,
                    &y = forward    ? out
                         : to_input ? a
                                    : b,
                    &filter = forward || to_input ? b : out;
-  const auto form = convolution_form(work, x, y, filter);
+  const auto form = convolution_form(operation, x, y, filter);
   if (!form) return reference::convolve(args);
   auto kernel = std::make_shared<ConvolveKernel>(*form, x, y, filter, *args.workers);
   if (!kernel->is_made()) return reference::convolve(args);

@@ -56,8 +56,8 @@ Kernel divided(const KernelArgs& args, const std::vector<std::string>& but, cons
 Kernel scan(const KernelArgs& args) { return divided(args, {args.instr.as<Scan>()->dim}, reference::scan); }
 
 Kernel sort(const KernelArgs& args) {
-  const Sort& work = *args.instr.as<Sort>();
-  return divided(args, {work.dim, work.k}, reference::sort);
+  const Sort& operation = *args.instr.as<Sort>();
+  return divided(args, {operation.dim, operation.k}, reference::sort);
 }
 
 }  // namespace weft::cpu

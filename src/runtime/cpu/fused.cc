@@ -61,7 +61,7 @@ Kernel sweep_of(const Program& body, RowPlan plan, const KernelArgs& args) {
 Program body_of_one(const KernelArgs& args) {
   Program body;
   body.mesh = args.program.mesh;
-  Instr instr{args.instr.work, {}, {}, {}};
+  Instr instr{args.instr.operation, {}, {}, {}};
   const auto add = [&](ValueId id) {
     body.values.push_back(args.program.values[static_cast<std::size_t>(id)]);
     return static_cast<ValueId>(body.values.size()) - 1;

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/backend.h"
+#include "runtime/engine.h"
 
 namespace weft::cpu {
 

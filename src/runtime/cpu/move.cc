@@ -30,7 +30,7 @@ Kernel concat(const KernelArgs& args) {
 
 Kernel take(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &out = args.outputs[0];
-  const std::string& dim = args.instr.as<Take>()->dim;
+  const std::string& dim = args.instr.as<DynamicSlice>()->dim;
   const std::int64_t size = out.shape.size_of(dim);
   return [move = StridedCopy(run_of(x, dim, 0, size), out), offset = args.inputs[1],
           step = x.strides[x.shape.position(dim)], most = x.shape.size_of(dim) - size, workers = args.workers](
@@ -40,9 +40,9 @@ Kernel take(const KernelArgs& args) {
 namespace {
 
 // The piece over the output from a run-time offset on: at once where it fits, else index by index.
-class PutKernel {
+class UpdateKernel {
  public:
-  PutKernel(const KernelArgs& args, const std::string& dim)
+  UpdateKernel(const KernelArgs& args, const std::string& dim)
       : workers_(*args.workers),
         copy_(args.inputs[0], args.outputs[0]),
         offset_(args.inputs[2]),
@@ -79,7 +79,7 @@ class PutKernel {
 }  // namespace
 
 Kernel put(const KernelArgs& args) {
-  return [kernel = PutKernel(args, args.instr.as<Put>()->dim)](const StepState&) { kernel.run(); };
+  return [kernel = UpdateKernel(args, args.instr.as<DynamicUpdate>()->dim)](const StepState&) { kernel.run(); };
 }
 
 }  // namespace weft::cpu

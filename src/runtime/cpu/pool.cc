@@ -27,13 +27,13 @@ struct Loop {
 class PoolKernel {
  public:
   explicit PoolKernel(const KernelArgs& args)
-      : work_(*args.instr.as<Pool>()), inputs_(args.inputs), out_(args.outputs[0]), workers_(*args.workers) {
+      : operation_(*args.instr.as<Pool>()), inputs_(args.inputs), out_(args.outputs[0]), workers_(*args.workers) {
     find_row_dim();
     for (const Dim& dim : out_.shape)
       if (dim.name != row_dim_) add_loop(dim);
     std::ranges::stable_sort(loops_, std::greater<>(), &Loop::out);
     std::size_t taps = 1;
-    for (const WindowDim& w : work_.windows) taps *= static_cast<std::size_t>(w.size);
+    for (const WindowDim& w : operation_.windows) taps *= static_cast<std::size_t>(w.size);
     rows_ = out_.shape.elements() / length_;
     const std::int64_t worth = out_.shape.elements() * static_cast<std::int64_t>(taps) / kFewest;
     sharing_ = static_cast<int>(std::clamp<std::int64_t>(worth, 1, workers_.size()));
@@ -57,7 +57,7 @@ class PoolKernel {
   };
 
   bool is_walked(const std::string& dim) const {
-    return std::ranges::any_of(work_.windows, [&](const WindowDim& w) { return w.dim == dim; });
+    return std::ranges::any_of(operation_.windows, [&](const WindowDim& w) { return w.dim == dim; });
   }
   std::int64_t stride_of(std::size_t operand, const std::string& dim) const {
     return operand < inputs_.size() ? inputs_[operand].strides[inputs_[operand].shape.position(dim)] : 0;
@@ -79,26 +79,26 @@ class PoolKernel {
   void add_loop(const Dim& dim) {
     Loop loop{.size = dim.size, .out = out_.strides[out_.shape.position(dim.name)], .first = {}};
     for (std::size_t k = 0; k < inputs_.size(); ++k) loop.strides[k] = stride_of(k, dim.name);
-    for (const WindowDim& w : work_.windows)
+    for (const WindowDim& w : operation_.windows)
       if (w.dim == dim.name) add_meetings(w, loop);
     loops_.push_back(std::move(loop));
   }
 
   // The operand has the elements that windows walk along, not the places of windows.
   bool has_elements(std::size_t operand) const {
-    const bool forward = work_.direction == Direction::kForward;
-    return work_.kind != PoolKind::kWinners ? forward : operand == 0 || (operand == 2 && forward);
+    const bool forward = operation_.direction == Direction::kForward;
+    return operation_.kind != PoolKind::kWinners ? forward : operand == 0 || (operand == 2 && forward);
   }
   // The size of the side of the windows that the result does not have.
   std::int64_t others(const WindowDim& w) const {
-    const bool forward = work_.direction == Direction::kForward;
+    const bool forward = operation_.direction == Direction::kForward;
     for (std::size_t k = 0; k < inputs_.size(); ++k)
       if (has_elements(k) == forward) return inputs_[k].shape.size_of(w.dim);
     throw InternalError("a pool whose operands are all like its result");
   }
 
   void add_meetings(const WindowDim& w, Loop& loop) const {
-    const bool forward = work_.direction == Direction::kForward;
+    const bool forward = operation_.direction == Direction::kForward;
     const std::int64_t others = this->others(w);
     const Meeting strides = std::exchange(loop.strides, {});
     for (std::int64_t i = 0; i < loop.size; ++i) {
@@ -155,7 +155,7 @@ class PoolKernel {
   }
 
   void run_plain(const Place& place, std::size_t count, const Meeting& begin, std::int64_t out) const {
-    PoolRow row{.kind = work_.kind,
+    PoolRow row{.kind = operation_.kind,
                 .meetings = place.meetings.data(),
                 .count = count,
                 .out = static_cast<float*>(out_.data) + out,
@@ -172,18 +172,18 @@ class PoolKernel {
       return to_double(static_cast<const T*>(inputs_[k].data)[begin[k] + place.meetings[m][k] + i * row_steps_[k]]);
     };
     for (std::int64_t i = 0; i < length_; ++i) {
-      double joined = work_.kind == PoolKind::kMax ? -std::numeric_limits<double>::infinity() : 0;
+      double joined = operation_.kind == PoolKind::kMax ? -std::numeric_limits<double>::infinity() : 0;
       for (std::size_t m = 0; m < count; ++m) {
         const double x = number(0, m, i);
-        if (work_.kind == PoolKind::kSum) joined += x;
-        else if (work_.kind == PoolKind::kMax) joined = x != x || x > joined ? x : joined;
+        if (operation_.kind == PoolKind::kSum) joined += x;
+        else if (operation_.kind == PoolKind::kMax) joined = x != x || x > joined ? x : joined;
         else if (x == number(1, m, i)) joined += inputs_.size() == 3 ? number(2, m, i) : 1;
       }
       static_cast<T*>(out_.data)[out + i] = from_double<T>(joined);
     }
   }
 
-  Pool work_;
+  Pool operation_;
   std::vector<TensorView> inputs_;
   TensorView out_;
   Workers& workers_;

@@ -277,18 +277,18 @@ void RandomFill::fill(const RandomRun& run, bool stays_below, Workers& workers) 
 }
 
 Kernel random(const KernelArgs& args) {
-  const Random& work = *args.instr.as<Random>();
+  const Random& operation = *args.instr.as<Random>();
   const auto* iteration = args.inputs.empty() ? nullptr : static_cast<const std::int64_t*>(args.inputs[0].data);
   // Rounding may reach b, which is outside of [a, b).
   const bool stays_below =
-      work.distribution == Distribution::kUniform && work.a < work.b && is_float(args.outputs[0].dtype);
+      operation.distribution == Distribution::kUniform && operation.a < operation.b && is_float(args.outputs[0].dtype);
   return [=, fill = RandomFill(args.outputs[0]), workers = args.workers](const StepState& state) {
-    fill.fill({.key = seeded(work.key, state.seed),
+    fill.fill({.key = seeded(operation.key, state.seed),
                .step = state.step,
                .iteration = static_cast<std::uint32_t>(iteration ? *iteration : 0),
-               .distribution = work.distribution,
-               .a = work.a,
-               .b = work.b},
+               .distribution = operation.distribution,
+               .a = operation.a,
+               .b = operation.b},
               stays_below, *workers);
   };
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "program/ir.h"
-#include "runtime/backend.h"
+#include "runtime/engine.h"
 
 namespace weft::cpu {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "runtime/backend.h"
+#include "runtime/engine.h"
 #include "runtime/workers.h"
 
 namespace weft::cpu {

@@ -153,12 +153,12 @@ class AttendBackKernel {
  private:
   // The i-th derivative in the order of its operand's pack.
   static Packed like(const KernelArgs& args, int i) {
-    const auto& work = *args.instr.as<AttendBack>();
+    const auto& operation = *args.instr.as<AttendBack>();
     const auto at = static_cast<std::size_t>(i);
-    const AttendDims dims = attend_dims(work, args.inputs[0].shape, args.inputs[1].shape);
+    const AttendDims dims = attend_dims(operation, args.inputs[0].shape, args.inputs[1].shape);
     const Shape& x = args.inputs[at].shape;
-    const Shape order = i == 0 ? dims.shared.plus(dims.rows) : dims.shared.plus({x.dim(work.memory)});
-    return {derivative_view(args, i), order.plus({x.dim(i == 2 ? work.value : work.key)})};
+    const Shape order = i == 0 ? dims.shared.plus(dims.rows) : dims.shared.plus({x.dim(operation.memory)});
+    return {derivative_view(args, i), order.plus({x.dim(i == 2 ? operation.value : operation.key)})};
   }
 
   // p = exp(score - largest) / total, ds = p (dy . v - dy . y). The total is relative to the largest score, which may be so

@@ -70,7 +70,7 @@ struct Call {
 };
 
 // Copies, calls, copies.
-Talk talk(std::vector<ElementCopy> pack, std::vector<Call> calls, std::vector<ElementCopy> unpack) {
+BoundCollective talk(std::vector<ElementCopy> pack, std::vector<Call> calls, std::vector<ElementCopy> unpack) {
   auto shared = std::make_shared<std::vector<Call>>(std::move(calls));
   return {[pack = std::move(pack), shared](const StepState&) mutable {
             for (ElementCopy& copy : pack) copy.run();
@@ -84,39 +84,39 @@ Talk talk(std::vector<ElementCopy> pack, std::vector<Call> calls, std::vector<El
 
 }  // namespace
 
-Talk all_reduce(const KernelArgs& args) {
-  const auto& work = *args.instr.as<AllReduce>();
-  comm::Group& group = args.group(work.axes);
+BoundCollective all_reduce(const KernelArgs& args) {
+  const auto& operation = *args.instr.as<AllReduce>();
+  comm::Group& group = args.group(operation.axes);
   std::vector<ElementCopy> copies;
   std::vector<Call> calls;
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
     const comm::Buffer out = buffer(args.outputs[i]);
     copies.emplace_back(args.inputs[i], args.outputs[i]);
-    calls.push_back({group, comm::Collective::kAllReduce, out, out, {.reduce = work.how}, args.label});
+    calls.push_back({group, comm::Collective::kAllReduce, out, out, {.reduce = operation.how}, args.label});
   }
   return talk(std::move(copies), std::move(calls), {});
 }
 
-Talk reduce_scatter(const KernelArgs& args) {
-  const auto& work = *args.instr.as<ReduceScatter>();
+BoundCollective reduce_scatter(const KernelArgs& args) {
+  const auto& operation = *args.instr.as<ReduceScatter>();
   const TensorView& out = args.outputs[0];
-  comm::Group& group = args.group(work.axes);
-  const comm::Args how{.reduce = work.how};
-  if (lies_in_blocks(args.inputs[0], work.dim))
+  comm::Group& group = args.group(operation.axes);
+  const comm::Args how{.reduce = operation.how};
+  if (lies_in_blocks(args.inputs[0], operation.dim))
     return talk({}, {{group, comm::Collective::kReduceScatter, buffer(args.inputs[0]), buffer(out), how, args.label}},
                 {});
   const std::vector<TensorView> packed = blocks(args, out.shape, out.dtype, group.size());
-  return talk(packing(args.inputs[0], work.dim, packed),
+  return talk(packing(args.inputs[0], operation.dim, packed),
               {{group, comm::Collective::kReduceScatter, buffer(packed), buffer(out), how, args.label}}, {});
 }
 
-Talk all_gather(const KernelArgs& args) {
-  const auto& work = *args.instr.as<AllGather>();
+BoundCollective all_gather(const KernelArgs& args) {
+  const auto& operation = *args.instr.as<AllGather>();
   const TensorView& out = args.outputs[0];
-  comm::Group& group = args.group(work.axes);
-  const Shape one = block(out, work.dim, group.size(), 0).shape;
-  if (lies_in_blocks(out, work.dim)) {
-    const TensorView own = block(out, work.dim, group.size(), group.rank());
+  comm::Group& group = args.group(operation.axes);
+  const Shape one = block(out, operation.dim, group.size(), 0).shape;
+  if (lies_in_blocks(out, operation.dim)) {
+    const TensorView own = block(out, operation.dim, group.size(), group.rank());
     return talk({ElementCopy(args.inputs[0], own)},
                 {{group, comm::Collective::kAllGather, buffer(own), buffer(out), {}, args.label}}, {});
   }
@@ -124,38 +124,38 @@ Talk all_gather(const KernelArgs& args) {
   const TensorView& mine = packed[static_cast<std::size_t>(group.rank())];
   return talk({ElementCopy(args.inputs[0], mine)},
               {{group, comm::Collective::kAllGather, buffer(mine), buffer(packed), {}, args.label}},
-              unpacking(packed, out, work.dim));
+              unpacking(packed, out, operation.dim));
 }
 
-Talk all_to_all(const KernelArgs& args) {
-  const auto& work = *args.instr.as<AllToAll>();
+BoundCollective all_to_all(const KernelArgs& args) {
+  const auto& operation = *args.instr.as<AllToAll>();
   const TensorView &in = args.inputs[0], &out = args.outputs[0];
-  comm::Group& group = args.group(work.axes);
-  const Shape one = block(in, work.split, group.size(), 0).shape;
+  comm::Group& group = args.group(operation.axes);
+  const Shape one = block(in, operation.split, group.size(), 0).shape;
   const auto packed = [&] { return blocks(args, one, in.dtype, group.size()); };
   std::vector<ElementCopy> pack, unpack;
   comm::Buffer sent = buffer(in), received = buffer(out);
-  if (!lies_in_blocks(in, work.split)) {
+  if (!lies_in_blocks(in, operation.split)) {
     const std::vector<TensorView> all = packed();
-    pack = packing(in, work.split, all);
+    pack = packing(in, operation.split, all);
     sent = buffer(all);
   }
-  if (!lies_in_blocks(out, work.gather)) {
+  if (!lies_in_blocks(out, operation.gather)) {
     const std::vector<TensorView> all = packed();
-    unpack = unpacking(all, out, work.gather);
+    unpack = unpacking(all, out, operation.gather);
     received = buffer(all);
   }
   return talk(std::move(pack), {{group, comm::Collective::kAllToAll, sent, received, {}, args.label}},
               std::move(unpack));
 }
 
-Talk permute(const KernelArgs& args) {
-  const auto& work = *args.instr.as<Permute>();
-  comm::Group& group = args.group(work.axes);
+BoundCollective permute(const KernelArgs& args) {
+  const auto& operation = *args.instr.as<Permute>();
+  comm::Group& group = args.group(operation.axes);
   comm::Args peers;
-  peers.target = static_cast<int>(work.to[static_cast<std::size_t>(group.rank())]);
-  for (std::size_t r = 0; r < work.to.size(); ++r)
-    if (work.to[r] == group.rank()) peers.source = static_cast<int>(r);
+  peers.target = static_cast<int>(operation.to[static_cast<std::size_t>(group.rank())]);
+  for (std::size_t r = 0; r < operation.to.size(); ++r)
+    if (operation.to[r] == group.rank()) peers.source = static_cast<int>(r);
   const comm::Buffer out = buffer(args.outputs[0]);
   return talk({ElementCopy(args.inputs[0], args.outputs[0])},
               {{group, comm::Collective::kPermute, out, out, peers, args.label}}, {});
@@ -173,12 +173,12 @@ std::int64_t workspace_bytes(const Program& program, const Instr& instr,
     return lies_in_blocks(view, dim) ? 0 : aligned_bytes(bytes_of(program.values[static_cast<std::size_t>(id)]));
   };
   std::int64_t bytes = 0;
-  if (const auto* work = instr.as<ReduceScatter>())
-    for (const ValueId id : instr.inputs) bytes += if_packed(id, work->dim);
-  if (const auto* work = instr.as<AllGather>())
-    for (const ValueId id : instr.outputs) bytes += if_packed(id, work->dim);
-  if (const auto* work = instr.as<AllToAll>())
-    bytes = if_packed(instr.inputs[0], work->split) + if_packed(instr.outputs[0], work->gather);
+  if (const auto* operation = instr.as<ReduceScatter>())
+    for (const ValueId id : instr.inputs) bytes += if_packed(id, operation->dim);
+  if (const auto* operation = instr.as<AllGather>())
+    for (const ValueId id : instr.outputs) bytes += if_packed(id, operation->dim);
+  if (const auto* operation = instr.as<AllToAll>())
+    bytes = if_packed(instr.inputs[0], operation->split) + if_packed(instr.outputs[0], operation->gather);
   return bytes;
 }
 

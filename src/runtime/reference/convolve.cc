@@ -82,10 +82,11 @@ class ConvolveKernel {
 }  // namespace
 
 Kernel convolve(const KernelArgs& args) {
-  const auto& work = *args.instr.as<Convolve>();
+  const auto& operation = *args.instr.as<Convolve>();
   const TensorView &a = args.inputs[0], &b = args.inputs[1], &out = args.outputs[0];
-  const bool forward = work.direction == Direction::kForward, to_input = work.direction == Direction::kToInput;
-  const auto kernel = std::make_shared<ConvolveKernel>(work.direction, work.windows, to_input ? out : a,
+  const bool forward = operation.direction == Direction::kForward,
+             to_input = operation.direction == Direction::kToInput;
+  const auto kernel = std::make_shared<ConvolveKernel>(operation.direction, operation.windows, to_input ? out : a,
                                                        forward    ? out
                                                        : to_input ? a
                                                                   : b,

@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "runtime/backend.h"
+#include "runtime/engine.h"
 #include "runtime/strided.h"
 
 namespace weft::reference {
@@ -28,11 +28,11 @@ Kernel random(const KernelArgs& args);
 Kernel axis_index(const KernelArgs& args);
 Kernel constant(const KernelArgs& args);
 Kernel host(const KernelArgs& args);
-Talk all_reduce(const KernelArgs& args);
-Talk reduce_scatter(const KernelArgs& args);
-Talk all_gather(const KernelArgs& args);
-Talk all_to_all(const KernelArgs& args);
-Talk permute(const KernelArgs& args);
+BoundCollective all_reduce(const KernelArgs& args);
+BoundCollective reduce_scatter(const KernelArgs& args);
+BoundCollective all_gather(const KernelArgs& args);
+BoundCollective all_to_all(const KernelArgs& args);
+BoundCollective permute(const KernelArgs& args);
 
 // See WorkspaceBytes: what contract and scatter_add keep wide, and what collectives pack.
 std::int64_t workspace_bytes(const Program& program, const Instr& instr,

@@ -28,7 +28,7 @@ Kernel concat(const KernelArgs& args) {
 
 Kernel take(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &out = args.outputs[0];
-  const std::string& dim = args.instr.as<Take>()->dim;
+  const std::string& dim = args.instr.as<DynamicSlice>()->dim;
   const std::int64_t size = out.shape.size_of(dim);
   return [move = ElementCopy(run_of(x, dim, 0, size), out), offset = args.inputs[1],
           step = x.strides[x.shape.position(dim)], most = x.shape.size_of(dim) - size](const StepState&) mutable {
@@ -39,10 +39,10 @@ Kernel take(const KernelArgs& args) {
 namespace {
 
 // Writes the piece over the output from a run-time offset on, row by row along `dim`; what falls outside is dropped.
-class PutKernel {
+class UpdateKernel {
  public:
-  PutKernel(const TensorView& piece, const TensorView& offset, const TensorView& out, const std::string& dim)
-      : PutKernel(piece, offset, out, piece.shape.minus({piece.shape.dim(dim)}).plus({piece.shape.dim(dim)})) {}
+  UpdateKernel(const TensorView& piece, const TensorView& offset, const TensorView& out, const std::string& dim)
+      : UpdateKernel(piece, offset, out, piece.shape.minus({piece.shape.dim(dim)}).plus({piece.shape.dim(dim)})) {}
 
   void run() {
     const std::int64_t at = std::clamp(integer_at(offset_, 0), -size_, whole_);
@@ -58,7 +58,7 @@ class PutKernel {
   }
 
  private:
-  PutKernel(const TensorView& piece, const TensorView& offset, const TensorView& out, const Shape& dim_last)
+  UpdateKernel(const TensorView& piece, const TensorView& offset, const TensorView& out, const Shape& dim_last)
       : piece_(piece),
         offset_(offset),
         out_(out),
@@ -78,7 +78,8 @@ class PutKernel {
 Kernel put(const KernelArgs& args) {
   const TensorView& out = args.outputs[0];
   return [copy = ElementCopy(args.inputs[0], out),
-          put = PutKernel(args.inputs[1], args.inputs[2], out, args.instr.as<Put>()->dim)](const StepState&) mutable {
+          put = UpdateKernel(args.inputs[1], args.inputs[2], out, args.instr.as<DynamicUpdate>()->dim)](
+             const StepState&) mutable {
     copy.run();
     put.run();
   };

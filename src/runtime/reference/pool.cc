@@ -14,22 +14,22 @@ namespace {
 class PoolKernel {
  public:
   explicit PoolKernel(const KernelArgs& args)
-      : work_(*args.instr.as<Pool>()), result_(packed(args.outputs[0], args.outputs[0].shape)) {
+      : operation_(*args.instr.as<Pool>()), result_(packed(args.outputs[0], args.outputs[0].shape)) {
     for (const TensorView& input : args.inputs) operands_.push_back(packed(input, args.outputs[0].shape));
-    const bool winners = work_.kind == PoolKind::kWinners, forward = work_.direction == Direction::kForward;
+    const bool winners = operation_.kind == PoolKind::kWinners, forward = operation_.direction == Direction::kForward;
     const Shape &first = args.inputs[0].shape, &second = (winners ? args.inputs[1] : args.outputs[0]).shape;
-    walk_.emplace(work_.windows, winners || forward ? first : second, winners || forward ? second : first);
+    walk_.emplace(operation_.windows, winners || forward ? first : second, winners || forward ? second : first);
     rest_ = args.outputs[0].shape.elements();
-    for (const WindowDim& w : work_.windows) rest_ /= args.outputs[0].shape.size_of(w.dim);
+    for (const WindowDim& w : operation_.windows) rest_ /= args.outputs[0].shape.size_of(w.dim);
   }
 
   void run() {
     for (Packed& operand : operands_) operand.read();
-    result_.fill(work_.kind == PoolKind::kMax ? -std::numeric_limits<double>::infinity() : 0);
-    const bool forward = work_.direction == Direction::kForward;
+    result_.fill(operation_.kind == PoolKind::kMax ? -std::numeric_limits<double>::infinity() : 0);
+    const bool forward = operation_.direction == Direction::kForward;
     walk_->each([&](std::int64_t element, std::int64_t place, std::int64_t) {
       double* out = result_.at((forward ? place : element) * rest_);
-      if (work_.kind == PoolKind::kWinners)
+      if (operation_.kind == PoolKind::kWinners)
         winners(operands_[0].at(element * rest_), operands_[1].at(place * rest_),
                 operands_.size() == 3 ? operands_[2].at((forward ? element : place) * rest_) : nullptr, out);
       else join(operands_[0].at((forward ? element : place) * rest_), out);
@@ -40,13 +40,13 @@ class PoolKernel {
  private:
   // Every operand in the output's order of the other dims.
   Packed packed(const TensorView& view, Shape rest) const {
-    for (const WindowDim& w : work_.windows) rest = rest.minus({rest.dim(w.dim)});
-    return {view, windows_first(work_.windows, view.shape, rest)};
+    for (const WindowDim& w : operation_.windows) rest = rest.minus({rest.dim(w.dim)});
+    return {view, windows_first(operation_.windows, view.shape, rest)};
   }
 
   void join(const double* from, double* out) const {
     for (std::int64_t r = 0; r < rest_; ++r)
-      if (work_.kind == PoolKind::kSum) out[r] += from[r];
+      if (operation_.kind == PoolKind::kSum) out[r] += from[r];
       else if (from[r] != from[r] || from[r] > out[r]) out[r] = from[r];
   }
 
@@ -55,7 +55,7 @@ class PoolKernel {
       if (x[r] == y[r]) out[r] += v ? v[r] : 1;
   }
 
-  Pool work_;
+  Pool operation_;
   Packed result_;
   std::vector<Packed> operands_;
   std::optional<WindowWalk> walk_;

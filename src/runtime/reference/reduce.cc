@@ -94,8 +94,8 @@ class ReduceKernel {
 
 class ScanKernel {
  public:
-  ScanKernel(const TensorView& x, const TensorView& out, const Scan& work)
-      : x_(x), out_(out), work_(work), join_{work.how}, lines_({x, out}, work.dim) {}
+  ScanKernel(const TensorView& x, const TensorView& out, const Scan& operation)
+      : x_(x), out_(out), operation_(operation), join_{operation.how}, lines_({x, out}, operation.dim) {}
 
   void run() {
     visit_dtype(x_.dtype, [&]<class T>() {
@@ -105,10 +105,10 @@ class ScanKernel {
         const std::int64_t x_step = lines_.step(0), out_step = lines_.step(1);
         auto sum = start<T>(join_);
         for (std::int64_t k = 0; k < lines_.length(); ++k) {
-          const std::int64_t e = work_.reverse ? lines_.length() - 1 - k : k;
-          if (work_.exclusive) target[e * out_step] = narrow<T>(sum);
+          const std::int64_t e = operation_.reverse ? lines_.length() - 1 - k : k;
+          if (operation_.exclusive) target[e * out_step] = narrow<T>(sum);
           sum = join_(sum, wide(source[e * x_step]));
-          if (!work_.exclusive) target[e * out_step] = narrow<T>(sum);
+          if (!operation_.exclusive) target[e * out_step] = narrow<T>(sum);
         }
       });
     });
@@ -116,7 +116,7 @@ class ScanKernel {
 
  private:
   TensorView x_, out_;
-  Scan work_;
+  Scan operation_;
   Joined join_;
   Lines lines_;
 };

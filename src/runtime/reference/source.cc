@@ -14,23 +14,24 @@ namespace {
 
 class RandomKernel {
  public:
-  RandomKernel(const TensorView& out, const Random& work, const std::int64_t* iteration)
+  RandomKernel(const TensorView& out, const Random& operation, const std::int64_t* iteration)
       : out_(out),
-        work_(work),
+        operation_(operation),
         iteration_(iteration),
         whole_strides_(strides_of_whole(out)),
         begin_(std::inner_product(out.begin.begin(), out.begin.end(), whole_strides_.begin(), std::int64_t{0})),
         rows_(out.shape, {whole_strides_, out.strides}) {}
 
   void run(const StepState& state) {
-    const std::uint64_t key = seeded(work_.key, state.seed);
+    const std::uint64_t key = seeded(operation_.key, state.seed);
     const auto iteration = static_cast<std::uint32_t>(iteration_ ? *iteration_ : 0);
     const std::int64_t length = row_length(out_.shape);
     visit_dtype(out_.dtype, [&]<class T>() {
       T* target = static_cast<T*>(out_.data);
       // Rounding may reach b, which is outside of [a, b).
-      const bool open = work_.distribution == Distribution::kUniform && work_.a < work_.b && is_float(out_.dtype);
-      const double most = open ? below<T>(work_.b) : 0;
+      const bool open =
+          operation_.distribution == Distribution::kUniform && operation_.a < operation_.b && is_float(out_.dtype);
+      const double most = open ? below<T>(operation_.b) : 0;
       rows_.each([&](const std::int64_t* offsets, const std::int64_t*) {
         const auto first = static_cast<std::uint64_t>(begin_ + offsets[0]);
         PhiloxWords words{};  // of a block of four elements
@@ -40,7 +41,7 @@ class RandomKernel {
             words = philox(
                 {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), state.step, iteration},
                 key);
-          const double number = deviate(words[element % 4], work_.distribution, work_.a, work_.b);
+          const double number = deviate(words[element % 4], operation_.distribution, operation_.a, operation_.b);
           target[offsets[1] + i * row_stride(out_.strides)] = from_double<T>(open ? std::min(number, most) : number);
         }
       });
@@ -57,7 +58,7 @@ class RandomKernel {
   }
 
   TensorView out_;
-  Random work_;
+  Random operation_;
   const std::int64_t* iteration_;
   std::vector<std::int64_t> whole_strides_;
   std::int64_t begin_;
@@ -88,9 +89,9 @@ Kernel constant(const KernelArgs& args) {
 }
 
 Kernel host(const KernelArgs& args) {
-  return [x = args.inputs[0], work = *args.instr.as<Host>()](const StepState& state) {
+  return [x = args.inputs[0], operation = *args.instr.as<Host>()](const StepState& state) {
     if (!state.host) return;
-    HostEvent event{work.what, work.text, Array(x.shape, x.dtype)};
+    HostEvent event{operation.what, operation.text, Array(x.shape, x.dtype)};
     copy_elements(x, dense_view(event.value.bytes(), x.dtype, x.shape));
     (*state.host)(event);
   };

@@ -14,21 +14,21 @@ std::string place_of(const Config& config, const std::string& key);
 
 // Which setting an error speaks of: that of the first clue whose phrase is in the error's `what` or `where`; else the
 // setting of `section` that the error names; else `otherwise`.
-struct Blame {
-  struct Clue {
+struct SettingOfError {
+  struct PhraseRule {
     std::string phrase, key;
   };
-  std::vector<Clue> clues = {};
+  std::vector<PhraseRule> clues = {};
   std::string section = {};
   std::string otherwise;
 };
 
 // The error with the setting's place in front of its own; lines of Weft's code are left out.
-UserError at_setting(const Config& config, const Blame& blame, const UserError& error);
+UserError at_setting(const Config& config, const SettingOfError& blame, const UserError& error);
 
 // Returns what make() returns. A UserError that it throws becomes at_setting().
 template <class Make>
-auto placed(const Config& config, const Blame& blame, const Make& make) {
+auto placed(const Config& config, const SettingOfError& blame, const Make& make) {
   try {
     return make();
   } catch (const UserError& error) {

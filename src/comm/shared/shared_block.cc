@@ -1,4 +1,4 @@
-#include "comm/shared/hub.h"
+#include "comm/shared/shared_block.h"
 
 #include <algorithm>
 #include <cstring>
@@ -18,7 +18,7 @@ constexpr std::size_t kReservePerProcessor = 32 << 20, kReserveAtLeast = 256 << 
 // memory stays mapped for it, so that going on hurts nobody.
 constexpr std::chrono::seconds kPatience{2};
 
-constexpr std::uint32_t kAfar = ~0u;  // no process of this host
+constexpr std::uint32_t kOtherHost = ~0u;  // no process of this host
 
 std::size_t rounded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -26,13 +26,13 @@ std::size_t rounded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 std::string list_of(const std::vector<int>& processors) { return weft::join(processors, " "); }
 
-struct Hub::List {
+struct SharedBlock::List {
   std::uint64_t next, first_ring, next_sequence;
   std::uint32_t number, size;
   int* members() { return reinterpret_cast<int*>(this + 1); }
 };
 
-struct Hub::RingHead {
+struct SharedBlock::RingHead {
   std::uint64_t next, sequence;
   std::uint32_t size, left;  // left: members that have come and gone
   bool open;
@@ -40,7 +40,7 @@ struct Hub::RingHead {
   std::byte* ring() { return reinterpret_cast<std::byte*>(this) + rounded(sizeof *this + size); }
 };
 
-class Hub::Lock {
+class SharedBlock::Lock {
  public:
   explicit Lock(Head& head) : mutex_(head.mutex) {
     if (pthread_mutex_lock(&mutex_) == EOWNERDEAD) pthread_mutex_consistent(&mutex_);
@@ -53,11 +53,11 @@ class Hub::Lock {
   pthread_mutex_t& mutex_;
 };
 
-std::size_t Hub::reserve(int processors) {
+std::size_t SharedBlock::reserve(int processors) {
   return kReserveAtLeast + kReservePerProcessor * static_cast<std::size_t>(std::max(processors, 0));
 }
 
-void Hub::prepare(void* block) {
+void SharedBlock::prepare(void* block) {
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);
   pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
@@ -67,7 +67,7 @@ void Hub::prepare(void* block) {
 }
 
 // The block: head, flags, board, then lists and rings as they come.
-Hub::Hub(std::shared_ptr<void> block, int processors, std::vector<int> local, Reach reach)
+SharedBlock::SharedBlock(std::shared_ptr<void> block, int processors, std::vector<int> local, Reach reach)
     : block_(std::move(block)),
       processors_(processors),
       local_(std::move(local)),
@@ -80,11 +80,11 @@ Hub::Hub(std::shared_ptr<void> block, int processors, std::vector<int> local, Re
   if (head().used == 0) head().used = rounded(sizeof(Head)) + count * sizeof(Flag) + Board::bytes(processors);
 }
 
-Hub::Flag& Hub::flag(int processor) const {
+SharedBlock::Flag& SharedBlock::flag(int processor) const {
   return at<Flag>(rounded(sizeof(Head)))[static_cast<std::size_t>(processor)];
 }
 
-std::uint64_t Hub::give(std::size_t bytes) {
+std::uint64_t SharedBlock::give(std::size_t bytes) {
   const std::uint64_t place = head().used;
   if (place + rounded(bytes) > reserve(processors_))
     throw InternalError(str("no room for another group beside ", place, " bytes of groups"));
@@ -92,7 +92,7 @@ std::uint64_t Hub::give(std::size_t bytes) {
   return place;
 }
 
-Hub::List& Hub::list_of_members(const std::vector<int>& members) {
+SharedBlock::List& SharedBlock::list_of_members(const std::vector<int>& members) {
   std::uint64_t* link = &head().first_list;
   for (; *link != 0; link = &at<List>(*link)->next) {
     List& list = *at<List>(*link);
@@ -109,7 +109,7 @@ Hub::List& Hub::list_of_members(const std::vector<int>& members) {
 
 // The oldest open ring that this member has not joined is its next: rings open in the order of joins, and stay open
 // until all members on this host have come and gone.
-Hub::RingHead& Hub::open_ring(List& list, std::size_t rank) {
+SharedBlock::RingHead& SharedBlock::open_ring(List& list, std::size_t rank) {
   RingHead *oldest = nullptr, *free = nullptr;
   std::uint64_t* link = &list.first_ring;
   for (; *link != 0; link = &at<RingHead>(*link)->next) {
@@ -133,20 +133,20 @@ Hub::RingHead& Hub::open_ring(List& list, std::size_t rank) {
   return *free;
 }
 
-Ring Hub::view(const List& list, RingHead& head) const {
+Ring SharedBlock::view(const List& list, RingHead& head) const {
   Ring ring;
   ring.members.assign(const_cast<List&>(list).members(), const_cast<List&>(list).members() + list.size);
   ring.list = list.number;
   ring.sequence = head.sequence;
   ring.place = static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(&head) - static_cast<std::byte*>(block_.get()));
   ring.rounds = reinterpret_cast<Round*>(head.ring());
-  ring.posts = reinterpret_cast<Post*>(ring.rounds + kRounds);
-  ring.mail = reinterpret_cast<Mail*>(ring.posts + kRounds * list.size);
+  ring.entries = reinterpret_cast<RingEntry*>(ring.rounds + kRounds);
+  ring.inline_data = reinterpret_cast<InlineData*>(ring.entries + kRounds * list.size);
   return ring;
 }
 
 // Under the lock, so that abort reaches every ring that was given out.
-std::optional<Ring> Hub::meet(std::size_t rank, const std::vector<int>& members) {
+std::optional<Ring> SharedBlock::meet(std::size_t rank, const std::vector<int>& members) {
   const Lock lock(head());
   if (aborted()) return std::nullopt;
   List& list = list_of_members(members);
@@ -155,7 +155,7 @@ std::optional<Ring> Hub::meet(std::size_t rank, const std::vector<int>& members)
   return view(list, ring);
 }
 
-void Hub::leave(const Ring& ring) {
+void SharedBlock::leave(const Ring& ring) {
   const Lock lock(head());
   RingHead& left = *at<RingHead>(ring.place);
   std::uint32_t here = 0;
@@ -164,13 +164,13 @@ void Hub::leave(const Ring& ring) {
 }
 
 template <class Visit>
-void Hub::for_every_ring(Visit visit) const {
+void SharedBlock::for_every_ring(Visit visit) const {
   for (std::uint64_t place = head().first_list; place != 0; place = at<List>(place)->next)
     for (std::uint64_t ring = at<List>(place)->first_ring; ring != 0; ring = at<RingHead>(ring)->next)
       if (at<RingHead>(ring)->open) visit(view(*at<List>(place), *at<RingHead>(ring)));
 }
 
-void Hub::abort(std::string_view reason, bool reports) {
+void SharedBlock::abort(std::string_view reason, bool reports) {
   {
     const Lock lock(head());
     if (!aborted()) {
@@ -190,19 +190,19 @@ void Hub::abort(std::string_view reason, bool reports) {
   wait_for_workers();
 }
 
-std::string Hub::reason() const {
+std::string SharedBlock::reason() const {
   const Lock lock(head());
   return head().reason;
 }
 
-void Hub::abort_from_afar(std::string_view reason) {
-  head().told.store(1);
+void SharedBlock::abort_from_other_host(std::string_view reason) {
+  head().announced.store(1);
   std::uint32_t nobody = 0;
-  if (!aborted()) head().reporter.compare_exchange_strong(nobody, kAfar);
+  if (!aborted()) head().reporter.compare_exchange_strong(nobody, kOtherHost);
   abort(reason, false);
 }
 
-bool Hub::claims_report() {
+bool SharedBlock::claims_report() {
   const std::uint32_t me = static_cast<std::uint32_t>(getpid());
   std::uint32_t nobody = 0;
   return head().reporter.compare_exchange_strong(nobody, me) || nobody == me;
@@ -210,7 +210,7 @@ bool Hub::claims_report() {
 
 // begin_work raises the flag before it looks at aborted, and aborted is set before this looks at the flags: so whoever
 // is not seen here has seen the abort. Chunks are short, and a worker stops after the one at hand.
-void Hub::wait_for_workers() const {
+void SharedBlock::wait_for_workers() const {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   for (const int processor : local_)
     while (works(processor) && !gone(processor)) {
@@ -219,7 +219,7 @@ void Hub::wait_for_workers() const {
     }
 }
 
-bool Hub::begin_work(int processor) {
+bool SharedBlock::begin_work(int processor) {
   flag(processor).working.store(1);
   if (!aborted()) return true;
   end_work(processor);
@@ -227,12 +227,13 @@ bool Hub::begin_work(int processor) {
 }
 
 // Several processors may hear of the same one: the lock makes them one writer.
-void Hub::note(int processor, Collective what, std::uint32_t list, std::size_t bytes, std::string_view label) {
+void SharedBlock::message(int processor, Collective what, std::uint32_t list, std::size_t bytes,
+                          std::string_view label) {
   const Lock lock(head());
   board_.started(processor, what, list, bytes, label);
 }
 
-std::string Hub::describe(int processor) const {
+std::string SharedBlock::describe(int processor) const {
   const Board::Entry entry = board_.read(processor);
   if (entry.stage == Board::Stage::kNothing) return str("processor ", processor, ": no collective started yet");
   const char* verb = entry.stage == Board::Stage::kFinished  ? "finished "
@@ -249,7 +250,7 @@ std::string Hub::describe(int processor) const {
              " bytes among processors ", list_of(members), " (its collective number ", entry.calls, ")");
 }
 
-std::size_t Hub::bytes() const {
+std::size_t SharedBlock::bytes() const {
   const Lock lock(head());
   return head().used;
 }

@@ -23,15 +23,15 @@ namespace weft::comm {
 
 std::string list_of(const std::vector<int>& processors);  // "0 1 2"
 
-class Hub {
+class SharedBlock {
  public:
   // Address space for the block of that many processors; memory is used as groups are joined.
   static std::size_t reserve(int processors);
-  // Makes a block of zeros a hub: once, before anyone else looks at it.
+  // Makes a block of zeros a block: once, before anyone else looks at it.
   static void prepare(void* block);
 
   // `local`: the processors that share the block. Reach::kProcesses: they are processes of their own.
-  Hub(std::shared_ptr<void> block, int processors, std::vector<int> local, Reach reach);
+  SharedBlock(std::shared_ptr<void> block, int processors, std::vector<int> local, Reach reach);
 
   int size() const { return processors_; }
   Reach reach() const { return reach_; }
@@ -59,12 +59,12 @@ class Hub {
   // True for one process of the host only, however often it asks: the one that reports the abort.
   bool claims_report();
   // True for one caller only: the one that tells the other hosts.
-  bool claims_news() { return head().told.exchange(1) == 0; }
+  bool claims_broadcast() { return head().announced.exchange(1) == 0; }
   // An abort that another host has told of, and reports.
-  void abort_from_afar(std::string_view reason);
+  void abort_from_other_host(std::string_view reason);
 
   // Notes what a processor of another host did last.
-  void note(int processor, Collective what, std::uint32_t list, std::size_t bytes, std::string_view label);
+  void message(int processor, Collective what, std::uint32_t list, std::size_t bytes, std::string_view label);
   std::string describe(int processor) const;  // its line of the report
   std::size_t bytes() const;                  // used so far
 
@@ -72,9 +72,9 @@ class Hub {
   static constexpr std::size_t kReasonBytes = 8 << 10;
   struct Head {
     pthread_mutex_t mutex;
-    std::atomic<std::uint32_t> aborted, told, reporter;  // reporter: a process, or 0
-    std::uint64_t used;                                  // bytes of the block that are given out
-    std::uint64_t first_list;                            // places; 0 is none
+    std::atomic<std::uint32_t> aborted, announced, reporter;  // reporter: a process, or 0
+    std::uint64_t used;                                       // bytes of the block that are given out
+    std::uint64_t first_list;                                 // places; 0 is none
     std::uint32_t lists;
     char reason[kReasonBytes];
   };

@@ -1,6 +1,6 @@
-// A group whose members lie on several hosts. Every host has a ring with the posts of all members; those of other hosts
-// come as notes and are entered by whoever they were sent to. From there small collectives go as between threads; large
-// ones by an itinerary.
+// A group whose members lie on several hosts. Every host has a ring with the entries of all members; those of other hosts
+// come as messages and are entered by whoever they were sent to. From there small collectives go as between threads; large
+// ones by an schedule.
 //
 // A collective moves on in `advance`, which every wait of this processor calls for all of its groups: otherwise two
 // processors that wait for their collectives in different orders would wait for each other.
@@ -9,29 +9,29 @@
 #include <memory>
 #include <vector>
 
-#include "comm/itinerary.h"
-#include "comm/mpi/notes.h"
+#include "comm/host_schedule.h"
+#include "comm/mpi/control_messages.h"
 #include "comm/shared/group.h"
 
 namespace weft::comm {
 
 class MpiWire;
 
-class SpreadGroup : public SharedGroup {
+class MultiHostGroup : public SharedGroup {
  public:
-  SpreadGroup(MpiWire& wire, Ring ring, int rank, Geography geography);
-  ~SpreadGroup() override;
+  MultiHostGroup(MpiWire& wire, Ring ring, int rank, HostMap hosts);
+  ~MultiHostGroup() override;
 
   std::uint64_t list() const { return list_; }
   std::uint64_t sequence() const { return ring_.sequence; }
-  void deliver(const Note& note);
+  void deliver(const ControlMessage& message);
   void advance();
 
  private:
   enum class Phase : std::uint8_t { kMembers, kWork, kDrain };
   struct Slot {
     std::vector<std::byte> staging;
-    std::vector<Step> steps;
+    std::vector<Action> actions;
     std::size_t next = 0;  // step
     std::vector<MPI_Request> requests;
     std::vector<int> peers;  // of the requests
@@ -47,13 +47,13 @@ class SpreadGroup : public SharedGroup {
   void begin(std::uint64_t number);
   bool work_on(std::uint64_t number, Slot& slot);
   bool settled(Slot& slot);
-  void post_message(std::uint64_t number, Slot& slot, const Step& step);
+  void post_message(std::uint64_t number, Slot& slot, const Action& action);
   void rest(std::uint64_t number);
   bool give_up_messages();
 
   MpiWire& mpi_;
-  const Geography geography_;
-  Itinerary itinerary_;
+  const HostMap hosts_;
+  HostSchedule schedule_;
   const std::uint64_t list_;
   Phase phase_ = Phase::kMembers;
   std::size_t begun_ = 0, ended_ = 0, mine_ = 0;  // items of the collective at hand

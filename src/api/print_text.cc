@@ -1,4 +1,4 @@
-#include "api/printed.h"
+#include "api/print_text.h"
 
 #include <algorithm>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace weft {
 
-std::string printed(const std::string& label, const Array& array) {
+std::string print_text(const std::string& label, const Array& array) {
   std::vector<std::string> numbers;
   constexpr std::int64_t kMost = 64;
   for (std::int64_t i = 0; i < std::min(array.elements(), kMost); ++i) numbers.push_back(str(array.number(i)));

@@ -1,6 +1,6 @@
-// Small messages between hosts: what a member posts in a collective, with its data if they are small, and aborts.
+// Small messages between hosts: what a member entries in a collective, with its data if they are small, and aborts.
 //
-// Receives are always open, so that a note never waits for its receiver. Threads: one at a time.
+// Receives are always open, so that a message never waits for its receiver. Threads: one at a time.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace weft::comm {
 
-struct Note {
+struct ControlMessage {
   enum class Kind : std::uint32_t { kPost, kAbort };
   Kind kind = Kind::kPost;
   int rank = 0;  // the sender's, in the group
@@ -24,35 +24,35 @@ struct Note {
   std::uint64_t list = 0, sequence = 0, number = 0;
   Request request;
   std::array<char, 64> label = {};
-  std::uint32_t length = 0;  // of the text: a post's data, or the reason of an abort
-  std::array<std::byte, kMailBytes> text;
+  std::uint32_t length = 0;  // of the text: a entry's data, or the reason of an abort
+  std::array<std::byte, kInlineBytes> text;
 };
 
-class Notes {
+class ControlMessages {
  public:
-  static constexpr int kTag = 1;  // of all notes; other messages use larger ones
+  static constexpr int kTag = 1;  // of all messages; other messages use larger ones
 
-  explicit Notes(MPI_Comm ranks);
-  ~Notes();
-  Notes(const Notes&) = delete;
-  Notes& operator=(const Notes&) = delete;
+  explicit ControlMessages(MPI_Comm ranks);
+  ~ControlMessages();
+  ControlMessages(const ControlMessages&) = delete;
+  ControlMessages& operator=(const ControlMessages&) = delete;
 
-  void send(const Note& note, int processor);
+  void send(const ControlMessage& message, int processor);
   // Gives what has come to `read`.
-  void receive(const std::function<void(const Note& note)>& read);
+  void receive(const std::function<void(const ControlMessage& message)>& read);
   bool all_sent();
-  // Whether a note has gone there before. MPI ends a process that cannot make its first connection to another.
+  // Whether a message has gone there before. MPI ends a process that cannot make its first connection to another.
   bool has_met(int processor) const { return met_[static_cast<std::size_t>(processor)]; }
 
  private:
   struct Sent {
-    Note note;
+    ControlMessage message;
     MPI_Request request = MPI_REQUEST_NULL;
   };
   void listen(std::size_t i);
 
   const MPI_Comm ranks_;
-  std::vector<Note> coming_;
+  std::vector<ControlMessage> coming_;
   std::vector<MPI_Request> requests_;  // of coming_
   std::vector<int> done_;
   std::vector<std::unique_ptr<Sent>> sent_;

@@ -10,12 +10,12 @@
 
 namespace weft {
 
-std::int64_t HeldShard::elements() const {
+std::int64_t VariableShard::elements() const {
   return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-std::vector<HeldShard> Session::shards() const {
-  std::vector<HeldShard> all;
+std::vector<VariableShard> Session::shards() const {
+  std::vector<VariableShard> all;
   for (const auto& [name, held] : state_->variables) {
     const Value& value = held.value;
     const Shape whole = global_shape(value.shape, value.sharding, state_->mesh);
@@ -29,7 +29,7 @@ std::vector<HeldShard> Session::shards() const {
                      .begin = shard_begin(value.shape, value.sharding, state_->mesh, p),
                      .sizes = sizes,
                      .processor = p,
-                     .speaks = speaks_for_shard(value, state_->mesh, p)});
+                     .is_primary = is_primary_shard(value, state_->mesh, p)});
   }
   return all;
 }
@@ -37,9 +37,9 @@ std::vector<HeldShard> Session::shards() const {
 namespace {
 
 // The memory of a shard that has so many bytes.
-std::byte* memory_of(SessionState& session, const HeldShard& shard, std::size_t bytes) {
+std::byte* memory_of(SessionState& session, const VariableShard& shard, std::size_t bytes) {
   session.make_ready();
-  const HeldVariable& held = session.variable(shard.variable);
+  const SessionVariable& held = session.variable(shard.variable);
   const auto p = static_cast<std::size_t>(shard.processor);
   const std::size_t own = static_cast<std::size_t>(held.value.shape.elements()) * size_of(held.value.dtype);
   internal_check(p < held.shards.size() && held.shards[p].data(), "the shard of a processor of another process");
@@ -78,12 +78,12 @@ Told told(const std::exception_ptr& error) {
 
 }  // namespace
 
-void Session::read_shard(const HeldShard& shard, std::span<std::byte> out) const {
+void Session::read_shard(const VariableShard& shard, std::span<std::byte> out) const {
   const std::byte* from = memory_of(*state_, shard, out.size());
   if (!out.empty()) std::memcpy(out.data(), from, out.size());
 }
 
-void Session::write_shard(const HeldShard& shard, std::span<const std::byte> in) {
+void Session::write_shard(const VariableShard& shard, std::span<const std::byte> in) {
   std::byte* to = memory_of(*state_, shard, in.size());
   if (!in.empty()) std::memcpy(to, in.data(), in.size());
 }
@@ -104,7 +104,7 @@ void Session::agree(const std::exception_ptr& error, const std::string& what) co
   const auto first = [&](const std::vector<std::int64_t>& numbers, const std::vector<std::int64_t>& others) {
     return [&](int p) { return p == state_->here[0] ? numbers.data() : others.data(); };
   };
-  const std::vector<std::int64_t> heads = state_->of_each_processor(kNumbers, what, first(own, none));
+  const std::vector<std::int64_t> heads = state_->gather_numbers(kNumbers, what, first(own, none));
   std::size_t failed = heads.size(), longest = 0;
   for (std::size_t i = heads.size(); i > 0; i -= kNumbers) {
     const std::size_t at = i - kNumbers;
@@ -117,7 +117,7 @@ void Session::agree(const std::exception_ptr& error, const std::string& what) co
   const std::vector<std::int64_t> empty(words, 0);
   std::memcpy(packed.data(), all_text.data(), all_text.size());
   const std::vector<std::int64_t> texts =
-      state_->of_each_processor(static_cast<std::int64_t>(words), what, first(packed, empty));
+      state_->gather_numbers(static_cast<std::int64_t>(words), what, first(packed, empty));
   const char* text = reinterpret_cast<const char*>(texts.data() + failed / kNumbers * words);
   const auto size = [&](std::size_t i) { return static_cast<std::size_t>(heads[failed + i]); };
   Told lowest{static_cast<Kind>(heads[failed]), {}};

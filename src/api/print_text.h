@@ -8,6 +8,6 @@
 namespace weft {
 
 // The label, dtype and shape, and the first numbers.
-std::string printed(const std::string& label, const Array& array);
+std::string print_text(const std::string& label, const Array& array);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Crew: one thread per processor of this process, kept for the life of a session.
+// ProcessorThreads: one thread per processor of this process, kept for the life of a session.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace weft {
 
-class Crew {
+class ProcessorThreads {
  public:
   using Job = std::function<void(int processor)>;
 
@@ -25,22 +25,22 @@ class Crew {
     std::vector<int> missing;       // who had not come back when the others' patience ended
   };
 
-  explicit Crew(const std::vector<int>& processors);  // RunError if the system gives no more threads
-  ~Crew();
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
+  explicit ProcessorThreads(const std::vector<int>& processors);  // RunError if the system gives no more threads
+  ~ProcessorThreads();
+  ProcessorThreads(const ProcessorThreads&) = delete;
+  ProcessorThreads& operator=(const ProcessorThreads&) = delete;
 
   // Lets every thread run job(processor), and returns. Only after that has been waited for may there be another.
   void begin(Job job);
   // Waits for all; once one has failed, for `patience` at most. Those who are missing then are left behind: they keep the
-  // job alive, and the crew must not be used again.
+  // job alive, and this object must not be used again.
   Outcome end(std::chrono::nanoseconds patience);
 
   // Runs the job, waits for all, throws the first exception in time, if any.
   void run(Job job);
 
  private:
-  struct Shared;  // with the threads, which may outlive the crew
+  struct Shared;  // with the threads, which may outlive this object
   static void serve(const std::shared_ptr<Shared>& shared, std::size_t index, int processor);
   void stop();
 

@@ -1,4 +1,4 @@
-#include "comm/mpi/spread_group.h"
+#include "comm/mpi/multi_host_group.h"
 
 #include <algorithm>
 #include <cstring>
@@ -25,31 +25,31 @@ std::uint64_t hash_of(const std::vector<int>& members) {
   return hash;
 }
 
-SpreadGroup::SpreadGroup(MpiWire& wire, Ring ring, int rank, Geography geography)
+MultiHostGroup::MultiHostGroup(MpiWire& wire, Ring ring, int rank, HostMap hosts)
     : SharedGroup(wire, std::move(ring), rank),
       mpi_(wire),
-      geography_(std::move(geography)),
-      itinerary_(geography_),
+      hosts_(std::move(hosts)),
+      schedule_(hosts_),
       list_(hash_of(ring_.members)),
-      slots_(Itinerary::kInHand) {
+      slots_(HostSchedule::kInHand) {
   const std::size_t size = ring_.members.size();
   for (Slot& slot : slots_) {
-    slot.staging.resize(Itinerary::kStaging);
-    slot.steps.reserve(3 * size + 8);
+    slot.staging.resize(HostSchedule::kStaging);
+    slot.actions.reserve(3 * size + 8);
     slot.requests.reserve(2 * size + 2);
     slot.peers.reserve(2 * size + 2);
   }
   mpi_.enter(*this);
 }
 
-SpreadGroup::~SpreadGroup() {
+MultiHostGroup::~MultiHostGroup() {
   const auto lock = mpi_.lock();
   mpi_.leave(*this);
   if (!give_up_messages()) mpi_.keep_memory(std::move(slots_));
 }
 
 // True once no message touches memory any more.
-bool SpreadGroup::give_up_messages() {
+bool MultiHostGroup::give_up_messages() {
   const Clock::time_point end = Clock::now() + kFarewell;
   for (Slot& slot : slots_)
     while (!slot.requests.empty() && !settled(slot))
@@ -57,43 +57,44 @@ bool SpreadGroup::give_up_messages() {
   return true;
 }
 
-void SpreadGroup::complete(Request& request) {
-  if (request.bytes() > kMailBytes)
-    request.tag = mpi_.take_tags(itinerary_.tags(request.what, request.dtype, request.count));
+void MultiHostGroup::complete(Request& request) {
+  if (request.bytes() > kInlineBytes)
+    request.tag = mpi_.take_tags(schedule_.tags(request.what, request.dtype, request.count));
 }
 
 // To one member on every other host; members of one host tell different ones.
-void SpreadGroup::announce(std::uint64_t number) {
+void MultiHostGroup::announce(std::uint64_t number) {
   const auto lock = mpi_.lock();
   const std::size_t rank = static_cast<std::size_t>(rank_);
-  Note note;
-  note.rank = rank_;
-  note.list = list_;
-  note.sequence = ring_.sequence;
-  note.number = number;
-  note.request = request(number);
+  ControlMessage message;
+  message.rank = rank_;
+  message.list = list_;
+  message.sequence = ring_.sequence;
+  message.number = number;
+  message.request = request(number);
   const std::string_view label = labels_[number % kRounds];
-  std::copy_n(label.begin(), std::min(label.size(), note.label.size() - 1), note.label.begin());
-  if (note.request.bytes() <= kMailBytes) {
-    note.length = static_cast<std::uint32_t>(note.request.bytes());
-    std::memcpy(note.text.data(), ring_.letter(number, rank).bytes.data(), note.length);
+  std::copy_n(label.begin(), std::min(label.size(), message.label.size() - 1), message.label.begin());
+  if (message.request.bytes() <= kInlineBytes) {
+    message.length = static_cast<std::uint32_t>(message.request.bytes());
+    std::memcpy(message.text.data(), ring_.inline_data_of(number, rank).bytes.data(), message.length);
   }
-  for (int host = 0; host < geography_.hosts(); ++host)
-    if (host != geography_.here)
-      mpi_.notes().send(note, ring_.members[static_cast<std::size_t>(geography_.handler(host, rank))]);
+  for (int host = 0; host < hosts_.hosts(); ++host)
+    if (host != hosts_.here)
+      mpi_.messages().send(message, ring_.members[static_cast<std::size_t>(hosts_.handler(host, rank))]);
 }
 
-void SpreadGroup::deliver(const Note& note) {
-  const std::size_t rank = static_cast<std::size_t>(note.rank);
-  Post& post = ring_.post(note.number, rank);
-  post.request = note.request;
-  if (note.length > 0) std::memcpy(ring_.letter(note.number, rank).bytes.data(), note.text.data(), note.length);
-  hub().note(ring_.members[rank], note.request.what, ring_.list, note.request.bytes(), note.label.data());
-  post.number.store(note.number, std::memory_order_release);
-  arrive(note.number);
+void MultiHostGroup::deliver(const ControlMessage& message) {
+  const std::size_t rank = static_cast<std::size_t>(message.rank);
+  RingEntry& entry = ring_.entry(message.number, rank);
+  entry.request = message.request;
+  if (message.length > 0)
+    std::memcpy(ring_.inline_data_of(message.number, rank).bytes.data(), message.text.data(), message.length);
+  block().message(ring_.members[rank], message.request.what, ring_.list, message.request.bytes(), message.label.data());
+  entry.number.store(message.number, std::memory_order_release);
+  arrive(message.number);
 }
 
-void SpreadGroup::advance() {
+void MultiHostGroup::advance() {
   if (finished_ == started_) return;
   const std::uint64_t number = finished_ + 1;
   Round& round = ring_.round(number);
@@ -104,7 +105,7 @@ void SpreadGroup::advance() {
   if (phase_ == Phase::kWork) {
     for (Slot& slot : slots_) {
       if (!slot.busy && begun_ < mine_) {
-        itinerary_.steps(joint_, begun_++, slot.staging.data(), slot.steps);
+        schedule_.actions(joint_, begun_++, slot.staging.data(), slot.actions);
         slot.next = 0;
         slot.busy = true;
       }
@@ -113,7 +114,7 @@ void SpreadGroup::advance() {
       ++ended_;
       looks_ = 0;
       if (round.done.fetch_add(kStep) + kStep == all_done_[number % kRounds] && round.sleepers.load() > 0)
-        wake_all(round.done, hub().reach());
+        wake_all(round.done, block().reach());
     }
     if (ended_ == mine_) phase_ = Phase::kDrain;
   }
@@ -123,19 +124,19 @@ void SpreadGroup::advance() {
   finished(number);
 }
 
-void SpreadGroup::begin(std::uint64_t number) {
-  read_posts(number);
+void MultiHostGroup::begin(std::uint64_t number) {
+  read_entries(number);
   check_agreement(number);
   looks_ = 0;
   phase_ = Phase::kDrain;
   if (is_small()) return run_small(number);
   begun_ = ended_ = 0;
-  mine_ = itinerary_.my_items(joint_);
-  all_done_[number % kRounds] += static_cast<std::uint32_t>(itinerary_.items_here(joint_)) * kStep;
+  mine_ = schedule_.my_items(joint_);
+  all_done_[number % kRounds] += static_cast<std::uint32_t>(schedule_.items_here(joint_)) * kStep;
   phase_ = Phase::kWork;
 }
 
-bool SpreadGroup::settled(Slot& slot) {
+bool MultiHostGroup::settled(Slot& slot) {
   int done = 1;
   if (!slot.requests.empty())
     check_mpi(MPI_Testall(static_cast<int>(slot.requests.size()), slot.requests.data(), &done, MPI_STATUSES_IGNORE),
@@ -147,39 +148,39 @@ bool SpreadGroup::settled(Slot& slot) {
 }
 
 // True when the item is done.
-bool SpreadGroup::work_on(std::uint64_t number, Slot& slot) {
-  for (; slot.next < slot.steps.size(); ++slot.next) {
-    const Step& step = slot.steps[slot.next];
-    if (step.kind == Step::Kind::kSend || step.kind == Step::Kind::kReceive) {
-      post_message(number, slot, step);
+bool MultiHostGroup::work_on(std::uint64_t number, Slot& slot) {
+  for (; slot.next < slot.actions.size(); ++slot.next) {
+    const Action& action = slot.actions[slot.next];
+    if (action.kind == Action::Kind::kSend || action.kind == Action::Kind::kReceive) {
+      post_message(number, slot, action);
       continue;
     }
     if (!settled(slot)) return false;
     looks_ = 0;
-    if (!hub().begin_work(processor())) return false;
-    itinerary_.work(joint_, step, slot.staging.data(), pointers_);
-    hub().end_work(processor());
+    if (!block().begin_work(processor())) return false;
+    schedule_.work(joint_, action, slot.staging.data(), pointers_);
+    block().end_work(processor());
   }
   return settled(slot);
 }
 
-void SpreadGroup::post_message(std::uint64_t number, Slot& slot, const Step& step) {
-  const std::size_t peer = static_cast<std::size_t>(step.peer);
-  const bool sends = step.kind == Step::Kind::kSend;
-  const Request& receiver = sends ? ring_.post(number, peer).request : request(number);
-  const int tag = static_cast<int>(receiver.tag + step.tag), bytes = static_cast<int>(step.bytes);
+void MultiHostGroup::post_message(std::uint64_t number, Slot& slot, const Action& action) {
+  const std::size_t peer = static_cast<std::size_t>(action.peer);
+  const bool sends = action.kind == Action::Kind::kSend;
+  const Request& receiver = sends ? ring_.entry(number, peer).request : request(number);
+  const int tag = static_cast<int>(receiver.tag + action.tag), bytes = static_cast<int>(action.bytes);
   const int processor = ring_.members[peer];
   MPI_Request& request = slot.requests.emplace_back(MPI_REQUEST_NULL);
   slot.peers.push_back(processor);
-  if (sends) check_mpi(MPI_Isend(step.data, bytes, MPI_BYTE, processor, tag, mpi_.ranks(), &request), "MPI_Isend");
-  else check_mpi(MPI_Irecv(step.data, bytes, MPI_BYTE, processor, tag, mpi_.ranks(), &request), "MPI_Irecv");
+  if (sends) check_mpi(MPI_Isend(action.data, bytes, MPI_BYTE, processor, tag, mpi_.ranks(), &request), "MPI_Isend");
+  else check_mpi(MPI_Irecv(action.data, bytes, MPI_BYTE, processor, tag, mpi_.ranks(), &request), "MPI_Irecv");
 }
 
-void SpreadGroup::finish(std::uint64_t number, Timer& timer) {
+void MultiHostGroup::finish(std::uint64_t number, Timer& timer) {
   while (finished_ < number) {
     mpi_.progress();
     if (finished_ >= number) return;
-    if (hub().aborted()) wire_.throw_aborted(place(finished_ + 1));
+    if (block().aborted()) wire_.throw_aborted(place(finished_ + 1));
     if (wire_.spins() && ++looks_ < kLooks) continue;
     if (timer.begin == Clock::time_point{}) {
       timer.begin = Clock::now();
@@ -191,7 +192,7 @@ void SpreadGroup::finish(std::uint64_t number, Timer& timer) {
 }
 
 // A short sleep, ended by what happens on this host; messages have to be looked for.
-void SpreadGroup::rest(std::uint64_t number) {
+void MultiHostGroup::rest(std::uint64_t number) {
   Round& round = ring_.round(number);
   if (phase_ == Phase::kWork) return std::this_thread::sleep_for(kNap);
   const bool drains = phase_ == Phase::kDrain;
@@ -199,30 +200,30 @@ void SpreadGroup::rest(std::uint64_t number) {
   const std::uint32_t value = drains ? all_done_[number % kRounds] : ring_.all_arrived(number);
   round.sleepers.fetch_add(1);
   const std::uint32_t seen = word.load();
-  if (seen != value && (seen & kAborted) == 0) sleep_while(word, seen, mpi_.patience(), hub().reach());
+  if (seen != value && (seen & kAborted) == 0) sleep_while(word, seen, mpi_.patience(), block().reach());
   round.sleepers.fetch_sub(1);
 }
 
-bool SpreadGroup::is_excused(std::uint64_t number, std::size_t rank) const {
-  if (geography_.is_here(static_cast<int>(rank))) return false;
-  const std::size_t reader = static_cast<std::size_t>(geography_.handler(geography_.here, rank));
-  return ring_.post(number, reader).number.load(std::memory_order_acquire) < number;
+bool MultiHostGroup::is_excused(std::uint64_t number, std::size_t rank) const {
+  if (hosts_.is_here(static_cast<int>(rank))) return false;
+  const std::size_t reader = static_cast<std::size_t>(hosts_.handler(hosts_.here, rank));
+  return ring_.entry(number, reader).number.load(std::memory_order_acquire) < number;
 }
 
-std::vector<int> SpreadGroup::owing() const {
+std::vector<int> MultiHostGroup::owing() const {
   std::vector<int> all;
   for (const Slot& slot : slots_)
     for (const int peer : slot.peers)
       if (std::find(all.begin(), all.end(), peer) == all.end()) all.push_back(peer);
   // My own messages are done: someone here does not move on, or waits for messages itself.
   if (all.empty())
-    for (const int rank : geography_.local()) {
+    for (const int rank : hosts_.local()) {
       const int member = ring_.members[static_cast<std::size_t>(rank)];
-      if (rank != rank_ && hub().board().read(member).stage != Board::Stage::kWaiting) all.push_back(member);
+      if (rank != rank_ && block().board().read(member).stage != Board::Stage::kWaiting) all.push_back(member);
     }
   if (all.empty())
     std::copy_if(ring_.members.begin(), ring_.members.end(), std::back_inserter(all),
-                 [&](int member) { return !hub().is_local(member); });
+                 [&](int member) { return !block().is_local(member); });
   std::sort(all.begin(), all.end());
   return all;
 }

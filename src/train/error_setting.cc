@@ -1,4 +1,4 @@
-#include "train/places.h"
+#include "train/error_setting.h"
 
 #include <cctype>
 
@@ -17,8 +17,8 @@ bool has_word(const std::string& text, const std::string& word) {
   return false;
 }
 
-std::string key_in(const Blame& blame, const ErrorText& error) {
-  for (const Blame::Clue& clue : blame.clues)
+std::string key_in(const SettingOfError& blame, const ErrorText& error) {
+  for (const SettingOfError::PhraseRule& clue : blame.clues)
     if (error.what.find(clue.phrase) != std::string::npos || error.where.text.find(clue.phrase) != std::string::npos)
       return clue.key;
   std::string exact, named;
@@ -53,7 +53,7 @@ std::string place_of(const Config& config, const std::string& key) {
   return found->second.starts_with("--set ") ? found->second : found->second + " (" + key + ")";
 }
 
-UserError at_setting(const Config& config, const Blame& blame, const UserError& error) {
+UserError at_setting(const Config& config, const SettingOfError& blame, const UserError& error) {
   ErrorText text = error.text();
   const std::string key = key_in(blame, text), rest = without_own_lines(text.where.text);
   const bool names_it = rest.empty() || rest == key || key.ends_with("." + rest);

@@ -51,9 +51,9 @@ wire::Choice wire::named(const std::string& name) {
 void wire::report(const std::exception& error) {
   // What is wrong with the user's program each process finds out by itself.
   const bool is_of_wire = wire_failed && dynamic_cast<const UserError*>(&error) == nullptr;
-  const bool speaks = is_of_wire ? comm::reports_failure() : process() == 0;
-  if (!speaks) std::this_thread::sleep_for(kPoliteness);
-  if (!speaks && is_of_wire) return;
+  const bool is_primary = is_of_wire ? comm::reports_failure() : process() == 0;
+  if (!is_primary) std::this_thread::sleep_for(kPoliteness);
+  if (!is_primary && is_of_wire) return;
   std::cout.flush();
   std::cerr << error.what() << "\n" << std::flush;
 }

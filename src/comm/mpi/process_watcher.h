@@ -1,4 +1,4 @@
-// The watchman of a rank: a thread that sees when another rank of this host dies, or when the launcher ends the run, and
+// The watcher of a rank: a thread that sees when another rank of this host dies, or when the launcher ends the run, and
 // aborts the wires, so that the waits of all ranks end with a report instead of never, or of silence.
 //
 // mpirun ends the survivors of a death by SIGTERM and, a second later, by SIGKILL. So SIGTERM first gives the waits a
@@ -9,7 +9,7 @@
 
 #include <sys/types.h>
 
-#include "comm/shared/hub.h"
+#include "comm/shared/shared_block.h"
 
 namespace weft::comm {
 
@@ -18,8 +18,8 @@ struct Peer {
   pid_t process = 0;
 };
 
-// Until unwatch. The hub stays where it is.
-void watch(Hub& hub, const std::vector<Peer>& peers);
-void unwatch(Hub& hub);
+// Until unwatch. The block stays where it is.
+void watch(SharedBlock& block, const std::vector<Peer>& peers);
+void unwatch(SharedBlock& block);
 
 }  // namespace weft::comm

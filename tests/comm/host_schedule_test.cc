@@ -1,6 +1,6 @@
 // Collectives between hosts without hosts: every member's items and steps, with messages as entries of a map. Shows that
 // handlers agree on tags and sizes, whatever members live together, and that results are those of the rule.
-#include "comm/itinerary.h"
+#include "comm/host_schedule.h"
 
 #include <cstring>
 #include <map>
@@ -23,12 +23,12 @@ using Messages = std::map<std::tuple<int, int, std::uint32_t>, Bytes>;
 class Member {
  public:
   Member(const Hosts& hosts, int rank, const Joint& joint)
-      : geography_(hosts, rank),
-        itinerary_(geography_),
+      : hosts_(hosts, rank),
+        schedule_(hosts_),
         joint_(joint),
-        staging_(Itinerary::kStaging),
+        staging_(HostSchedule::kStaging),
         pointers_(static_cast<int>(hosts.size())),
-        tags_(itinerary_.tags(joint.what, joint.dtype, joint.count)) {}
+        tags_(schedule_.tags(joint.what, joint.dtype, joint.count)) {}
 
   // Does what can be done now; true if that was something.
   bool move(Messages& messages) {
@@ -36,53 +36,53 @@ class Member {
     for (;; moved = true) {
       if (next_ == steps_.size()) {
         if (!settled(messages)) return moved;
-        if (item_ == itinerary_.my_items(joint_)) return moved;
-        itinerary_.steps(joint_, item_++, staging_.data(), steps_);
+        if (item_ == schedule_.my_items(joint_)) return moved;
+        schedule_.actions(joint_, item_++, staging_.data(), steps_);
         next_ = 0;
         continue;
       }
-      const Step& step = steps_[next_];
-      if (step.kind == Step::Kind::kSend) {
+      const Action& action = steps_[next_];
+      if (action.kind == Action::Kind::kSend) {
         const auto [entry, is_new] =
-            messages.try_emplace({geography_.rank, step.peer, step.tag}, step.data, step.data + step.bytes);
+            messages.try_emplace({hosts_.rank, action.peer, action.tag}, action.data, action.data + action.bytes);
         EXPECT_TRUE(is_new) << "two messages with one tag";
-        EXPECT_LT(step.tag, tags_);
-      } else if (step.kind == Step::Kind::kReceive) {
-        open_.push_back(step);
+        EXPECT_LT(action.tag, tags_);
+      } else if (action.kind == Action::Kind::kReceive) {
+        open_.push_back(action);
       } else {
         if (!settled(messages)) return moved;
-        itinerary_.work(joint_, step, staging_.data(), pointers_);
+        schedule_.work(joint_, action, staging_.data(), pointers_);
       }
       ++next_;
     }
   }
 
-  bool is_done() const { return open_.empty() && next_ == steps_.size() && item_ == itinerary_.my_items(joint_); }
-  std::size_t items() const { return itinerary_.my_items(joint_); }
-  std::size_t items_here() const { return itinerary_.items_here(joint_); }
-  int host() const { return geography_.here; }
+  bool is_done() const { return open_.empty() && next_ == steps_.size() && item_ == schedule_.my_items(joint_); }
+  std::size_t items() const { return schedule_.my_items(joint_); }
+  std::size_t items_here() const { return schedule_.items_here(joint_); }
+  int host() const { return hosts_.here; }
 
  private:
   bool settled(Messages& messages) {
-    std::erase_if(open_, [&](const Step& step) {
-      const auto found = messages.find({step.peer, geography_.rank, step.tag});
+    std::erase_if(open_, [&](const Action& action) {
+      const auto found = messages.find({action.peer, hosts_.rank, action.tag});
       if (found == messages.end()) return false;
-      EXPECT_EQ(found->second.size(), step.bytes);
-      std::memcpy(step.data, found->second.data(), step.bytes);
+      EXPECT_EQ(found->second.size(), action.bytes);
+      std::memcpy(action.data, found->second.data(), action.bytes);
       messages.erase(found);
       return true;
     });
     return open_.empty();
   }
 
-  Geography geography_;
-  Itinerary itinerary_;
+  HostMap hosts_;
+  HostSchedule schedule_;
   const Joint& joint_;
   Bytes staging_;
   Pointers pointers_;
   std::uint32_t tags_;
   std::size_t item_ = 0, next_ = 0;
-  std::vector<Step> steps_, open_;
+  std::vector<Action> steps_, open_;
 };
 
 template <class T>

@@ -15,8 +15,7 @@ namespace {
 struct Counter {
   explicit Counter(
       const std::string& mesh, std::function<void()> at_print = [] {})
-      : session(Mesh::parse(mesh), wire::threads(), runtime::cpu(),
-                {.print = [=](const std::string&) { at_print(); }}) {
+      : session(Mesh::parse(mesh), wire::threads(), device::cpu(), {.print = [=](const std::string&) { at_print(); }}) {
     const Tensor count = graph.variable("count", {{"a", 4}}, init::zeros());
     before = print(count * 1.0, "count");
     scalar_metric("first", reduce_sum(before));
@@ -35,7 +34,7 @@ TEST(RunningStep, ReturnsWhileTheProcessorsWork) {
   std::promise<void> released;
   std::shared_future<void> release = released.get_future().share();
   Counter counter("data:2", [release] { release.wait(); });
-  Running first = counter.step->start();
+  PendingRun first = counter.step->start();
   EXPECT_EQ(counter.step->step(), 1);
   released.set_value();  // the step could not end before
   EXPECT_EQ(first.get()[counter.before].values(), (std::vector<double>(4, 0.0)));
@@ -44,9 +43,9 @@ TEST(RunningStep, ReturnsWhileTheProcessorsWork) {
 TEST(RunningStep, ResultsAreOfTheStepWhenItIsReadLate) {
   for (const char* mesh : {"", "data:2", "data:4"}) {
     Counter counter(mesh);
-    std::optional<Running> before = counter.step->start();
+    std::optional<PendingRun> before = counter.step->start();
     for (int i = 0; i < 20; ++i) {
-      Running now = counter.step->start();
+      PendingRun now = counter.step->start();
       const Values values = before->get();
       EXPECT_EQ(values[counter.before].values(), (std::vector<double>(4, i)));
       EXPECT_EQ(values.metrics().at("first"), 4 * i);
@@ -58,10 +57,10 @@ TEST(RunningStep, ResultsAreOfTheStepWhenItIsReadLate) {
 TEST(RunningStep, OthersWaitForIt) {
   Counter counter("data:2");
   {
-    const Running unread = counter.step->start();
+    const PendingRun unread = counter.step->start();
     EXPECT_EQ(counter.session.value("count").values(), (std::vector<double>(4, 1)));
   }
-  Running replaced = counter.step->start();
+  PendingRun replaced = counter.step->start();
   replaced = counter.step->start();
   counter.step->start();  // forgotten at once
   EXPECT_EQ(counter.step->run()[counter.before].values(), (std::vector<double>(4, 4)));
@@ -69,7 +68,7 @@ TEST(RunningStep, OthersWaitForIt) {
 }
 
 TEST(RunningStep, OutlivesWhatStartedIt) {
-  std::optional<Running> running;
+  std::optional<PendingRun> running;
   Tensor before;
   {
     Counter counter("data:2");
@@ -83,7 +82,7 @@ TEST(RunningStep, AFailureIsToldToTheNextWhoAsks) {
   const auto fail = [] { throw std::runtime_error("the paper is out"); };
   {
     Counter counter("data:2", fail);
-    Running first = counter.step->start();
+    PendingRun first = counter.step->start();
     EXPECT_RUN_ERROR(counter.step->start(), "the paper is out");
     EXPECT_RUN_ERROR(counter.step->start(), "this session is unusable since a run failed: ", "the paper is out");
     EXPECT_RUN_ERROR(first.get(), "the paper is out");
@@ -95,7 +94,7 @@ TEST(RunningStep, AFailureIsToldToTheNextWhoAsks) {
 
 TEST(RunningStep, IsReadOnce) {
   Counter counter("");
-  Running running = counter.step->start();
+  PendingRun running = counter.step->start();
   running.get();
   EXPECT_USER_ERROR(running.get(), "the results of a step were asked for a second time", "Running::get",
                     "keep what the first call returns");
@@ -106,12 +105,12 @@ TEST(Needed, IsAllOfAnInputWhereAllProcessorsAre) {
   const Tensor x = g.input("x", {{"a", 4}, {"b", 6}}), unused = g.input("unused", {{"a", 4}});
   Session session(Mesh::parse("data:2"));
   const Executable step = session.compile(g, Layout::parse("a:data"), {.fetch = {reduce_sum(x)}});
-  EXPECT_EQ(step.needed(x, "a"), std::pair(std::int64_t{0}, std::int64_t{4}));
-  EXPECT_EQ(step.needed(x, "b"), std::pair(std::int64_t{0}, std::int64_t{6}));
-  EXPECT_EQ(step.needed(unused, "a"), std::pair(std::int64_t{0}, std::int64_t{0}));
-  EXPECT_USER_ERROR(step.needed(x, "c"), "input 'x' [a=4 b=6] has no dim 'c'", "Executable::needed",
+  EXPECT_EQ(step.local_range(x, "a"), std::pair(std::int64_t{0}, std::int64_t{4}));
+  EXPECT_EQ(step.local_range(x, "b"), std::pair(std::int64_t{0}, std::int64_t{6}));
+  EXPECT_EQ(step.local_range(unused, "a"), std::pair(std::int64_t{0}, std::int64_t{0}));
+  EXPECT_USER_ERROR(step.local_range(x, "c"), "input 'x' [a=4 b=6] has no dim 'c'", "Executable::local_range",
                     "name one of its dims");
-  EXPECT_USER_ERROR(step.needed(exp(x), "a"), "is no input of this graph", "Executable::needed");
+  EXPECT_USER_ERROR(step.local_range(exp(x), "a"), "is no input of this graph", "Executable::local_range");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "api/crew.h"
+#include "api/processor_threads.h"
 
 #include <condition_variable>
 #include <mutex>
@@ -9,7 +9,7 @@
 
 namespace weft {
 
-struct Crew::Shared {
+struct ProcessorThreads::Shared {
   std::mutex mutex;
   std::condition_variable wake, done;
   std::shared_ptr<const Job> job;
@@ -20,7 +20,8 @@ struct Crew::Shared {
   std::vector<Failure> failures;
 };
 
-Crew::Crew(const std::vector<int>& processors) : processors_(processors), shared_(std::make_shared<Shared>()) {
+ProcessorThreads::ProcessorThreads(const std::vector<int>& processors)
+    : processors_(processors), shared_(std::make_shared<Shared>()) {
   shared_->busy.resize(processors.size());
   threads_.reserve(processors.size());
   try {
@@ -36,9 +37,9 @@ Crew::Crew(const std::vector<int>& processors) : processors_(processors), shared
   }
 }
 
-Crew::~Crew() { stop(); }
+ProcessorThreads::~ProcessorThreads() { stop(); }
 
-void Crew::stop() {
+void ProcessorThreads::stop() {
   {
     const std::lock_guard lock(shared_->mutex);
     shared_->stop = true;
@@ -47,7 +48,7 @@ void Crew::stop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void Crew::begin(Job job) {
+void ProcessorThreads::begin(Job job) {
   Shared& s = *shared_;
   const std::lock_guard lock(s.mutex);
   s.job = std::make_shared<const Job>(std::move(job));
@@ -58,7 +59,7 @@ void Crew::begin(Job job) {
   s.wake.notify_all();
 }
 
-Crew::Outcome Crew::end(std::chrono::nanoseconds patience) {
+ProcessorThreads::Outcome ProcessorThreads::end(std::chrono::nanoseconds patience) {
   Shared& s = *shared_;
   std::unique_lock lock(s.mutex);
   const auto all_back = [&] { return s.many_busy == 0; };
@@ -79,13 +80,13 @@ Crew::Outcome Crew::end(std::chrono::nanoseconds patience) {
   return outcome;
 }
 
-void Crew::run(Job job) {
+void ProcessorThreads::run(Job job) {
   begin(std::move(job));
   const Outcome outcome = end(std::chrono::nanoseconds::max());
   if (!outcome.failures.empty()) std::rethrow_exception(outcome.failures[0].error);
 }
 
-void Crew::serve(const std::shared_ptr<Shared>& shared, std::size_t index, int processor) {
+void ProcessorThreads::serve(const std::shared_ptr<Shared>& shared, std::size_t index, int processor) {
   Shared& s = *shared;
   std::uint64_t seen = 0;
   std::unique_lock lock(s.mutex);

@@ -60,14 +60,14 @@ struct Concat {
   auto fields() { return std::make_tuple(std::pair("dim", &dim)); }
 };
 // (x, offset): the output's size of `dim` from the run-time offset on, clamped to fit.
-struct Take {
-  static constexpr const char* kName = "take";
+struct DynamicSlice {
+  static constexpr const char* kName = "dynamic_slice";
   std::string dim;
   auto fields() { return std::make_tuple(std::pair("dim", &dim)); }
 };
 // (x, piece, offset): x with `piece` written at the run-time offset along `dim`. Indices outside x are dropped.
-struct Put {
-  static constexpr const char* kName = "put";
+struct DynamicUpdate {
+  static constexpr const char* kName = "dynamic_update";
   std::string dim;
   auto fields() { return std::make_tuple(std::pair("dim", &dim)); }
 };
@@ -286,8 +286,8 @@ struct Fused {
   auto fields() { return std::make_tuple(); }
 };
 
-using Work = std::variant<Contract, Map, ReduceDims, Copy, Concat, Take, Put, Gather, ScatterAdd, Scan, Sort, Convolve,
-                          Pool, Attend, AttendBack, Random, AxisIndex, Constant, Host, View, Shard, AllReduce,
-                          ReduceScatter, AllGather, AllToAll, Permute, Done, Loop, Fused>;
+using Operation = std::variant<Contract, Map, ReduceDims, Copy, Concat, DynamicSlice, DynamicUpdate, Gather, ScatterAdd,
+                               Scan, Sort, Convolve, Pool, Attend, AttendBack, Random, AxisIndex, Constant, Host, View,
+                               Shard, AllReduce, ReduceScatter, AllGather, AllToAll, Permute, Done, Loop, Fused>;
 
 }  // namespace weft

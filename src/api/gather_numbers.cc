@@ -22,7 +22,7 @@ std::int64_t peak_bytes_of_this_process() {
 
 }  // namespace
 
-std::vector<std::int64_t> SessionState::of_each_processor(
+std::vector<std::int64_t> SessionState::gather_numbers(
     std::int64_t count, const std::string& what, const std::function<const std::int64_t*(int processor)>& numbers) {
   Axes all(mesh.axes().size());
   std::iota(all.begin(), all.end(), 0);
@@ -41,7 +41,7 @@ bool Session::any(bool here) const {
   state_->make_ready();
   const std::int64_t mine = here ? 1 : 0;
   const std::vector<std::int64_t> all =
-      state_->of_each_processor(1, "of a question, Session::any", [&](int) { return &mine; });
+      state_->gather_numbers(1, "of a question, Session::any", [&](int) { return &mine; });
   return std::accumulate(all.begin(), all.end(), std::int64_t{0}) > 0;
 }
 
@@ -49,8 +49,8 @@ std::int64_t Session::peak_resident_bytes() const {
   state_->make_ready();
   const std::int64_t mine = peak_bytes_of_this_process(), none = 0;
   const std::vector<std::int64_t> all =
-      state_->of_each_processor(1, "of the memory in use, Session::peak_resident_bytes",
-                                [&](int p) { return p == state_->here[0] ? &mine : &none; });
+      state_->gather_numbers(1, "of the memory in use, Session::peak_resident_bytes",
+                             [&](int p) { return p == state_->here[0] ? &mine : &none; });
   return std::accumulate(all.begin(), all.end(), std::int64_t{0});
 }
 

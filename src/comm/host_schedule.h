@@ -16,8 +16,8 @@
 namespace weft::comm {
 
 // Which members live together. Hosts are numbered by their lowest rank.
-struct Geography {
-  Geography(const std::vector<int>& host_of_member, int rank);
+struct HostMap {
+  HostMap(const std::vector<int>& host_of_member, int rank);
 
   struct Run {
     int host = 0, first = 0, last = 0;  // ranks, last included
@@ -36,7 +36,7 @@ struct Geography {
   bool is_here(int rank) const { return host[static_cast<std::size_t>(rank)] == here; }
 };
 
-struct Step {
+struct Action {
   enum class Kind : std::uint8_t {
     kSettle,    // nothing, after all messages before it are done; so are all kinds of work below
     kSend,      // data to peer
@@ -59,9 +59,9 @@ struct Step {
   int run = -1;
 };
 
-class Itinerary {
+class HostSchedule {
  public:
-  explicit Itinerary(const Geography& geography) : geography_(geography), source_(geography.local().size()) {}
+  explicit HostSchedule(const HostMap& hosts) : hosts_(hosts), source_(hosts.local().size()) {}
 
   // Bytes of an item's staging buffer.
   static constexpr std::size_t kStaging = 256 << 10;
@@ -74,9 +74,9 @@ class Itinerary {
   std::size_t items_here(const Joint& joint) const;
   std::size_t my_items(const Joint& joint) const;
   // The steps of my k-th item, with that staging buffer; `steps` is emptied first.
-  void steps(const Joint& joint, std::size_t k, std::byte* staging, std::vector<Step>& steps) const;
+  void actions(const Joint& joint, std::size_t k, std::byte* staging, std::vector<Action>& actions) const;
   // Does a step of work.
-  void work(const Joint& joint, const Step& step, std::byte* staging, Pointers& pointers);
+  void work(const Joint& joint, const Action& action, std::byte* staging, Pointers& pointers);
 
  private:
   struct Cut {
@@ -85,16 +85,16 @@ class Itinerary {
   Cut cut(Collective what, DType dtype, std::size_t count) const;
   Cut cut(const Joint& joint) const { return cut(joint.what, joint.dtype, joint.count); }
 
-  void reduce_steps(const Joint& joint, std::size_t item, std::byte* staging, std::vector<Step>& steps) const;
-  void result_steps(const Joint& joint, std::size_t item, std::size_t at, std::size_t bytes, std::byte* staging,
-                    std::vector<Step>& steps) const;
-  void gather_steps(const Joint& joint, std::size_t item, std::vector<Step>& steps) const;
-  void permute_steps(const Joint& joint, std::size_t item, std::byte* staging, std::vector<Step>& steps) const;
-  void exchange_steps(const Joint& joint, std::size_t k, std::byte* staging, std::vector<Step>& steps) const;
+  void reduce_actions(const Joint& joint, std::size_t item, std::byte* staging, std::vector<Action>& actions) const;
+  void result_actions(const Joint& joint, std::size_t item, std::size_t at, std::size_t bytes, std::byte* staging,
+                      std::vector<Action>& actions) const;
+  void gather_actions(const Joint& joint, std::size_t item, std::vector<Action>& actions) const;
+  void permute_actions(const Joint& joint, std::size_t item, std::byte* staging, std::vector<Action>& actions) const;
+  void exchange_actions(const Joint& joint, std::size_t k, std::byte* staging, std::vector<Action>& actions) const;
 
-  void permute_here(const Joint& joint, const Step& step, Pointers& pointers);
+  void permute_here(const Joint& joint, const Action& action, Pointers& pointers);
 
-  const Geography& geography_;
+  const HostMap& hosts_;
   std::vector<int> source_;  // room for permute_here
 };
 

@@ -1,4 +1,4 @@
-#include "comm/mpi/notes.h"
+#include "comm/mpi/control_messages.h"
 
 #include <cstddef>
 
@@ -10,7 +10,8 @@ constexpr std::size_t kOpen = 32;  // receives
 
 }  // namespace
 
-Notes::Notes(MPI_Comm ranks) : ranks_(ranks), coming_(kOpen), requests_(kOpen, MPI_REQUEST_NULL), done_(kOpen) {
+ControlMessages::ControlMessages(MPI_Comm ranks)
+    : ranks_(ranks), coming_(kOpen), requests_(kOpen, MPI_REQUEST_NULL), done_(kOpen) {
   int size = 0;
   MPI_Comm_size(ranks, &size);
   met_.resize(static_cast<std::size_t>(size));
@@ -18,7 +19,7 @@ Notes::Notes(MPI_Comm ranks) : ranks_(ranks), coming_(kOpen), requests_(kOpen, M
 }
 
 // What is still open when the wire goes is given up; what is still being sent stays allocated for the library's sake.
-Notes::~Notes() {
+ControlMessages::~ControlMessages() {
   for (MPI_Request& request : requests_) {
     MPI_Cancel(&request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);  // a cancelled receive ends at once
@@ -28,11 +29,12 @@ Notes::~Notes() {
     if (sent->request != MPI_REQUEST_NULL) static_cast<void>(sent.release());
 }
 
-void Notes::listen(std::size_t i) {
-  check_mpi(MPI_Irecv(&coming_[i], sizeof(Note), MPI_BYTE, MPI_ANY_SOURCE, kTag, ranks_, &requests_[i]), "MPI_Irecv");
+void ControlMessages::listen(std::size_t i) {
+  check_mpi(MPI_Irecv(&coming_[i], sizeof(ControlMessage), MPI_BYTE, MPI_ANY_SOURCE, kTag, ranks_, &requests_[i]),
+            "MPI_Irecv");
 }
 
-void Notes::send(const Note& note, int processor) {
+void ControlMessages::send(const ControlMessage& message, int processor) {
   Sent* free = nullptr;
   for (const std::unique_ptr<Sent>& sent : sent_) {
     int done = 1;
@@ -43,14 +45,14 @@ void Notes::send(const Note& note, int processor) {
     }
   }
   if (free == nullptr) free = sent_.emplace_back(std::make_unique<Sent>()).get();
-  free->note = note;
+  free->message = message;
   met_[static_cast<std::size_t>(processor)] = true;
-  const std::size_t bytes = offsetof(Note, text) + note.length;
-  check_mpi(MPI_Isend(&free->note, static_cast<int>(bytes), MPI_BYTE, processor, kTag, ranks_, &free->request),
+  const std::size_t bytes = offsetof(ControlMessage, text) + message.length;
+  check_mpi(MPI_Isend(&free->message, static_cast<int>(bytes), MPI_BYTE, processor, kTag, ranks_, &free->request),
             "MPI_Isend");
 }
 
-void Notes::receive(const std::function<void(const Note& note)>& read) {
+void ControlMessages::receive(const std::function<void(const ControlMessage& message)>& read) {
   int count = 0;
   check_mpi(MPI_Testsome(static_cast<int>(kOpen), requests_.data(), &count, done_.data(), MPI_STATUSES_IGNORE),
             "MPI_Testsome");
@@ -61,7 +63,7 @@ void Notes::receive(const std::function<void(const Note& note)>& read) {
   }
 }
 
-bool Notes::all_sent() {
+bool ControlMessages::all_sent() {
   bool all = true;
   for (const std::unique_ptr<Sent>& sent : sent_) {
     int done = 1;

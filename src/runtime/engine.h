@@ -50,24 +50,24 @@ struct KernelArgs {
   std::function<comm::Group&(const Axes&)> group;
   Workers* workers = nullptr;
   // The next piece of the memory that the instruction has for its run (a collective until its done), reachable by peers:
-  // as much in all as Backend::workspace_bytes says. Its contents do not outlive the run.
+  // as much in all as Engine::workspace_bytes says. Its contents do not outlive the run.
   std::function<void*(std::size_t bytes)> workspace;
 };
 
 // A collective in two halves: what starts it, and what waits for it and leaves the outputs in place.
-struct Talk {
+struct BoundCollective {
   Kernel start, done;
 };
 
 // Makers by instruction name. Views, loops and dones need none.
-struct Backend {
+struct Engine {
   std::string name;
   std::map<std::string, std::function<Kernel(const KernelArgs&)>> makers;
-  std::map<std::string, std::function<Talk(const KernelArgs&)>> collectives;
+  std::map<std::string, std::function<BoundCollective(const KernelArgs&)>> collectives;
   WorkspaceBytes workspace_bytes;
 };
 
-const Backend& reference_backend();  // slow and readable
-const Backend& cpu_backend();        // fast
+const Engine& reference_engine();  // slow and readable
+const Engine& cpu_engine();        // fast
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-#include "comm/mpi/watch.h"
+#include "comm/mpi/process_watcher.h"
 
 #include <algorithm>
 #include <atomic>
@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds kTimeToReport{800};
 constexpr std::chrono::milliseconds kLook{50};
 
 struct Watched {
-  Hub* hub;
+  SharedBlock* block;
   Peer peer;
   int descriptor;  // of the process, or -1
 };
@@ -36,61 +36,62 @@ bool has_ended(const Watched& watched) {
   return poll(&end, 1, 0) > 0;
 }
 
-std::atomic<int> bell{-1};
-std::atomic<bool> told_to_end{false};
+std::atomic<int> wake_event{-1};
+std::atomic<bool> term_received{false};
 
-void ring_bell() {
+void wake() {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = write(bell.load(), &one, sizeof one);
+  [[maybe_unused]] const auto written = write(wake_event.load(), &one, sizeof one);
 }
 
 void on_term(int) {
-  told_to_end.store(true);
-  ring_bell();
+  term_received.store(true);
+  wake();
 }
 
-class Watchman {
+class ProcessWatcher {
  public:
-  static Watchman& get() {
-    static Watchman* const watchman = new Watchman;  // never destroyed: its thread lives as long as the process
+  static ProcessWatcher& get() {
+    static ProcessWatcher* const watchman =
+        new ProcessWatcher;  // never destroyed: its thread lives as long as the process
     return *watchman;
   }
 
-  void add(Hub& hub, const std::vector<Peer>& peers) {
+  void add(SharedBlock& block, const std::vector<Peer>& peers) {
     const std::lock_guard lock(mutex_);
     for (const Peer& peer : peers)
-      watched_.push_back({&hub, peer, static_cast<int>(syscall(SYS_pidfd_open, peer.process, 0))});
-    hubs_.push_back(&hub);
-    ring_bell();
+      watched_.push_back({&block, peer, static_cast<int>(syscall(SYS_pidfd_open, peer.process, 0))});
+    hubs_.push_back(&block);
+    wake();
   }
 
-  void remove(Hub& hub) {
+  void remove(SharedBlock& block) {
     const std::lock_guard lock(mutex_);
-    std::erase(hubs_, &hub);
+    std::erase(hubs_, &block);
     for (const Watched& watched : watched_)
-      if (watched.hub == &hub && watched.descriptor >= 0) close(watched.descriptor);
-    std::erase_if(watched_, [&](const Watched& watched) { return watched.hub == &hub; });
-    ring_bell();
+      if (watched.block == &block && watched.descriptor >= 0) close(watched.descriptor);
+    std::erase_if(watched_, [&](const Watched& watched) { return watched.block == &block; });
+    wake();
   }
 
  private:
-  Watchman() {
-    bell.store(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  ProcessWatcher() {
+    wake_event.store(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     struct sigaction now = {};
     if (sigaction(SIGTERM, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
       now.sa_handler = on_term;
       sigaction(SIGTERM, &now, nullptr);
     }
-    std::thread([this] { keep_watch(); }).detach();
+    std::thread([this] { watch_loop(); }).detach();
   }
 
-  void keep_watch() {
+  void watch_loop() {
     // Signals are for the program's own threads.
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, nullptr);
     for (;;) {
-      std::vector<pollfd> waits{{.fd = bell.load(), .events = POLLIN, .revents = 0}};
+      std::vector<pollfd> waits{{.fd = wake_event.load(), .events = POLLIN, .revents = 0}};
       bool look = false;
       {
         const std::lock_guard lock(mutex_);
@@ -100,9 +101,9 @@ class Watchman {
       }
       poll(waits.data(), waits.size(), look ? static_cast<int>(kLook.count()) : -1);
       std::uint64_t rings = 0;
-      [[maybe_unused]] const auto got = read(bell.load(), &rings, sizeof rings);
+      [[maybe_unused]] const auto got = read(wake_event.load(), &rings, sizeof rings);
       report_ended();
-      if (told_to_end.load()) end();
+      if (term_received.load()) end();
     }
   }
 
@@ -110,14 +111,14 @@ class Watchman {
     const std::lock_guard lock(mutex_);
     std::erase_if(watched_, [](const Watched& watched) {
       if (!has_ended(watched)) return false;
-      Hub& hub = *watched.hub;
+      SharedBlock& block = *watched.block;
       const int processor = watched.peer.processor;
-      const bool in_order = hub.gone(processor);
-      hub.set_gone(processor);
+      const bool in_order = block.gone(processor);
+      block.set_gone(processor);
       if (!in_order)
-        hub.abort(str("processor ", processor, " is gone: its process ", watched.peer.process, " has ended; ",
-                      hub.describe(processor)),
-                  false);
+        block.abort(str("processor ", processor, " is gone: its process ", watched.peer.process, " has ended; ",
+                        block.describe(processor)),
+                    false);
       if (watched.descriptor >= 0) close(watched.descriptor);
       return true;
     });
@@ -128,12 +129,12 @@ class Watchman {
     bool any = false;
     {
       const std::lock_guard lock(mutex_);
-      for (Hub* hub : hubs_) {
+      for (SharedBlock* block : hubs_) {
         any = true;
         std::string left;
-        for (const int processor : hub->local())
-          if (hub->gone(processor)) left += str("; gone: ", hub->describe(processor));
-        hub->abort(str("the launcher ends this run (SIGTERM), as it does when a rank has failed", left), false);
+        for (const int processor : block->local())
+          if (block->gone(processor)) left += str("; gone: ", block->describe(processor));
+        block->abort(str("the launcher ends this run (SIGTERM), as it does when a rank has failed", left), false);
       }
     }
     if (any) std::this_thread::sleep_for(kTimeToReport);
@@ -148,13 +149,13 @@ class Watchman {
 
   std::mutex mutex_;
   std::vector<Watched> watched_;
-  std::vector<Hub*> hubs_;
+  std::vector<SharedBlock*> hubs_;
 };
 
 }  // namespace
 
-void watch(Hub& hub, const std::vector<Peer>& peers) { Watchman::get().add(hub, peers); }
+void watch(SharedBlock& block, const std::vector<Peer>& peers) { ProcessWatcher::get().add(block, peers); }
 
-void unwatch(Hub& hub) { Watchman::get().remove(hub); }
+void unwatch(SharedBlock& block) { ProcessWatcher::get().remove(block); }
 
 }  // namespace weft::comm
