@@ -35,13 +35,9 @@ CompileTime compile(const Graph& graph, const Mesh& mesh, const Layout& layout, 
   std::vector<std::vector<double>> parts;
   for (int i = 0; i < repeats; ++i) {
     const auto begin = std::chrono::steady_clock::now();
-    const Compiled compiled = compile_program(graph, mesh, layout, options, store, cpu_engine());
-    const auto planning = std::chrono::steady_clock::now();
-    const MemoryPlan plan = plan_memory(compiled.program, cpu_engine().workspace_bytes);
-    const auto end = std::chrono::steady_clock::now();
-    whole.push_back(std::chrono::duration<double>(end - begin).count());
-    std::vector<PassTime> times = compiled.times;
-    times.push_back({"memory plan", std::chrono::duration<double>(end - planning).count()});
+    const Compiled compiled = compile_program(graph, mesh, layout, options, store, *engines().front());
+    whole.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    const std::vector<PassTime>& times = compiled.times;
     parts.resize(times.size());
     time.passes.resize(times.size());
     for (std::size_t k = 0; k < times.size(); ++k) {
@@ -51,9 +47,9 @@ CompileTime compile(const Graph& graph, const Mesh& mesh, const Layout& layout, 
     if (i > 0) continue;
     visit_bodies(compiled.program,
                  [&](const Program& body, std::int64_t) { time.instructions += static_cast<int>(body.body.size()); });
-    time.arena_bytes = plan.arena_bytes;
-    time.live_bytes = plan.live_bytes;
-    time.variable_bytes = variable_bytes(compiled.program);
+    time.arena_bytes = compiled.arena_bytes();
+    time.live_bytes = compiled.plan.live_bytes;
+    time.variable_bytes = compiled.variable_bytes();
   }
   time.compile_s = median(whole);
   return time;

@@ -4,7 +4,6 @@
 
 #include "base/str.h"
 #include "partition/partition.h"
-#include "program/memory_plan.h"
 #include "program/text.h"
 
 namespace weft {
@@ -52,17 +51,9 @@ std::int64_t arena_limit(const Program& program, std::int64_t memory_bytes) {
 
 }  // namespace
 
-const Engine& engine_named(const device::Choice& choice, const std::string& where) {
-  for (const Engine* engine : {&cpu_engine(), &reference_engine()})
-    if (engine->name == choice.name) return *engine;
-  throw UserError({.what = str("there is no device '", choice.name, "'"),
-                   .where = where,
-                   .fix = "use device::cpu() or device::reference()"});
-}
-
 Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
                          const Store& store, const Engine& engine) {
-  Compiled result;
+  std::vector<PassTime> times;
   const auto begin = std::chrono::steady_clock::now();
   Program program = partition({.graph = graph.data().get(),
                                .fetch = ids_of(options.fetch, graph, "fetch"),
@@ -73,16 +64,14 @@ Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& lay
                                .store = store,
                                .compute_as = options.compute_as});
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  result.times.push_back({"partition", seconds.count()});
+  times.push_back({"partition", seconds.count()});
   if (options.dump) options.dump("partition", to_text(program));
-  PassOptions passes{.verify = kVerify, .times = &result.times};
-  passes.fuses = engine.makers.contains(Fused::kName);
-  passes.workspace_bytes = engine.workspace_bytes;
+  PassOptions passes{.verify = kVerify, .times = &times, .target = engine.target()};
   if (options.memory_bytes > 0) passes.arena_limit = arena_limit(program, options.memory_bytes);
   if (options.dump) passes.dump = [&](std::string_view pass, const Program& p) { options.dump(pass, to_text(p)); };
-  result.program = run_passes(std::move(program), passes);
-  if (kVerify) check_round_trip(result.program);
-  return result;
+  program = run_passes(std::move(program), passes);
+  if (kVerify) check_round_trip(program);
+  return with_plan(std::move(program), engine.target(), std::move(times));
 }
 
 }  // namespace weft

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "api/print_text.h"
-#include "api/shards.h"
 #include "api/state.h"
 #include "api/trace.h"
 #include "base/str.h"
@@ -57,13 +56,13 @@ std::vector<Array> fitted_feeds(const ExecutableState& state, const Feeds& feeds
                        .fix = "give one array for each input"});
   }
   std::vector<Array> arrays;
-  for (const ProgramInput& input : state.program.inputs) {
+  for (const ProgramInput& input : state.program().inputs) {
     const auto found = given.find(input.name);
     if (found == given.end())
       throw UserError({.what = str("input '", input.name, "' was not given"),
                        .where = "Executable::run",
                        .fix = advice_on_missing(state, input.name)});
-    arrays.push_back(fitted(state.program, input, *found->second));
+    arrays.push_back(fitted(state.program(), input, *found->second));
   }
   return arrays;
 }
@@ -80,95 +79,69 @@ const Array& Values::operator[](const Tensor& x) const {
 
 double Values::scalar(const Tensor& x) const { return (*this)[x].item(); }
 
-// What the processors use in one run, which a processor that hangs may outlive.
-struct RunState {
-  std::shared_ptr<ExecutableState> state;
-  std::vector<Array> feeds;
-  RunContext context = {};
-  std::vector<Array> fetched = {};
-  std::map<std::string, double> metrics = {};
-  std::int64_t begin = 0;  // of the call, for the trace
-  bool is_over = false;
-  std::exception_ptr failure = {};
+namespace {
 
-  void take(const HostEvent& event) {
-    const SessionState& session = *state->session;
+// What the processors use in one run, and which one that hangs may outlive.
+struct RunArrays {
+  std::vector<Array> feeds, fetched;
+  std::map<std::string, double> metrics = {};
+
+  void take(const HostEvent& event, const SessionState& session) {
     if (event.what == "metric") metrics[event.text] = event.value.item();
-    else if (session.here[0] != 0) return;  // the process of processor 0 prints
+    else if (session.processors->first() != 0) return;  // the process of processor 0 prints
     else if (session.options.print) session.options.print(print_text(event.text, event.value));
     else std::cout << print_text(event.text, event.value) << "\n";
   }
-
-  // Results are handed out before the next step can overwrite them.
-  void on(int processor) {
-    const Program& program = state->program;
-    BoundProgram& bound = *state->bound[static_cast<std::size_t>(processor)];
-    for (std::size_t i = 0; i < feeds.size(); ++i) {
-      const ValueId id = program.inputs[i].value;
-      copy_to_shard(feeds[i], value_of(program, id), program.mesh, processor, bound.data(id));
-    }
-    bound.run(context);
-    for (std::size_t i = 0; i < fetched.size(); ++i) {
-      const ValueId id = program.outputs[i].value;
-      const Value& value = value_of(program, id);
-      state->session->gather_on(processor, value, bound.output(id), str("of '", value.name, "', a fetched tensor"),
-                                fetched[i]);
-    }
-  }
-
-  void end() {
-    is_over = true;
-    state->session->running.reset();
-    try {
-      state->session->end_step([&](int p) { return state->bound[static_cast<std::size_t>(p)]->doing(); });
-      note_call(*state, context.step, begin);
-    } catch (...) {
-      failure = std::current_exception();
-      state->step = context.step;  // it does not count
-    }
-  }
 };
 
-void finish(RunState& step) {
-  if (!step.is_over) step.end();
-  if (step.failure) std::rethrow_exception(step.failure);
-}
+}  // namespace
+
+struct RunState {
+  std::shared_ptr<ExecutableState> executable;
+  std::shared_ptr<RunArrays> arrays;
+  std::shared_ptr<PendingStep> step;
+};
 
 PendingRun::~PendingRun() {
-  if (state_ && !state_->is_over) state_->end();
+  if (state_) state_->step->end();
 }
 
 Values PendingRun::get() {
   if (!state_)
     throw UserError({.what = "the results of a step were asked for a second time",
-                     .where = "Running::get",
+                     .where = "PendingRun::get",
                      .fix = "keep what the first call returns"});
-  const std::shared_ptr<RunState> step = std::move(state_);
-  finish(*step);
+  const std::shared_ptr<RunState> run = std::move(state_);
+  run->step->finish();
   Values values;
-  values.metrics_ = std::move(step->metrics);
-  for (std::size_t i = 0; i < step->fetched.size(); ++i)
-    values.arrays_.emplace_back(step->state->fetch[i], std::move(step->fetched[i]));
+  values.metrics_ = std::move(run->arrays->metrics);
+  for (std::size_t i = 0; i < run->arrays->fetched.size(); ++i)
+    values.arrays_.emplace_back(run->executable->fetch[i], std::move(run->arrays->fetched[i]));
   return values;
 }
 
 PendingRun Executable::start(const Feeds& feeds) {
-  SessionState& session = *state_->session;
-  const std::int64_t begin = TraceLog::now();
-  const auto step = std::make_shared<RunState>(RunState{.state = state_, .feeds = fitted_feeds(*state_, feeds)});
+  Processors& processors = *state_->session->processors;
+  std::int64_t begin = TraceLog::now();
+  const auto arrays = std::make_shared<RunArrays>(RunArrays{fitted_feeds(*state_, feeds), {}});
   for (std::size_t i = 0; i < state_->fetch.size(); ++i)
-    step->fetched.push_back(session.room_for(value_of(state_->program, state_->program.outputs[i].value)));
-  const bool waits = !session.running.expired();
-  session.make_ready();
-  step->begin = waits ? TraceLog::now() : begin;
-  step->context = {.seed = session.options.seed,
-                   .step = state_->step++,
-                   .deadline = session.deadline(),
-                   .host = [run = step.get()](const HostEvent& event) { run->take(event); },
-                   .host_processor = session.here[0]};
-  session.running = step;
-  session.threads->begin([step](int processor) { step->on(processor); });
-  return PendingRun(step);
+    arrays->fetched.push_back(processors.room_for(value_of(state_->program(), state_->program().outputs[i].value)));
+  const bool waits = processors.has_pending_step();
+  processors.make_ready();
+  if (waits) begin = TraceLog::now();
+  const std::uint32_t number = state_->step++;
+  StepJob job{.args = {.seed = state_->session->options.seed, .step = number, .deadline = processors.deadline()}};
+  job.args.host = [arrays, session = state_->session](const HostEvent& event) { arrays->take(event, *session); };
+  job.feed = [arrays, runner = state_->runner.get()](int p, BoundProgram&) { runner->feed(p, arrays->feeds); };
+  job.fetch = [arrays, runner = state_->runner.get()](int p, const BoundProgram&) {
+    runner->fetch(p, arrays->fetched);
+  };
+  job.owner = state_->session;
+  job.ended = [state = state_, number, begin](bool failed) {
+    if (failed) state->step = number;  // it does not count
+    else note_call(*state, number, begin);
+  };
+  return PendingRun(std::make_shared<RunState>(RunState{state_, arrays, state_->runner->start(std::move(job))}));
 }
 
 Values Executable::run(const Feeds& feeds) { return start(feeds).get(); }
@@ -181,11 +154,11 @@ std::pair<std::int64_t, std::int64_t> Executable::local_range(const Tensor& inpu
                      .where = "Executable::local_range",
                      .fix = "name one of its dims"});
   std::pair<std::int64_t, std::int64_t> range{input.shape()[*at].size, 0};
-  for (const ProgramInput& one : state_->program.inputs) {
+  for (const ProgramInput& one : state_->program().inputs) {
     if (one.name != name) continue;
-    const Value& value = value_of(state_->program, one.value);
-    for (const int p : state_->session->here) {
-      const std::int64_t begin = shard_begin(value.shape, value.sharding, state_->program.mesh, p)[*at];
+    const Value& value = value_of(state_->program(), one.value);
+    for (const int p : state_->session->processors->local()) {
+      const std::int64_t begin = shard_begin(value.shape, value.sharding, state_->program().mesh, p)[*at];
       range = {std::min(range.first, begin), std::max(range.second, begin + value.shape[*at].size)};
     }
   }
@@ -204,6 +177,6 @@ void Executable::set_step(std::int64_t step) {
 
 double Executable::compile_seconds() const { return state_->compile_seconds; }
 
-std::string Executable::text() const { return to_text(state_->program); }
+std::string Executable::text() const { return to_text(state_->program()); }
 
 }  // namespace weft

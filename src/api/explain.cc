@@ -87,11 +87,11 @@ std::vector<Explanation::Placed> placed_tensors(const Program& p) {
   return all;
 }
 
-void count_memory(const Program& p, const Engine& engine, Explanation& e) {
-  const MemoryPlan plan = plan_memory(p, engine.workspace_bytes);
-  e.arena_bytes = plan.arena_bytes;
-  e.live_bytes = plan.live_bytes;
-  e.variable_bytes = variable_bytes(p);
+void count_memory(const Compiled& compiled, Explanation& e) {
+  const Program& p = compiled.program;
+  e.arena_bytes = compiled.arena_bytes();
+  e.live_bytes = compiled.plan.live_bytes;
+  e.variable_bytes = compiled.variable_bytes();
   for (const ProgramVariable& variable : p.variables) {
     if (!variable.trainable) continue;
     const Value& v = value_of(p, variable.value);
@@ -133,7 +133,7 @@ Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, 
                                  " bytes per second"),
                      .where = "explain",
                      .fix = "give rates above zero, or what measure_machine() says"});
-  const Engine& engine = engine_named(device, "explain");
+  const Engine& engine = engine_named(device.name, "explain");
   const Compiled compiled = compile_program(graph, mesh, layout, options, store, engine);
   const Program& p = compiled.program;
   Explanation e;
@@ -141,7 +141,7 @@ Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, 
   e.layout = layout.text();
   e.store = store;
   e.machine = machine;
-  count_memory(p, engine, e);
+  count_memory(compiled, e);
   count_work(p, e);
   e.model_flops = model_flops(*graph.data(), options);
   e.work_ratio = 1;

@@ -3,13 +3,11 @@
 #include <iostream>
 #include <iterator>
 
-#include "api/processor_threads.h"
 #include "api/print_text.h"
-#include "api/shards.h"
-#include "api/state.h"
 #include "base/str.h"
-#include "program/memory_plan.h"
 #include "program/verify.h"
+#include "runtime/host/initial.h"
+#include "runtime/runner.h"
 #include "weft/doctor.h"
 #include "weft/error.h"
 #include "weft/run.h"
@@ -17,13 +15,14 @@
 namespace weft {
 
 struct StoredProgram::State {
-  Program program;
+  std::shared_ptr<const Compiled> compiled;  // for the first of the engines
   std::vector<Slot> inputs, variables, outputs;
   std::int64_t bytes = 0;
 
-  const Value& value(ValueId id) const { return program.values[static_cast<std::size_t>(id)]; }
+  const Program& program() const { return compiled->program; }
+  const Value& value(ValueId id) const { return program().values[static_cast<std::size_t>(id)]; }
   Slot slot(const std::string& name, ValueId id) const {
-    return {name, value(id).dtype, global_shape(value(id).shape, value(id).sharding, program.mesh)};
+    return {name, value(id).dtype, global_shape(value(id).shape, value(id).sharding, program().mesh)};
   }
 };
 
@@ -46,24 +45,25 @@ UserError too_big(const std::string& what) {
                     .fix = "make the program from smaller sizes, or run it on a machine with more memory"});
 }
 
-// What inputs, outputs and variables have on the host, and all processors together.
-std::int64_t bytes_of_run(const Program& program) {
-  __int128 values = 0, host = 0, held = 0;
+// Before the memory is planned: sums of sizes must not overflow.
+void check_bytes(const Program& program) {
+  __int128 values = 0;
   for (const Value& v : program.values) values += bytes_of(v.shape, v.dtype);
   if (values > kMostBytes) throw too_big("more than 2^60 bytes on each processor");
+}
+
+// What inputs, outputs and variables have on the host, and all processors together.
+std::int64_t bytes_of_run(const Compiled& compiled) {
+  const Program& program = compiled.program;
+  __int128 host = 0;
   const auto whole = [&](ValueId id) {
     const Value& v = program.values[static_cast<std::size_t>(id)];
     return bytes_of(global_shape(v.shape, v.sharding, program.mesh), v.dtype);
   };
   for (const ProgramInput& input : program.inputs) host += whole(input.value);
   for (const ProgramOutput& output : program.outputs) host += whole(output.value);
-  for (const ProgramVariable& variable : program.variables) {
-    const Value& v = program.values[static_cast<std::size_t>(variable.value)];
-    host += whole(variable.value);
-    held += bytes_of(v.shape, v.dtype);
-  }
-  const __int128 all =
-      host + program.mesh.size() * (held + plan_memory(program, cpu_engine().workspace_bytes).arena_bytes);
+  for (const ProgramVariable& variable : program.variables) host += whole(variable.value);
+  const __int128 all = host + static_cast<__int128>(program.mesh.size()) * compiled.bytes();
   if (all > kMostBytes) throw too_big("more than 2^60 bytes on all processors");
   return static_cast<std::int64_t>(all);
 }
@@ -119,102 +119,74 @@ void check_all_given(const Slots& inputs, const std::map<std::string, Array>& va
                      .fix = "give a value for each (weft run --inputs), or let all be random (--random-inputs SEED)"});
 }
 
-// One run: the processors, the memory of the variables and the bound program of each.
+// One run: the processors, the memory of the variables and the program on them.
 class Run {
  public:
-  Run(const Program& program, const StoredRunOptions& options)
-      : program_(program),
+  Run(const std::shared_ptr<const Compiled>& compiled, const Engine& engine, const StoredRunOptions& options)
+      : compiled_(compiled),
         options_(options),
-        wire_(comm::make_threads_wire(program.mesh.size())),
-        workers_(make_workers(*wire_, cpu_engine())),
-        shards_(program.variables.size()),
-        bound_(processors()),
-        threads_(wire_->local()) {
-    for (std::vector<comm::Arena>& shards : shards_) shards.resize(processors());
+        processors_(std::make_shared<Processors>(compiled->program.mesh,
+                                                 comm::make_threads_wire(compiled->program.mesh.size()), engine,
+                                                 ProcessorOptions{.deadline_seconds = options.deadline_seconds})) {
+    for (const ProgramVariable& variable : program().variables)
+      variables_->push_back(processors_->allocate(value_of(variable.value)));
   }
 
-  void allocate() {
-    threads_.run([&](int p) {
-      for (std::size_t v = 0; v < program_.variables.size(); ++v) {
-        const Value& value = value_of(program_.variables[v].value);
-        shards_[v][at(p)] = wire_->allocate(p, static_cast<std::size_t>(value.shape.elements()) * size_of(value.dtype));
-      }
-    });
-  }
-
-  void set_variable(std::size_t v, const Array& whole) {
-    const Value& value = value_of(program_.variables[v].value);
-    threads_.run([&](int p) { copy_to_shard(whole, value, program_.mesh, p, shards_[v][at(p)].data()); });
-  }
+  void set_variable(std::size_t v, const Array& whole) { processors_->upload(whole, (*variables_)[v]); }
 
   // What kernels refuse is the text's fault: the compiler never writes it.
   void bind() try {
-    threads_.run([&](int p) {
-      std::map<ValueId, void*> held;
-      for (std::size_t v = 0; v < program_.variables.size(); ++v)
-        held[program_.variables[v].value] = shards_[v][at(p)].data();
-      bound_[at(p)] = std::make_unique<BoundProgram>(program_, p, *wire_, cpu_engine(), held, workers_[at(p)].get());
-    });
+    std::vector<const VariableMemory*> variables;
+    for (const VariableMemory& variable : *variables_) variables.push_back(&variable);
+    runner_ = std::make_shared<Runner>(processors_, compiled_, variables);
   } catch (const InternalError& error) {
     throw UserError({.what = str("the program cannot be bound to kernels: ", error.text().what),
                      .where = "program text",
                      .fix = "compare the text with what weft explain --program writes"});
   }
 
-  std::map<std::string, double> step(std::uint32_t number, const std::vector<Array>& inputs) {
-    std::map<std::string, double> metrics;
-    RunContext context{.seed = options_.seed, .step = number};
-    context.deadline = std::chrono::duration<double>(options_.deadline_seconds);
-    context.host = [&](const HostEvent& event) {
-      if (event.what == "metric" && event.value.elements() == 1) metrics[event.text] = event.value.item();
-      else if (options_.print) options_.print(print_text(event.text, event.value));
+  // The outputs are written to `outputs`.
+  std::map<std::string, double> step(std::uint32_t number, const std::vector<Array>& inputs,
+                                     std::vector<Array>& outputs) {
+    const auto metrics = std::make_shared<std::map<std::string, double>>();
+    const auto fetched = std::make_shared<std::vector<Array>>();
+    for (const ProgramOutput& output : program().outputs)
+      fetched->push_back(processors_->room_for(value_of(output.value)));
+    StepJob job{.args = {.seed = options_.seed, .step = number, .deadline = processors_->deadline()}};
+    job.args.host = [metrics, print = options_.print](const HostEvent& event) {
+      if (event.what == "metric" && event.value.elements() == 1) (*metrics)[event.text] = event.value.item();
+      else if (print) print(print_text(event.text, event.value));
       else std::cout << print_text(event.text, event.value) << "\n";
     };
-    threads_.run([&](int p) {
-      for (std::size_t i = 0; i < inputs.size(); ++i) {
-        const ValueId id = program_.inputs[i].value;
-        copy_to_shard(inputs[i], value_of(id), program_.mesh, p, bound_[at(p)]->data(id));
-      }
-      bound_[at(p)]->run(context);
-    });
-    return metrics;
+    job.feed = [inputs, runner = runner_.get()](int p, BoundProgram&) { runner->feed(p, inputs); };
+    job.fetch = [fetched, runner = runner_.get()](int p, const BoundProgram&) { runner->fetch(p, *fetched); };
+    job.owner = variables_;
+    runner_->start(std::move(job))->finish();
+    outputs = std::move(*fetched);
+    return *metrics;
   }
 
-  Array output(ValueId id) const {
-    return gathered(value_of(id), [&](int p) { return bound_[at(p)]->output(id); });
-  }
-  Array variable(std::size_t v) const {
-    return gathered(value_of(program_.variables[v].value), [&](int p) { return shards_[v][at(p)].data(); });
-  }
+  Array variable(std::size_t v) const { return processors_->gather((*variables_)[v], "of a variable"); }
 
  private:
-  static std::size_t at(int p) { return static_cast<std::size_t>(p); }
-  std::size_t processors() const { return at(program_.mesh.size()); }
-  const Value& value_of(ValueId id) const { return program_.values[static_cast<std::size_t>(id)]; }
+  const Program& program() const { return compiled_->program; }
+  const Value& value_of(ValueId id) const { return program().values[static_cast<std::size_t>(id)]; }
 
-  template <class Shard>
-  Array gathered(const Value& value, Shard shard) const {
-    Array whole(global_shape(value.shape, value.sharding, program_.mesh), value.dtype);
-    for (int p = 0; p < program_.mesh.size(); ++p)
-      if (is_primary_shard(value, program_.mesh, p)) copy_from_shard(shard(p), value, program_.mesh, p, whole);
-    return whole;
-  }
-
-  const Program& program_;
+  const std::shared_ptr<const Compiled> compiled_;
   const StoredRunOptions& options_;
-  std::unique_ptr<comm::Wire> wire_;
-  std::vector<std::unique_ptr<Workers>> workers_;
-  std::vector<std::vector<comm::Arena>> shards_;  // per variable and processor
-  std::vector<std::unique_ptr<BoundProgram>> bound_;
-  ProcessorThreads threads_;  // last: its threads use the rest
+  const std::shared_ptr<Processors> processors_;
+  const std::shared_ptr<std::vector<VariableMemory>> variables_ = std::make_shared<std::vector<VariableMemory>>();
+  std::shared_ptr<Runner> runner_;
 };
 
 }  // namespace
 
 StoredProgram StoredProgram::parse(std::string_view text) {
   auto state = std::make_shared<State>();
-  state->program = parse_verified(text);
-  const Program& program = state->program;
+  Program parsed = parse_verified(text);
+  check_bytes(parsed);
+  state->compiled = std::make_shared<const Compiled>(with_plan(std::move(parsed), engines().front()->target()));
+  const Program& program = state->program();
   for (const ProgramInput& input : program.inputs) {
     check_whole(state->value(input.value), str("input '", input.name, "'"));
     state->inputs.push_back(state->slot(input.name, input.value));
@@ -224,7 +196,7 @@ StoredProgram StoredProgram::parse(std::string_view text) {
     state->variables.push_back(state->slot(variable.name, variable.value));
   }
   for (const ProgramOutput& output : program.outputs) state->outputs.push_back(state->slot(output.name, output.value));
-  state->bytes = bytes_of_run(program);
+  state->bytes = bytes_of_run(*state->compiled);
   return StoredProgram(std::move(state));
 }
 
@@ -244,15 +216,15 @@ StoredProgram StoredProgram::load(const std::string& path) {
   }
 }
 
-const Mesh& StoredProgram::mesh() const { return state_->program.mesh; }
-int StoredProgram::instructions() const { return static_cast<int>(state_->program.body.size()); }
+const Mesh& StoredProgram::mesh() const { return state_->program().mesh; }
+int StoredProgram::instructions() const { return static_cast<int>(state_->program().body.size()); }
 const std::vector<StoredProgram::Slot>& StoredProgram::inputs() const { return state_->inputs; }
 const std::vector<StoredProgram::Slot>& StoredProgram::variables() const { return state_->variables; }
 const std::vector<StoredProgram::Slot>& StoredProgram::outputs() const { return state_->outputs; }
 std::int64_t StoredProgram::bytes() const { return state_->bytes; }
 
 StoredRunResults StoredProgram::run(const std::map<std::string, Array>& values, const StoredRunOptions& options) const {
-  const Program& program = state_->program;
+  const Program& program = state_->program();
   check_values(inputs(), variables(), values);
   if (!options.random_inputs) check_all_given(inputs(), values);
   if (options.steps < 1)
@@ -271,8 +243,7 @@ StoredRunResults StoredProgram::run(const std::map<std::string, Array>& values, 
     if (given != values.end()) return given->second.transposed(slot.shape).cast(slot.dtype);
     return random_value(slot, *seed);
   };
-  Run run(program, options);
-  run.allocate();
+  Run run(state_->compiled, *engines().front(), options);
   for (std::size_t v = 0; v < variables().size(); ++v)
     if (options.random_variables || values.contains(variables()[v].name))
       run.set_variable(v, value_for(variables()[v], options.random_variables));
@@ -280,10 +251,11 @@ StoredRunResults StoredProgram::run(const std::map<std::string, Array>& values, 
   for (const Slot& input : inputs()) arrays.push_back(value_for(input, options.random_inputs));
   run.bind();
   StoredRunResults results;
+  std::vector<Array> fetched;
   for (int step = 0; step < options.steps; ++step)
-    results.metrics.push_back(run.step(static_cast<std::uint32_t>(step), arrays));
+    results.metrics.push_back(run.step(static_cast<std::uint32_t>(step), arrays, fetched));
   for (std::size_t i = 0; i < outputs().size(); ++i)
-    results.outputs.emplace_back(outputs()[i].name, run.output(program.outputs[i].value));
+    results.outputs.emplace_back(outputs()[i].name, std::move(fetched[i]));
   for (std::size_t v = 0; v < variables().size(); ++v) results.variables.emplace(variables()[v].name, run.variable(v));
   return results;
 }

@@ -12,24 +12,23 @@
 namespace weft {
 
 void trace_runs(ExecutableState& state, const TraceOptions& options) {
-  SessionState& session = *state.session;
+  const Processors& processors = *state.session->processors;
   std::int64_t steps = 0;  // a collective is two, if it comes to that
-  visit_bodies(state.program, [&](const Program& body, std::int64_t times) {
+  visit_bodies(state.program(), [&](const Program& body, std::int64_t times) {
     steps += times * 2 * static_cast<std::int64_t>(body.body.size());
   });
-  state.logs.resize(static_cast<std::size_t>(session.mesh.size()));
-  for (const int p : session.here) {
-    const auto at = static_cast<std::size_t>(p);
-    const int workers = session.workers[at] ? session.workers[at]->size() : 1;
-    state.logs[at] =
-        std::make_unique<TraceLog>(workers, steps, std::max<std::int64_t>(0, options.first), options.steps);
-    state.bound[at]->trace_to(state.logs[at].get());
+  state.logs.resize(static_cast<std::size_t>(processors.mesh().size()));
+  for (const int p : processors.local()) {
+    std::unique_ptr<TraceLog>& log = state.logs[static_cast<std::size_t>(p)];
+    log = std::make_unique<TraceLog>(processors.device(p).lanes(), steps, std::max<std::int64_t>(0, options.first),
+                                     options.steps);
+    state.runner->bound(p).trace_to(log.get());
   }
 }
 
 void note_call(ExecutableState& state, std::uint32_t run, std::int64_t begin) {
   if (state.logs.empty()) return;
-  for (const int p : state.session->here) {
+  for (const int p : state.session->processors->local()) {
     TraceLog& log = *state.logs[static_cast<std::size_t>(p)];
     if (!log.covers(run)) continue;
     log.enter(run);
@@ -57,7 +56,7 @@ Described described(const std::string& name, const std::string& category, const 
           least_seconds, has_roof};
 }
 
-Described described(const BoundInstr& step, const Machine& machine) {
+Described described(const RunInstr& step, const Machine& machine) {
   const Instr& instr = *step.instr;
   const Cost cost = step.finishes ? Cost{} : cost_of(*step.program, instr);
   const std::vector<ValueId>& named = instr.outputs.empty() ? instr.inputs : instr.outputs;
@@ -88,8 +87,8 @@ Described described_other(std::int64_t what) {
 // Writes events, one a line.
 class Writer {
  public:
-  Writer(const std::vector<const BoundInstr*>& steps, const Machine& machine, std::int64_t zero) : zero_(zero) {
-    for (const BoundInstr* step : steps) steps_.push_back(described(*step, machine));
+  Writer(const std::vector<RunInstr>& steps, const Machine& machine, std::int64_t zero) : zero_(zero) {
+    for (const RunInstr& step : steps) steps_.push_back(described(step, machine));
     for (std::int64_t what = TraceRecord::kCommit; what < 0; ++what) others_.push_back(described_other(what));
   }
 
@@ -137,17 +136,17 @@ UserError untraced(const char* fix) {
 
 // The records of all processors, in every process.
 std::vector<TraceLanes> gathered_lanes(ExecutableState& state) {
-  SessionState& session = *state.session;
+  Processors& processors = *state.session->processors;
   if (state.logs.empty()) throw untraced("give CompileOptions::trace the number of steps");
-  const TraceLog& mine = *state.logs[static_cast<std::size_t>(session.here[0])];
+  const TraceLog& mine = *state.logs[static_cast<std::size_t>(processors.first())];
   std::vector<std::vector<std::int64_t>> packed(state.logs.size());
-  for (const int p : session.here)
+  for (const int p : processors.local())
     packed[static_cast<std::size_t>(p)] = state.logs[static_cast<std::size_t>(p)]->packed();
   const std::vector<std::int64_t> all =
-      session.gather_numbers(mine.numbers(), "of the trace, Executable::trace",
-                             [&](int p) { return packed[static_cast<std::size_t>(p)].data(); });
+      processors.gather_numbers(mine.numbers(), "of the trace, Executable::trace",
+                                [&](int p) { return packed[static_cast<std::size_t>(p)].data(); });
   std::vector<TraceLanes> lanes;
-  for (int p = 0; p < session.mesh.size(); ++p) lanes.push_back(mine.unpacked(all.data() + p * mine.numbers()));
+  for (int p = 0; p < processors.mesh().size(); ++p) lanes.push_back(mine.unpacked(all.data() + p * mine.numbers()));
   if (lanes[0].steps.empty()) throw untraced("run it past the step that CompileOptions::trace begins with");
   return lanes;
 }
@@ -155,22 +154,23 @@ std::vector<TraceLanes> gathered_lanes(ExecutableState& state) {
 }  // namespace
 
 std::string Executable::trace(const Machine& machine, const std::string& peaks) const {
-  SessionState& session = *state_->session;
-  session.make_ready();
+  Processors& processors = *state_->session->processors;
+  processors.make_ready();
   const std::vector<TraceLanes> lanes = gathered_lanes(*state_);
   std::int64_t zero = std::numeric_limits<std::int64_t>::max();
   for (const TraceLanes& one : lanes)
     for (const TraceRecord& record : one.steps) zero = std::min(zero, record.begin);
-  Writer writer(state_->bound[static_cast<std::size_t>(session.here[0])]->steps(), machine, zero);
-  for (int p = 0; p < session.mesh.size(); ++p) {
-    const std::string where = session.mesh.axes().empty() ? "" : str(" (", coordinates_text(session.mesh, p), ")");
+  Writer writer(state_->runner->bound(processors.first()).instructions(), machine, zero);
+  for (int p = 0; p < processors.mesh().size(); ++p) {
+    const std::string where =
+        processors.mesh().axes().empty() ? "" : str(" (", coordinates_text(processors.mesh(), p), ")");
     writer.processor(p, str("processor ", p, where), lanes[static_cast<std::size_t>(p)]);
   }
   const Json about = {{"weft_trace", 1},
-                      {"mesh", session.mesh.text()},
-                      {"layout", state_->program.layout},
-                      {"device", session.engine->name},
-                      {"processors", session.mesh.size()},
+                      {"mesh", processors.mesh().text()},
+                      {"layout", state_->program().layout},
+                      {"device", processors.engine().name()},
+                      {"processors", processors.mesh().size()},
                       {"workers", lanes[0].shares.size()},
                       {"flops_per_second", machine.flops_per_second},
                       {"bytes_per_second", machine.bytes_per_second},

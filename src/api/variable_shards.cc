@@ -4,7 +4,7 @@
 #include <functional>
 #include <numeric>
 
-#include "api/shards.h"
+#include "runtime/shards.h"
 #include "api/state.h"
 #include "weft/error.h"
 
@@ -18,18 +18,18 @@ std::vector<VariableShard> Session::shards() const {
   std::vector<VariableShard> all;
   for (const auto& [name, held] : state_->variables) {
     const Value& value = held.value;
-    const Shape whole = global_shape(value.shape, value.sharding, state_->mesh);
+    const Shape whole = global_shape(value.shape, value.sharding, state_->mesh());
     std::vector<std::int64_t> sizes;
     for (const Dim& dim : value.shape) sizes.push_back(dim.size);
-    for (const int p : state_->here)
+    for (const int p : state_->processors->local())
       all.push_back({.variable = name,
                      .slot_of = held.slot_of,
                      .whole = whole,
                      .dtype = value.dtype,
-                     .begin = shard_begin(value.shape, value.sharding, state_->mesh, p),
+                     .begin = shard_begin(value.shape, value.sharding, state_->mesh(), p),
                      .sizes = sizes,
                      .processor = p,
-                     .is_primary = is_primary_shard(value, state_->mesh, p)});
+                     .is_primary = is_primary_shard(value, state_->mesh(), p)});
   }
   return all;
 }
@@ -37,14 +37,15 @@ std::vector<VariableShard> Session::shards() const {
 namespace {
 
 // The memory of a shard that has so many bytes.
-std::byte* memory_of(SessionState& session, const VariableShard& shard, std::size_t bytes) {
-  session.make_ready();
-  const SessionVariable& held = session.variable(shard.variable);
-  const auto p = static_cast<std::size_t>(shard.processor);
-  const std::size_t own = static_cast<std::size_t>(held.value.shape.elements()) * size_of(held.value.dtype);
-  internal_check(p < held.shards.size() && held.shards[p].data(), "the shard of a processor of another process");
-  internal_check(bytes == own, "a shard's bytes are not as many as it has");
-  return held.shards[p].data();
+void* memory_of(SessionState& session, const VariableShard& shard, std::size_t bytes) {
+  session.processors->make_ready();
+  const SessionVariable& variable = session.variable(shard.variable);
+  const std::vector<int>& local = session.processors->local();
+  internal_check(std::find(local.begin(), local.end(), shard.processor) != local.end(),
+                 "the shard of a processor of another process");
+  internal_check(static_cast<std::int64_t>(bytes) == bytes_of(variable.value),
+                 "a shard's bytes are not as many as it has");
+  return variable.on(shard.processor);
 }
 
 // An error as numbers and back.
@@ -79,21 +80,21 @@ Told told(const std::exception_ptr& error) {
 }  // namespace
 
 void Session::read_shard(const VariableShard& shard, std::span<std::byte> out) const {
-  const std::byte* from = memory_of(*state_, shard, out.size());
-  if (!out.empty()) std::memcpy(out.data(), from, out.size());
+  const void* from = memory_of(*state_, shard, out.size());
+  state_->processors->device(shard.processor).read(from, out);
 }
 
 void Session::write_shard(const VariableShard& shard, std::span<const std::byte> in) {
-  std::byte* to = memory_of(*state_, shard, in.size());
-  if (!in.empty()) std::memcpy(to, in.data(), in.size());
+  void* to = memory_of(*state_, shard, in.size());
+  state_->processors->device(shard.processor).write(in, to);
 }
 
 void Session::agree(const std::exception_ptr& error, const std::string& what) const {
-  if (state_->gatherers.empty()) {
+  if (state_->processors->all_are_local()) {
     if (error) std::rethrow_exception(error);
     return;
   }
-  state_->make_ready();
+  state_->processors->make_ready();
   // First who failed and how long the report is, then, if anyone did, the reports.
   constexpr std::size_t kNumbers = 4;
   const Told mine = told(error);
@@ -102,9 +103,9 @@ void Session::agree(const std::exception_ptr& error, const std::string& what) co
       own{static_cast<std::int64_t>(mine.kind), static_cast<std::int64_t>(mine.text.what.size()),
           static_cast<std::int64_t>(mine.text.where.text.size()), static_cast<std::int64_t>(mine.text.fix.size())};
   const auto first = [&](const std::vector<std::int64_t>& numbers, const std::vector<std::int64_t>& others) {
-    return [&](int p) { return p == state_->here[0] ? numbers.data() : others.data(); };
+    return [&](int p) { return p == state_->processors->first() ? numbers.data() : others.data(); };
   };
-  const std::vector<std::int64_t> heads = state_->gather_numbers(kNumbers, what, first(own, none));
+  const std::vector<std::int64_t> heads = state_->processors->gather_numbers(kNumbers, what, first(own, none));
   std::size_t failed = heads.size(), longest = 0;
   for (std::size_t i = heads.size(); i > 0; i -= kNumbers) {
     const std::size_t at = i - kNumbers;
@@ -117,7 +118,7 @@ void Session::agree(const std::exception_ptr& error, const std::string& what) co
   const std::vector<std::int64_t> empty(words, 0);
   std::memcpy(packed.data(), all_text.data(), all_text.size());
   const std::vector<std::int64_t> texts =
-      state_->gather_numbers(static_cast<std::int64_t>(words), what, first(packed, empty));
+      state_->processors->gather_numbers(static_cast<std::int64_t>(words), what, first(packed, empty));
   const char* text = reinterpret_cast<const char*>(texts.data() + failed / kNumbers * words);
   const auto size = [&](std::size_t i) { return static_cast<std::size_t>(heads[failed + i]); };
   Told lowest{static_cast<Kind>(heads[failed]), {}};

@@ -1,14 +1,14 @@
 // What a program says when every process that mpirun started would say it.
-#include <atomic>
 #include <chrono>
 #include <iostream>
 #include <thread>
 
-#include "api/state.h"
+#include "runtime/processors.h"
 #include "base/str.h"
 #include "comm/launch.h"
 #include "comm/wire.h"
 #include "weft/error.h"
+#include "weft/session.h"
 
 namespace weft {
 
@@ -26,11 +26,7 @@ comm::Launch launch() {
   }
 }
 
-std::atomic<bool> wire_failed{false};
-
 }  // namespace
-
-void note_wire_failure() { wire_failed = true; }
 
 int wire::process() { return launch().rank; }
 
@@ -50,7 +46,7 @@ wire::Choice wire::named(const std::string& name) {
 
 void wire::report(const std::exception& error) {
   // What is wrong with the user's program each process finds out by itself.
-  const bool is_of_wire = wire_failed && dynamic_cast<const UserError*>(&error) == nullptr;
+  const bool is_of_wire = has_wire_failed() && dynamic_cast<const UserError*>(&error) == nullptr;
   const bool is_primary = is_of_wire ? comm::reports_failure() : process() == 0;
   if (!is_primary) std::this_thread::sleep_for(kPoliteness);
   if (!is_primary && is_of_wire) return;

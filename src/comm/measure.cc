@@ -50,8 +50,8 @@ std::vector<double> time_calls(const std::string& kind, Collective what, int pro
   std::vector<double> seconds;
   on_every_processor(*wire, [&](int processor) {
     const std::unique_ptr<Group> group = wire->join(processor, members);
-    const Arena arena = wire->allocate(processor, count * sizeof(float));
-    float* data = reinterpret_cast<float*>(arena.data());
+    const Memory memory = allocate(*wire, processor, count * sizeof(float));
+    float* data = reinterpret_cast<float*>(memory.data());
     volatile float* written = data;  // so that the compiler keeps the stores of every call
     for (int repeat = 0; repeat < repeats; ++repeat) {
       double total = 0;

@@ -1,4 +1,4 @@
-// A wire joins the processors of one session: it makes their groups and allocates the memory that peers may reach.
+// A wire joins the processors of one session: it makes their groups and says what memory peers can reach.
 //
 // After abort, after a missed deadline and after a disagreement between members a wire is unusable: every call says so
 // with the first reason. Threads: all functions of a Wire may be called from any thread at any time.
@@ -11,24 +11,9 @@
 #include <vector>
 
 #include "comm/group.h"
+#include "comm/memory.h"
 
 namespace weft::comm {
-
-// Memory of one processor that its peers can reach: zeroed, aligned to 64 bytes, freed with the object.
-class Arena {
- public:
-  Arena() = default;
-  Arena(std::shared_ptr<void> data, std::size_t bytes) : data_(std::move(data)), bytes_(bytes) {}
-  Arena(Arena&&) = default;
-  Arena& operator=(Arena&&) = default;
-
-  std::byte* data() const { return static_cast<std::byte*>(data_.get()); }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  std::shared_ptr<void> data_;
-  std::size_t bytes_ = 0;
-};
 
 class Wire {
  public:
@@ -46,9 +31,8 @@ class Wire {
   // The wire outlives its groups.
   virtual std::unique_ptr<Group> join(int processor, const std::vector<int>& members) = 0;
 
-  // Called by the thread that will use the memory. Every processor makes the same calls in
-  // the same order, with the same sizes; a wire between processes may wait in it for its peers.
-  virtual Arena allocate(int processor, std::size_t bytes) = 0;
+  // Where the buffers that a processor gives to its groups must lie; null where peers reach all memory of this process.
+  virtual PeerMemory* peer_memory(int) { return nullptr; }
 
   // Ends every wait of every group with a RunError that carries the reason; the first reason stays. When it returns,
   // no processor reads or writes a buffer of another.
@@ -57,7 +41,7 @@ class Wire {
   // The progress board: one line per processor, what it does or did last.
   virtual std::string report() const = 0;
 
-  // What the wire itself holds besides the arenas.
+  // What the wire itself holds besides the memory of its processors.
   virtual std::size_t overhead_bytes() const = 0;
 };
 

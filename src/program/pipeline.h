@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "program/ir.h"
-#include "program/memory_plan.h"
+#include "program/target.h"
 
 namespace weft {
 
@@ -22,9 +22,8 @@ struct PassOptions {
   std::function<void(std::string_view pass, const Program& after)> dump = {};
   std::vector<PassTime>* times = nullptr;
   bool in_loop = false;                              // the program is a loop's body: its inputs lie outside
-  bool fuses = false;                                // the runtime has sweeps of several maps and reductions
   std::int64_t arena_limit = 0;                      // bytes of the arena; above it work is done again; 0: no limit
-  WorkspaceBytes workspace_bytes = {};               // of the runtime's kernels: a part of the arena
+  Target target = {};                                // the engine that the program is for
   std::int64_t join_limit = std::int64_t{25} << 20;  // bytes that enter one joined collective
 };
 

@@ -1,28 +1,26 @@
-// What a backend offers: for each kind of instruction a maker that binds a kernel to storage, before the first step.
+// The engine seam: what a machine is to everything above it. Reference and CPU are engines behind it; nothing above
+// knows memory, threads or streams.
+//
+//   Engine        a way to run programs: what it has kernels for, what the passes must know of it, its devices
+//   Device        the memory of one processor, and what works on it
+//   BoundProgram  a program on a device: a place for every value, a kernel for every instruction
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
-#include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "comm/group.h"
-#include "program/ir.h"
-#include "program/memory_plan.h"
-#include "runtime/workers.h"
+#include "comm/wire.h"
+#include "program/compiled.h"
+#include "runtime/trace.h"
 #include "weft/array.h"
+#include "weft/graph.h"
 
 namespace weft {
-
-// A value where it lies on one processor.
-struct TensorView {
-  void* data = nullptr;
-  DType dtype = DType::kF32;
-  Shape shape;
-  std::vector<std::int64_t> strides;  // in elements, per dim of shape
-  std::vector<std::int64_t> begin;    // the first global index of the shard, per dim
-  std::vector<std::int64_t> whole;    // the global sizes
-};
 
 // A value that print() or a metric hands over, whole.
 struct HostEvent {
@@ -32,42 +30,107 @@ struct HostEvent {
 };
 
 // What is new at each step.
-struct StepState {
+struct StepArgs {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
-  comm::Deadline deadline;
-  const std::function<void(const HostEvent&)>* host = nullptr;  // null on processors that hand over nothing
+  comm::Deadline deadline = {};                     // of every wait for peers
+  std::function<void(const HostEvent&)> host = {};  // takes what print() and metrics say; empty: nobody listens
 };
 
-using Kernel = std::function<void(const StepState&)>;
-
-struct KernelArgs {
-  const Program& program;
-  const Instr& instr;
-  std::vector<TensorView> inputs, outputs;
-  int processor = 0;
-  std::string label;  // for the wire's reports; lives as long as the kernel
-  std::function<comm::Group&(const Axes&)> group;
-  Workers* workers = nullptr;
-  // The next piece of the memory that the instruction has for its run (a collective until its done), reachable by peers:
-  // as much in all as Engine::workspace_bytes says. Its contents do not outlive the run.
-  std::function<void*(std::size_t bytes)> workspace;
+// What a run looks for in every step.
+struct Checks {
+  bool finite = false;  // a NaN or an infinity in the results of every instruction
+  bool ids = false;     // an id that is out of range in the operands of every gather()
 };
 
-// A collective in two halves: what starts it, and what waits for it and leaves the outputs in place.
-struct BoundCollective {
-  Kernel start, done;
+// An instruction as an engine runs it: what a trace names and a failure speaks of.
+struct RunInstr {
+  const Program* program = nullptr;
+  const Instr* instr = nullptr;
+  bool finishes = false;  // what is left of a collective after its start
+
+  std::string name_and_tensor() const;  // "all_reduce of 'loss'"
 };
 
-// Makers by instruction name. Views, loops and dones need none.
-struct Engine {
-  std::string name;
-  std::map<std::string, std::function<Kernel(const KernelArgs&)>> makers;
-  std::map<std::string, std::function<BoundCollective(const KernelArgs&)>> collectives;
-  WorkspaceBytes workspace_bytes;
+// Threads: made, started and waited for by the processor's own thread.
+class BoundProgram {
+ public:
+  virtual ~BoundProgram() = default;
+
+  // Where inputs are uploaded to before a step, and where outputs lie after it: dense, on the device. An output that is
+  // the contents of a variable has those from before the step.
+  virtual void* input(std::size_t i) const = 0;
+  virtual void* output(std::size_t i) const = 0;
+
+  // Starts a step: runs the body, then gives the variables their new contents. May return before all is done, or after.
+  virtual void start(const StepArgs& step) = 0;
+  // Waits for the step's end. Throws what it failed with: then the wire is aborted, so that no peer waits.
+  virtual void wait() = 0;
+
+  // Where the last step is or ended, "all_reduce of 'loss', digits.cc:12 mean"; "" if all of it has been run. From any
+  // thread.
+  virtual std::string doing() const = 0;
+
+  // From now on steps that the log covers are noted in it; null: none. Records name instructions by their number here.
+  virtual void trace_to(TraceLog* log) = 0;
+  virtual std::vector<RunInstr> instructions() const = 0;
+
+  virtual double bind_seconds() const = 0;  // what binding took; memory apart
 };
 
-const Engine& reference_engine();  // slow and readable
-const Engine& cpu_engine();        // fast
+// What memory is for. A device counts what it has given out for each.
+enum class MemoryUse : std::uint8_t { kVariables, kArena, kWorkers };
+
+// Memory and kernels of one processor. Threads: used by the processor's own thread.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  // Zeroed memory of the device. Every processor makes the same calls in the same order.
+  virtual comm::Memory allocate(std::size_t bytes, MemoryUse use) = 0;
+  virtual std::int64_t allocated(MemoryUse use) const = 0;
+
+  // Bytes from the host to the device and back.
+  virtual void write(std::span<const std::byte> from, void* to) = 0;
+  virtual void read(const void* from, std::span<std::byte> to) = 0;
+  // This processor's shard of a whole array, dense on the device, and back to its place in the array.
+  virtual void upload(const Array& whole, const Value& value, void* shard) = 0;
+  virtual void download(const void* shard, const Value& value, Array& whole) = 0;
+  // First values of this processor's shard of a variable, whose memory is zero: by name, place and seed alone.
+  virtual void fill(void* shard, const Value& value, const std::string& name, const Init& init, std::uint64_t seed) = 0;
+
+  // `variables`: where each variable of the program lies, in the program's order. All programs of a device share one
+  // arena: whoever starts a step of another program has read the outputs of the last.
+  virtual std::unique_ptr<BoundProgram> bind(std::shared_ptr<const Compiled> compiled,
+                                             const std::vector<void*>& variables, const Checks& checks) = 0;
+
+  virtual int lanes() const = 0;  // that a trace has for what one instruction does side by side
+};
+
+using Devices = std::vector<std::unique_ptr<Device>>;  // by processor; null for those of other processes
+
+struct DeviceOptions {
+  int workers = 0;  // threads of each processor, for engines that have them; 0: the engine chooses
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  virtual const std::string& name() const = 0;     // what a command's --device means
+  virtual const Target& target() const = 0;        // for the passes and the memory plan
+  virtual bool has(const Instr& instr) const = 0;  // a kernel for it
+  // The devices of this process, for a mesh whose processors the wire joins; the wire and the mesh outlive them.
+  virtual Devices open(comm::Wire& wire, const Mesh& mesh, const DeviceOptions& options) const = 0;
+};
+
+// UserError listing all instructions that the engine lacks.
+void check_engine(const Program& program, const Engine& engine);
+
+// The engines of this build, the default first. The one place that lists them.
+const std::vector<const Engine*>& engines();
+// Makes an engine of the caller's known by its name, for the rest of the program's life.
+void add_engine(const Engine& engine);
+// UserError if there is none of that name.
+const Engine& engine_named(const std::string& name, const std::string& where);
 
 }  // namespace weft

@@ -1,22 +1,22 @@
-// A step allocates nothing: operator new is counted on every processor's thread while it runs a bound program.
+// A step allocates nothing: operator new is counted on all threads, workers among them, while programs run.
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <cstdlib>
 #include <new>
-#include <thread>
 
-#include "api/compile.h"
+#include "support/compile.h"
 #include "base/str.h"
 #include "comm/wire.h"
-#include "runtime/bound_program.h"
+#include "runtime/runner.h"
 #include "support/sampling.h"
 #include "weft/models.h"
 #include "weft/optim.h"
 
 namespace {
 
-thread_local bool counts = false;
+std::atomic<bool> counts{false};  // on all threads
 std::atomic<std::int64_t> allocations{0};
 
 void* counted(std::size_t bytes, std::size_t alignment) {
@@ -47,30 +47,28 @@ void operator delete[](void* data, std::size_t, std::align_val_t) noexcept { giv
 namespace weft {
 namespace {
 
-// Two steps on one processor, of which the second is counted.
-void run_processor(const Program& program, int processor, comm::Wire& wire) {
-  std::vector<Array> variables;
-  std::map<ValueId, void*> held;
-  variables.reserve(program.variables.size());
-  for (const ProgramVariable& variable : program.variables) {
-    const Value& value = program.values[static_cast<std::size_t>(variable.value)];
-    held[variable.value] = variables.emplace_back(value.shape, value.dtype).bytes();
-  }
-  BoundProgram bound(program, processor, wire, reference_engine(), held);
-  const RunContext first{.deadline = std::chrono::seconds(60)}, second{.step = 1, .deadline = first.deadline};
-  bound.run(first);
-  counts = true;
-  bound.run(second);
-  counts = false;
-}
-
-// What all processors together allocate in one step.
-std::int64_t allocations_of(const Program& program) {
-  const std::unique_ptr<comm::Wire> wire = comm::make_threads_wire(program.mesh.size());
+// What all threads together allocate in the second of two steps, apart from handing out the step itself.
+std::int64_t allocations_of(const Compiled& compiled, const Engine& engine) {
+  const auto processors = std::make_shared<Processors>(
+      compiled.program.mesh, comm::make_threads_wire(compiled.program.mesh.size()), engine, ProcessorOptions{60, 2});
+  std::vector<VariableMemory> variables;
+  std::vector<const VariableMemory*> places;
+  for (const ProgramVariable& variable : compiled.program.variables)
+    variables.push_back(processors->allocate(compiled.program.values[static_cast<std::size_t>(variable.value)]));
+  for (const VariableMemory& variable : variables) places.push_back(&variable);
+  const Runner runner(processors, std::make_shared<const Compiled>(compiled), places);
+  const StepArgs first{.deadline = std::chrono::seconds(60)}, second{.step = 1, .deadline = first.deadline};
+  processors->on_each([&](int p) { runner.bound(p).start(first); });
+  processors->on_each([&](int p) { runner.bound(p).wait(); });
   allocations = 0;
-  std::vector<std::thread> threads;
-  for (int p = 0; p < program.mesh.size(); ++p) threads.emplace_back([&, p] { run_processor(program, p, *wire); });
-  for (std::thread& thread : threads) thread.join();
+  std::barrier all_are_ready(compiled.program.mesh.size()), all_are_done(compiled.program.mesh.size());
+  processors->on_each([&](int p) {
+    all_are_ready.arrive_and_wait();
+    counts = true;
+    runner.bound(p).start(second);
+    all_are_done.arrive_and_wait();
+    counts = false;
+  });
   return allocations;
 }
 
@@ -92,8 +90,8 @@ class OpAllocations : public ::testing::TestWithParam<const OpDef*> {
       for (const std::string& layout : testing::every_layout(testing::dims_of(*built.graph.data()), mesh)) {
         if (!testing::is_legal(*built.graph.data(), mesh, layout)) continue;
         const CompileOptions options{.fetch = testing::fetched(built)};
-        const Program program = compile_program(built.graph, mesh, Layout::parse(layout), options).program;
-        EXPECT_EQ(allocations_of(program), 0) << "layout \"" << layout << "\"";
+        const Compiled compiled = compile_program(built.graph, mesh, Layout::parse(layout), options);
+        EXPECT_EQ(allocations_of(compiled, reference_engine()), 0) << "layout \"" << layout << "\"";
       }
     }
   }
@@ -118,8 +116,8 @@ void check_model(const std::string& name, const models::Sizes& sizes, const std:
   if (factored) model.options.update = optim::Adafactor(loss, weights, {.min_dim_size_to_factor = 8}).updates();
   else if (name == "mlp") model.options.update = optim::Adam(loss, weights).updates();
   const Mesh mesh = Mesh::parse("data:2 model:2");
-  const Program program = compile_program(model.graph, mesh, Layout::parse(layout), model.options).program;
-  EXPECT_EQ(allocations_of(program), 0);
+  const Compiled compiled = compile_program(model.graph, mesh, Layout::parse(layout), model.options);
+  EXPECT_EQ(allocations_of(compiled, reference_engine()), 0);
 }
 
 constexpr const char* kTransformerLayout = "batch:data heads,d_ff,vocab:model";

@@ -9,6 +9,7 @@
 
 #include "api/state.h"
 #include "base/str.h"
+#include "runtime/host/host_engine.h"
 #include "support/expect_error.h"
 #include "support/processes.h"
 #include "weft/weft.h"
@@ -27,17 +28,17 @@ struct Fault {
   double stalls_seconds = 600;
 };
 
-// What the kernels of a faulty backend share with the test.
+// What the kernels of a faulty engine share with the test.
 struct Control {
   std::atomic<bool> released{false}, ended{false};
 };
 
-// The reference backend with a fault in one kind of collective.
-Engine faulty(const Fault& fault, const std::shared_ptr<Control>& control) {
-  Engine engine = reference_engine();
+// The reference engine with a fault in one kind of collective.
+HostEngine faulty(const Fault& fault, const std::shared_ptr<Control>& control) {
+  KernelTable table = reference_engine().table();
   for (const char* kind : {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "permute"})
-    engine.collectives[kind] = [=, is_faulty = fault.kind == kind](const KernelArgs& args) -> BoundCollective {
-      const BoundCollective good = reference_engine().collectives.at(kind)(args);
+    table.collectives[kind] = [=, is_faulty = fault.kind == kind](const KernelArgs& args) -> BoundCollective {
+      const BoundCollective good = reference_engine().table().collectives.at(kind)(args);
       const bool fails = is_faulty && args.processor == fault.processor;
       const auto watched = [=](const Kernel& half, const StepState& state) {
         try {
@@ -59,7 +60,7 @@ Engine faulty(const Fault& fault, const std::shared_ptr<Control>& control) {
               },
               [=](const StepState& state) { watched(good.done, state); }};
     };
-  return engine;
+  return HostEngine("faulty", std::move(table), reference_engine().target(), false);
 }
 
 // A program on a 2x2 mesh with all five kinds of collectives, and the tensor and line that each is put down to.
@@ -93,7 +94,7 @@ class Faults : public ::testing::Test {
   // The report of a run with this fault.
   std::string report(const Fault& fault) {
     const auto control = std::make_shared<Control>();
-    const Engine engine = faulty(fault, control);
+    const HostEngine engine = faulty(fault, control);
     Session session = open(engine, fault.deadline_seconds);
     try {  // a rank may still be compiling when it learns of the failure
       session.compile(g, layout, {.fetch = fetch}).run();
@@ -148,7 +149,7 @@ TEST_F(Faults, WhoeverStallsIsNamed) {
 // The report comes although a processor does not: the session is given up, and ends when that processor does.
 TEST_F(Faults, WhoeverNeverComesBackIsLeftBehind) {
   const auto control = std::make_shared<Control>();
-  const Engine engine =
+  const HostEngine engine =
       faulty({.kind = "all_to_all", .how = How::kStall, .processor = 1, .comes_back = false}, control);
   const long others = control.use_count();
   {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "api/compile.h"
+#include "support/compile.h"
 #include "base/str.h"
 #include "program/cost.h"
 #include "program/memory_plan.h"

@@ -1,7 +1,7 @@
 // A memory limit: work is done again instead of kept; results stay, memory falls, what cannot be is refused.
 #include <gtest/gtest.h>
 
-#include "api/compile.h"
+#include "support/compile.h"
 #include "program/cost.h"
 #include "program/memory_plan.h"
 #include "support/expect_error.h"
@@ -33,7 +33,7 @@ struct Deep {
 
 // Variables and arena.
 std::int64_t bytes_of(const Program& p) {
-  std::int64_t sum = plan_memory(p, reference_engine().workspace_bytes).arena_bytes;
+  std::int64_t sum = plan_memory(p, reference_engine().target().workspace_bytes).arena_bytes;
   for (const ProgramVariable& v : p.variables) {
     const Value& value = p.values[static_cast<std::size_t>(v.value)];
     sum += value.shape.elements() * static_cast<std::int64_t>(size_of(value.dtype));

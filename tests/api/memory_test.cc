@@ -1,7 +1,7 @@
 // Planned memory on whole models: no two values that live together overlap, and the plan is near the least possible.
 #include <gtest/gtest.h>
 
-#include "api/compile.h"
+#include "support/compile.h"
 #include "program/memory_plan.h"
 #include "weft/models.h"
 

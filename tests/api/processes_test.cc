@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 #include "network.h"
+#include "runtime/host/host_engine.h"
 #include "support/expect_error.h"
 #include "support/processes.h"
 
@@ -51,25 +52,13 @@ TEST_P(Processes, HoldOnlyTheirOwnShards) {
   const Mesh mesh = Mesh::parse("p:4");
   expect_no_errors(as_processes(GetParam(), 4, [&](int, std::unique_ptr<comm::Wire> wire) {
     const std::vector<int> mine = wire->local();
-    class Counting : public testing::OneOfMany {
-     public:
-      Counting(std::shared_ptr<comm::Wire> all, std::vector<int> mine, std::vector<int>& allocations)
-          : OneOfMany(std::move(all), std::move(mine)), allocations_(allocations) {}
-      comm::Arena allocate(int processor, std::size_t bytes) override {
-        ++allocations_[static_cast<std::size_t>(processor)];
-        return OneOfMany::allocate(processor, bytes);
-      }
-
-     private:
-      std::vector<int>& allocations_;
-    };
-    std::vector<int> allocations(4);
-    Session session = SessionState::open(
-        mesh, std::make_unique<Counting>(std::shared_ptr<comm::Wire>(std::move(wire)), mine, allocations),
-        reference_engine(), {});
+    const auto processors = std::make_shared<Processors>(mesh, std::move(wire), reference_engine());
+    Session session = SessionState::open(processors, {});
     train(session, "hidden:p");
-    for (int p = 0; p < 4; ++p)
-      EXPECT_EQ(allocations[static_cast<std::size_t>(p)] > 0, std::count(mine.begin(), mine.end(), p) == 1) << p;
+    EXPECT_EQ(processors->local(), mine);
+    for (const VariableShard& shard : session.shards())
+      EXPECT_EQ(std::count(mine.begin(), mine.end(), shard.processor), 1) << shard.variable;
+    for (const int p : mine) EXPECT_GT(processors->device(p).allocated(MemoryUse::kVariables), 0) << p;
   }));
 }
 
@@ -127,14 +116,15 @@ TEST_P(Processes, AreRefusedAlikeAndGoOn) {
 // One report for all: whoever reads it learns what failed, where and in which line.
 TEST(ProcessFailure, EndsAllWithOneReport) {
   const Mesh mesh = Mesh::parse("data:2 model:2");
-  Engine failing = reference_engine();
-  failing.makers["contract"] = [](const KernelArgs& args) -> Kernel {
-    const Kernel contract = reference_engine().makers.at("contract")(args);
+  KernelTable table = reference_engine().table();
+  table.kernels["contract"] = [](const KernelArgs& args) -> Kernel {
+    const Kernel contract = reference_engine().table().kernels.at("contract")(args);
     return [contract, p = args.processor](const StepState& state) {
       if (p == 2) throw std::runtime_error("a cosmic ray");
       contract(state);
     };
   };
+  const HostEngine failing("failing", table, reference_engine().target(), false);
   std::vector<std::string> texts(4);
   const auto errors = as_processes(4, 4, [&](int process, std::unique_ptr<comm::Wire> wire) {
     Session session = SessionState::open(mesh, std::move(wire), failing, {.deadline_seconds = 60});

@@ -1,7 +1,7 @@
 // A session's shards, as the user's program sees them; agreement of processes; the number of the next run.
 #include <gtest/gtest.h>
 
-#include "api/compile.h"
+#include "support/compile.h"
 #include "network.h"
 #include "support/expect_error.h"
 #include "support/processes.h"
@@ -67,7 +67,7 @@ TEST(SessionAgree, EveryProcessThrowsTheFirstError) {
     std::atomic<int> heard = 0;
     const auto errors = testing::as_processes(processes, 6, [&](int process, std::unique_ptr<comm::Wire> wire) {
       Session session =
-          SessionState::open(Mesh::parse("x:6"), std::move(wire), engine_named(device::reference(), ""), {});
+          SessionState::open(Mesh::parse("x:6"), std::move(wire), engine_named("reference", ""), {});
       session.agree(nullptr, "of a test");
       const ErrorText text{.what = "at " + std::to_string(process), .where = "a", .fix = ""};
       const auto error = [&](const auto& own) { return process == 0 ? nullptr : std::make_exception_ptr(own); };

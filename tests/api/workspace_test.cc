@@ -1,9 +1,7 @@
 // What kernels need besides operands and results is a part of the plan: a run holds what was planned, and no more.
 #include <gtest/gtest.h>
 
-#include <atomic>
-
-#include "api/compile.h"
+#include "support/compile.h"
 #include "api/state.h"
 #include "program/memory_plan.h"
 #include "support/expect_error.h"
@@ -11,30 +9,6 @@
 
 namespace weft {
 namespace {
-
-// The threads wire, which counts what processor 0 allocates.
-class CountingWire : public comm::Wire {
- public:
-  CountingWire(int processors, std::atomic<std::int64_t>& bytes)
-      : wire_(comm::make_threads_wire(processors)), bytes_(bytes) {}
-
-  int size() const override { return wire_->size(); }
-  std::vector<int> local() const override { return wire_->local(); }
-  std::unique_ptr<comm::Group> join(int processor, const std::vector<int>& members) override {
-    return wire_->join(processor, members);
-  }
-  comm::Arena allocate(int processor, std::size_t bytes) override {
-    if (processor == 0) bytes_ += static_cast<std::int64_t>(bytes);
-    return wire_->allocate(processor, bytes);
-  }
-  void abort(std::string_view reason) override { wire_->abort(reason); }
-  std::string report() const override { return wire_->report(); }
-  std::size_t overhead_bytes() const override { return wire_->overhead_bytes(); }
-
- private:
-  std::unique_ptr<comm::Wire> wire_;
-  std::atomic<std::int64_t>& bytes_;
-};
 
 constexpr std::int64_t kMiB = 1 << 20;
 
@@ -59,19 +33,20 @@ struct Chain {
   void check(std::int64_t limit) const {
     const CompileOptions options{.fetch = {y}, .memory_bytes = limit};
     const Layout layout = Layout::parse("a:p");
-    for (const Engine* engine : {&cpu_engine(), &reference_engine()}) {
-      std::atomic<std::int64_t> held = 0;
+    for (const Engine* engine : engines()) {
       const Mesh mesh = Mesh::parse("p:2");
-      Session session = SessionState::open(mesh, std::make_unique<CountingWire>(2, held), *engine, {.workers = 2});
+      const auto processors =
+          std::make_shared<Processors>(mesh, comm::make_threads_wire(2), *engine, ProcessorOptions{.workers = 2});
+      Session session = SessionState::open(processors, {.workers = 2});
       Executable step = session.compile(g, layout, options);
-      const Program program = compile_program(g, mesh, layout, options, {}, *engine).program;
-      EXPECT_EQ(held, plan_memory(program, engine->workspace_bytes).arena_bytes) << engine->name;
-      EXPECT_LE(held, limit) << engine->name;
+      const std::int64_t held = processors->device(0).allocated(MemoryUse::kArena);
+      EXPECT_EQ(held, compile_program(g, mesh, layout, options, {}, *engine).arena_bytes()) << engine->name();
+      EXPECT_LE(held, limit) << engine->name();
       const Array got = step.run({{x, values()}})[y];
       Session alone = SessionState::open(Mesh(), comm::make_threads_wire(1), *engine, {});
       const Array want = alone.compile(g, Layout(), {.fetch = {y}}).run({{x, values()}})[y];
-      EXPECT_EQ(got.values(), want.values()) << engine->name;
-      EXPECT_EQ(step.run({{x, values()}})[y].values(), want.values()) << engine->name;
+      EXPECT_EQ(got.values(), want.values()) << engine->name();
+      EXPECT_EQ(step.run({{x, values()}})[y].values(), want.values()) << engine->name();
     }
   }
 };
@@ -102,7 +77,7 @@ TEST(Workspace, CountsAgainstTheLimit) {
   };
   const Program program = compiled(0).program;
   const std::int64_t values = plan_memory(program).arena_bytes;
-  const std::int64_t all = plan_memory(program, cpu_engine().workspace_bytes).arena_bytes;
+  const std::int64_t all = plan_memory(program, cpu_engine().target().workspace_bytes).arena_bytes;
   EXPECT_GT(all, values);
   EXPECT_NO_THROW(compiled(all));
   EXPECT_USER_ERROR(compiled(values), "the step needs ", " bytes besides its variables");

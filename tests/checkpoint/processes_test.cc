@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "api/compile.h"
+#include "support/compile.h"
 #include "checkpoint/training.h"
 #include "support/expect_error.h"
 #include "support/processes.h"

@@ -56,7 +56,7 @@ void run(const std::string& how, const std::string& what, Deadline deadline) {
     std::vector<int> everyone;
     for (int p = 0; p < wire->size(); ++p) everyone.push_back(p);
     const std::unique_ptr<Group> group = wire->join(processor, everyone);
-    const Arena arena = wire->allocate(processor, kCount * sizeof(float));
+    const Memory arena = allocate(*wire, processor, kCount * sizeof(float));
     float* data = reinterpret_cast<float*>(arena.data());
     call(*group, what, data, "first step", deadline);
     if (processor == 0) std::cout << "all ranks have made the first step" << std::endl;

@@ -98,9 +98,9 @@ template <class T>
 class Local {
  public:
   Local(Wire& wire, int processor, std::size_t count)
-      : arena_(wire.allocate(processor, count * sizeof(T))), count_(count) {}
+      : memory_(allocate(wire, processor, count * sizeof(T))), count_(count) {}
 
-  T* data() const { return reinterpret_cast<T*>(arena_.data()); }
+  T* data() const { return reinterpret_cast<T*>(memory_.data()); }
   T& operator[](std::size_t i) const { return data()[i]; }
   std::size_t count() const { return count_; }
   operator Buffer() const { return {data(), count_, dtype_of_type<T>()}; }
@@ -108,7 +108,7 @@ class Local {
   Buffer part(std::size_t begin, std::size_t count) const { return {data() + begin, count, dtype_of_type<T>()}; }
 
  private:
-  Arena arena_;
+  Memory memory_;
   std::size_t count_;
 };
 

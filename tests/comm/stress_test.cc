@@ -116,7 +116,7 @@ TEST_P(CommStress, TheBoardSaysWhatEveryoneDid) {
 TEST_P(CommStress, ArenasAreAlignedAndZero) {
   GetParam().run(2, [&](Wire& wire, int processor) {
     for (const std::size_t bytes : {0u, 1u, 100u, 5u << 20}) {
-      const Arena arena = wire.allocate(processor, bytes);
+      const Memory arena = allocate(wire, processor, bytes);
       EXPECT_EQ(arena.bytes(), bytes);
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(arena.data()) % 64, 0u);
       for (std::size_t i = 0; i < bytes; ++i) ASSERT_EQ(arena.data()[i], std::byte{0});

@@ -14,7 +14,7 @@
 #include "program/fusible.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/reference/kernels.h"
-#include "runtime/workers.h"
+#include "runtime/host/workers.h"
 
 namespace weft::test {
 

@@ -7,8 +7,8 @@
 
 #include "base/dispatch.h"
 #include "runtime/kernels/random.h"
-#include "runtime/strided.h"
-#include "runtime/views.h"
+#include "runtime/host/strided.h"
+#include "runtime/host/views.h"
 
 namespace weft::cpu {
 namespace {

@@ -31,7 +31,7 @@ TEST_F(SessionErrors, UnknownWireOrRuntime) {
       lines("there is no wire 'pigeons'", "session on mesh of one processor", "use wire::threads() or wire::mpi()"));
   EXPECT_USER_ERROR(
       Session(Mesh::parse("p:2"), wire::threads(), device::Choice{"abacus"}),
-      lines("there is no device 'abacus'", "session on mesh p:2", "use device::cpu() or device::reference()"));
+      lines("there is no device 'abacus'", "session on mesh p:2", "the devices of this build are: cpu, reference"));
 }
 
 TEST_F(SessionErrors, UnknownVariable) {

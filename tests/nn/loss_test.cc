@@ -1,7 +1,7 @@
 // The loss from hidden values: whole or in chunks, the same numbers under every layout; chunks take less memory.
 #include <gtest/gtest.h>
 
-#include "api/compile.h"
+#include "support/compile.h"
 #include "program/memory_plan.h"
 #include "weft/weft.h"
 

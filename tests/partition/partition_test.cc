@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "api/compile.h"
+#include "support/compile.h"
 #include "base/str.h"
 #include "program/cost.h"
 #include "weft/explain.h"

@@ -13,7 +13,7 @@ namespace {
 using test::is_program;
 using test::program_of;
 
-Program fused(const std::string& lines) { return fuse(program_of(lines), {.fuses = true}); }
+Program fused(const std::string& lines) { return fuse(program_of(lines), {.target = {.fuses = true}}); }
 
 #define EXPECT_FUSES(before, after) EXPECT_TRUE(is_program(fused(before), after))
 
@@ -156,7 +156,7 @@ input y %1 f32 [a=4 b=8] {a:data}
 %4 f32 [a=4] {a:data} = contract %0, %1
 output o %3
 output p %4)"),
-                                         {.fuses = true}),
+                                         {.target = {.fuses = true}}),
                          R"(
 input x %0 f32 [a=4 b=8] {a:data}
 input y %1 f32 [a=4 b=8] {a:data}
@@ -178,7 +178,7 @@ input v %2 f32 [b=8]
 %4 f32 [a=8] = contract %0, %2
 output o %3
 output p %4)";
-  EXPECT_TRUE(is_program(contract_to_sum(program_of(lines), {.fuses = true}), lines));
+  EXPECT_TRUE(is_program(contract_to_sum(program_of(lines), {.target = {.fuses = true}}), lines));
 }
 
 // --- hoist_updates ---

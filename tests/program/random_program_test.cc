@@ -276,7 +276,7 @@ void check(unsigned seed, std::map<std::string, int>& fired) {
   for (const Pass& pass : pipeline()) {
     const std::string before = to_text(p);
     const double bytes = bytes_sent(p);
-    PassOptions options{.fuses = seed % 2 == 0};
+    PassOptions options{.target = {.fuses = seed % 2 == 0}};
     if (pass.run == recompute_for_memory) options.arena_limit = plan_memory(p).arena_bytes * 9 / 10;
     try {
       p = pass.run(p, options);

@@ -6,11 +6,10 @@
 #include <memory>
 #include <utility>
 
-#include "api/processor_threads.h"
-#include "api/shards.h"
 #include "check.h"
 #include "program/text.h"
-#include "runtime/bound_program.h"
+#include "runtime/host/host_engine.h"
+#include "runtime/runner.h"
 #include "support/processes.h"
 
 namespace weft::random_graphs {
@@ -64,79 +63,56 @@ inline Results run(Compiled& compiled, const Built& built, bool wide) {
 class ProgramRun {
  public:
   ProgramRun(const Program& program, const std::map<std::string, Array>& variables, bool wide)
-      : program_(program),
-        wide_(wide),
-        processors_(program.mesh.size()),
-        wire_(comm::make_threads_wire(processors_)),
-        held_(static_cast<std::size_t>(processors_)),
-        bound_(static_cast<std::size_t>(processors_)),
-        crew_(wire_->local()) {
-    crew_.run([&](int p) {
-      std::map<ValueId, void*> where;
-      for (const ProgramVariable& variable : program_.variables) {
-        const Value& type = value(variable.value);
-        comm::Arena& arena = held_[static_cast<std::size_t>(p)][variable.name];
-        arena = wire_->allocate(p, static_cast<std::size_t>(type.shape.elements()) * size_of(type.dtype));
-        copy_to_shard(variables.at(variable.name), type, program_.mesh, p, arena.data());
-        where[variable.value] = arena.data();
-      }
-      bound_[static_cast<std::size_t>(p)] = std::make_unique<BoundProgram>(program_, p, *wire_, cpu_engine(), where);
-    });
+      : wide_(wide),
+        processors_(std::make_shared<Processors>(program.mesh, comm::make_threads_wire(program.mesh.size()),
+                                                 cpu_engine(), ProcessorOptions{60, 1})) {
+    for (const ProgramVariable& variable : program.variables) {
+      variables_.push_back(processors_->allocate(program.values[static_cast<std::size_t>(variable.value)]));
+      processors_->upload(variables.at(variable.name), variables_.back());
+    }
+    std::vector<const VariableMemory*> places;
+    for (const VariableMemory& variable : variables_) places.push_back(&variable);
+    runner_ = std::make_shared<Runner>(
+        processors_, std::make_shared<const weft::Compiled>(with_plan(program, cpu_engine().target())), places);
   }
 
   Results run(const Feeds& feeds) {
     Results results;
     for (int run = 0; run < kRuns; ++run) one_step(feeds, run, results);
     std::map<std::string, Array> variables;
-    for (const ProgramVariable& variable : program_.variables)
-      variables[variable.name] =
-          gathered(value(variable.value), [&](std::size_t p) { return held_[p][variable.name].data(); });
+    for (std::size_t v = 0; v < variables_.size(); ++v)
+      variables[program().variables[v].name] = processors_->gather(variables_[v], "of a variable");
     for (const auto& [name, array] : variables) results.emplace_back("variable " + name, array);
     return results;
   }
 
  private:
-  const Value& value(ValueId id) const { return program_.values[static_cast<std::size_t>(id)]; }
-
-  template <class Where>
-  Array gathered(const Value& type, const Where& where) {
-    Array whole(global_shape(type.shape, type.sharding, program_.mesh), type.dtype);
-    for (int p = 0; p < processors_; ++p)
-      if (is_primary_shard(type, program_.mesh, p))
-        copy_from_shard(where(static_cast<std::size_t>(p)), type, program_.mesh, p, whole);
-    return whole;
-  }
+  const Program& program() const { return runner_->program(); }
+  const Value& value(ValueId id) const { return program().values[static_cast<std::size_t>(id)]; }
 
   void one_step(const Feeds& feeds, int run, Results& results) {
     std::map<std::string, double> metrics;
-    RunContext context{.seed = kSeed, .step = static_cast<std::uint32_t>(run)};
-    context.deadline = std::chrono::seconds(60);
-    context.host = [&](const HostEvent& event) {
-      if (event.what == "metric") metrics[event.text] = event.value.item();
-    };
     std::map<std::string, const Array*> given;
     for (const auto& [tensor, array] : feeds) given[tensor.name()] = &array;
-    crew_.run([&](int p) {
-      BoundProgram& bound = *bound_[static_cast<std::size_t>(p)];
-      for (const ProgramInput& input : program_.inputs) {
-        const Value& type = value(input.value);
-        copy_to_shard(given.at(input.name)->cast(type.dtype), type, program_.mesh, p, bound.data(input.value));
-      }
-      bound.run(context);
-    });
-    for (const ProgramOutput& output : program_.outputs)
-      results.emplace_back(
-          output.name, gathered(value(output.value), [&](std::size_t p) { return bound_[p]->output(output.value); }));
+    std::vector<Array> inputs, outputs;
+    for (const ProgramInput& input : program().inputs)
+      inputs.push_back(given.at(input.name)->cast(value(input.value).dtype));
+    for (const ProgramOutput& output : program().outputs) outputs.push_back(processors_->room_for(value(output.value)));
+    StepJob job{.args = {.seed = kSeed, .step = static_cast<std::uint32_t>(run), .deadline = std::chrono::seconds(60)}};
+    job.args.host = [&](const HostEvent& event) {
+      if (event.what == "metric") metrics[event.text] = event.value.item();
+    };
+    job.feed = [&](int p, BoundProgram&) { runner_->feed(p, inputs); };
+    job.fetch = [&](int p, const BoundProgram&) { runner_->fetch(p, outputs); };
+    runner_->start(std::move(job))->finish();
+    for (std::size_t i = 0; i < outputs.size(); ++i) results.emplace_back(program().outputs[i].name, outputs[i]);
     for (const auto& [name, metric] : metrics) results.emplace_back("metric " + name, metric_array(metric, wide_));
   }
 
-  const Program& program_;
-  bool wide_;
-  int processors_;
-  std::unique_ptr<comm::Wire> wire_;
-  std::vector<std::map<std::string, comm::Arena>> held_;
-  std::vector<std::unique_ptr<BoundProgram>> bound_;
-  ProcessorThreads crew_;
+  const bool wide_;
+  const std::shared_ptr<Processors> processors_;
+  std::vector<VariableMemory> variables_;
+  std::shared_ptr<Runner> runner_;
 };
 
 }  // namespace weft::random_graphs

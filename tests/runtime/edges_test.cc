@@ -1,6 +1,8 @@
 // The edges of the kernels: starts of integer scans, NaN in an order, open intervals, huge arguments, unknown functions.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include <cmath>
 #include <limits>
 
@@ -85,13 +87,12 @@ TEST(Edges, ScatterAddRepeatsUpdatesAlongDimsOfTheIndices) {
 }
 
 TEST(Edges, UnknownFunctionsAreFoundWhenBinding) {
-  const std::unique_ptr<comm::Wire> wire = comm::make_threads_wire(1);
   const auto bind = [&](const char* function, DType dtype) {
     const Shape s{Dim{"n", 2}};
     Builder b{Mesh()};
     b.output("out", b.map(function, {b.input("x", type(s, dtype))}, type(s, dtype)));
     const Program program = std::move(b).finish();
-    BoundProgram(program, 0, *wire, reference_engine(), {});
+    run_all(program, {});
   };
   EXPECT_INTERNAL_ERROR(bind("cubic", DType::kF32), "no pointwise function 'cubic'");
   EXPECT_INTERNAL_ERROR(bind("exp", DType::kI32), "no pointwise function 'exp' of i32");

@@ -1,17 +1,16 @@
-// A kernel that fails on one processor of many, not the first: every processor ends and all say who it was.
+// A kernel that fails on one processor of many, not the first: every processor ends and the report says who it was.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 
-#include "comm/spawn.h"
 #include "program/builder.h"
-#include "runtime/bound_program.h"
 #include "support/expect_error.h"
+#include "support/run_program.h"
 
 namespace weft {
 namespace {
 
-TEST(FailingKernel, EndsEveryProcessorAndIsNamedByAll) {
+TEST(FailingKernel, EndsEveryProcessorAndIsNamed) {
   const Mesh mesh = Mesh::parse("rows:2 cols:3");
   const Shape shape{{"a", 4}};
   Sharding pending = unsplit(shape);
@@ -22,24 +21,24 @@ TEST(FailingKernel, EndsEveryProcessorAndIsNamedByAll) {
   b.output("y", b.all_reduce(b.emit_one(Copy{}, {x}, b.type(x)), {0, 1}));
   const Program program = std::move(b).finish();
 
-  Engine engine = reference_engine();
-  engine.makers[Copy::kName] = [](const KernelArgs& args) -> Kernel {
+  KernelTable table = reference_engine().table();
+  table.kernels[Copy::kName] = [](const KernelArgs& args) -> Kernel {
     return [p = args.processor](const StepState&) {
       if (p == 4) throw std::runtime_error("the disk is full");
     };
   };
-  const std::unique_ptr<comm::Wire> wire = comm::make_threads_wire(6);
-  std::vector<std::unique_ptr<BoundProgram>> all;  // bound before any runs: an aborted wire takes no one in
-  for (int p = 0; p < 6; ++p)
-    all.push_back(std::make_unique<BoundProgram>(program, p, *wire, engine, std::map<ValueId, void*>()));
-  comm::on_every_processor(*wire, [&](int p) {
-    BoundProgram& bound = *all[static_cast<std::size_t>(p)];
-    EXPECT_RUN_ERROR(bound.run({.deadline = std::chrono::seconds(60)}), "the disk is full", "processor 4",
-                     "rows=1 cols=1");
-    if (p != 4) return;
-    EXPECT_RUN_ERROR(bound.run({}), "copy of 'copied' failed: the disk is full", "model.cc:12 copy",
-                     "fix:   mend the cause above; the session cannot go on and a new one is needed");
-  });
+  const HostEngine engine("failing", table, reference_engine().target(), false);
+  const test::Shards shards(6, Array(shape, DType::kF32));
+  const std::exception_ptr failure = test::run_all(program, {{"x", shards}}, {}, engine).failure;
+  ASSERT_TRUE(failure);
+  EXPECT_RUN_ERROR(std::rethrow_exception(failure), "copy of 'copied' failed: the disk is full",
+                   "processor 4 (rows=1 cols=1)", "model.cc:12 copy",
+                   "fix:   mend the cause above; the session cannot go on and a new one is needed");
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.text().where.text.find("left behind"), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "runtime/workers.h"
+#include "runtime/host/workers.h"
 
 namespace weft {
 namespace {

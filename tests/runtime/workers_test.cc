@@ -1,5 +1,5 @@
 // The threads of one processor: every share is run once, whichever of them the system lets run.
-#include "runtime/workers.h"
+#include "runtime/host/workers.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "api/compile.h"
+#include "support/compile.h"
 #include "base/str.h"
 #include "program/cost.h"
 #include "store/models.h"

@@ -1,7 +1,7 @@
 // Microbatches under storage layouts: the same numbers; one reduction at the end, or a reduce_scatter a part.
 #include <gtest/gtest.h>
 
-#include "api/compile.h"
+#include "support/compile.h"
 #include "base/str.h"
 #include "program/cost.h"
 #include "store/models.h"

@@ -1,7 +1,7 @@
 // A session with a storage layout: what is held, read and written, and executables that share it.
 #include <gtest/gtest.h>
 
-#include "api/compile.h"
+#include "support/compile.h"
 #include "base/str.h"
 #include "program/cost.h"
 #include "store/models.h"

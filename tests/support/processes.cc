@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "api/compile.h"
+#include "support/compile.h"
 #include "comm/launch.h"
 
 namespace weft::testing {
@@ -38,7 +38,7 @@ bool can_have(const Mesh& mesh) { return ranks() == 0 || mesh.size() == 1 || mes
 Session open_session(const Mesh& mesh, const SessionOptions& options, const device::Choice& device) {
   if (ranks() != mesh.size()) return Session(mesh, wire::threads(), device, options);
   static const std::shared_ptr<comm::Wire> wire = comm::make_mpi_wire();
-  return SessionState::open(mesh, std::make_unique<OneOfMany>(wire, wire->local()), engine_named(device, "a test"),
+  return SessionState::open(mesh, std::make_unique<OneOfMany>(wire, wire->local()), engine_named(device.name, "a test"),
                             options);
 }
 
@@ -70,7 +70,7 @@ std::vector<Array> in_every_process(const Mesh& mesh, const SessionOptions& opti
   }
   std::vector<std::vector<Array>> all(static_cast<std::size_t>(mesh.size()));
   const auto errors = as_processes(mesh.size(), mesh.size(), [&](int process, std::unique_ptr<comm::Wire> wire) {
-    Session session = SessionState::open(mesh, std::move(wire), engine_named(device, "a test"), options);
+    Session session = SessionState::open(mesh, std::move(wire), engine_named(device.name, "a test"), options);
     all[static_cast<std::size_t>(process)] = body(session);
   });
   for (const std::exception_ptr& error : errors)

@@ -26,7 +26,7 @@ class OneOfMany : public comm::Wire {
   std::unique_ptr<comm::Group> join(int processor, const std::vector<int>& members) override {
     return all_->join(processor, members);
   }
-  comm::Arena allocate(int processor, std::size_t bytes) override { return all_->allocate(processor, bytes); }
+  comm::PeerMemory* peer_memory(int processor) override { return all_->peer_memory(processor); }
   void abort(std::string_view reason) override { all_->abort(reason); }
   std::string report() const override { return all_->report(); }
   std::size_t overhead_bytes() const override { return all_->overhead_bytes(); }

@@ -1,16 +1,15 @@
 // Runs a program on the threads of a mesh, with the reference kernels: shards in, shards out.
 #pragma once
 
-#include <cstring>
 #include <exception>
 #include <map>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "comm/wire.h"
 #include "program/builder.h"
-#include "runtime/bound_program.h"
+#include "runtime/host/host_engine.h"
+#include "runtime/runner.h"
 #include "weft/array.h"
 #include "weft/error.h"
 
@@ -18,9 +17,6 @@ namespace weft::test {
 
 using Shards = std::vector<Array>;  // one per processor
 using NamedShards = std::map<std::string, Shards>;
-
-// What came out of one processor: its error, or none.
-using Failures = std::vector<std::exception_ptr>;
 
 struct RunOptions {
   std::uint64_t seed = 0;
@@ -32,63 +28,65 @@ struct RunOptions {
 
 struct RunResult {
   NamedShards outputs;
-  NamedShards variables;  // after the last step
-  Failures failures;
+  NamedShards variables;       // after the last step
+  std::exception_ptr failure;  // of a step
 };
 
-inline std::size_t bytes_of(const Array& array) {
-  return static_cast<std::size_t>(array.elements()) * size_of(array.dtype());
+inline std::span<std::byte> span_of(Array& array) {
+  return {array.bytes(), static_cast<std::size_t>(array.elements()) * size_of(array.dtype())};
 }
+inline std::span<const std::byte> span_of(const Array& array) { return span_of(const_cast<Array&>(array)); }
 
-// One processor's part: binds, feeds, runs, reads.
-inline void run_processor(const Program& program, int p, comm::Wire& wire, const NamedShards& inputs,
-                          const RunOptions& options, RunResult& result) {
-  const auto at = static_cast<std::size_t>(p);
-  std::map<ValueId, void*> held;
-  for (const ProgramVariable& v : program.variables) held[v.value] = result.variables.at(v.name)[at].bytes();
-  BoundProgram bound(program, p, wire, reference_engine(), held);
-  for (int step = 0; step < options.steps; ++step) {
-    for (const ProgramInput& input : program.inputs) {  // a run may have written over them
-      const Array& array = inputs.at(input.name)[at];
-      std::memcpy(bound.data(input.value), array.bytes(), bytes_of(array));
-    }
-    bound.run({.seed = options.seed,
-               .step = options.step + static_cast<std::uint32_t>(step),
-               .deadline = std::chrono::seconds(30),
-               .host = options.host});
-  }
-  for (const ProgramOutput& output : program.outputs) {
-    Array& array = result.outputs.at(output.name)[at];
-    std::memcpy(array.bytes(), bound.output(output.value), bytes_of(array));
-  }
-}
-
-inline RunResult run_all(const Program& program, const NamedShards& inputs, const RunOptions& options = {}) {
+inline RunResult run_all(const Program& program, const NamedShards& inputs, const RunOptions& options = {},
+                         const Engine& engine = reference_engine(), int workers = 0) {
   const auto count = static_cast<std::size_t>(program.mesh.size());
-  RunResult result{.outputs = {}, .variables = options.variables, .failures = Failures(count)};
-  for (const ProgramOutput& output : program.outputs) {
-    const Value& value = program.values[static_cast<std::size_t>(output.value)];
-    result.outputs[output.name] = Shards(count, Array(value.shape, value.dtype));
+  RunResult result{.outputs = {}, .variables = options.variables, .failure = {}};
+  const auto processors = std::make_shared<Processors>(program.mesh, comm::make_threads_wire(program.mesh.size()),
+                                                       engine, ProcessorOptions{30, workers});
+  const auto at = [](Shards& shards, int p) -> Array& { return shards[static_cast<std::size_t>(p)]; };
+  const auto value = [&](ValueId id) { return program.values[static_cast<std::size_t>(id)]; };
+  for (const ProgramOutput& output : program.outputs)
+    result.outputs[output.name] = Shards(count, Array(value(output.value).shape, value(output.value).dtype));
+  std::vector<VariableMemory> variables;
+  std::vector<const VariableMemory*> places;
+  for (const ProgramVariable& v : program.variables) variables.push_back(processors->allocate(value(v.value)));
+  for (std::size_t v = 0; v < variables.size(); ++v) {
+    places.push_back(&variables[v]);
+    Shards& shards = result.variables.at(program.variables[v].name);
+    processors->on_each([&](int p) { processors->device(p).write(span_of(at(shards, p)), variables[v].on(p)); });
   }
-  const std::unique_ptr<comm::Wire> wire = comm::make_threads_wire(program.mesh.size());
-  std::vector<std::thread> threads;
-  for (std::size_t p = 0; p < count; ++p)
-    threads.emplace_back([&, p] {
-      try {
-        run_processor(program, static_cast<int>(p), *wire, inputs, options, result);
-      } catch (...) {
-        result.failures[p] = std::current_exception();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
+  const auto runner = std::make_shared<Runner>(
+      processors, std::make_shared<const Compiled>(with_plan(program, engine.target())), places);
+  StepJob job{.args = {.seed = options.seed, .deadline = std::chrono::seconds(30), .host = options.host}};
+  job.feed = [&](int p, BoundProgram& bound) {  // at every step: a run may have written over them
+    for (std::size_t i = 0; i < program.inputs.size(); ++i)
+      processors->device(p).write(span_of(inputs.at(program.inputs[i].name)[static_cast<std::size_t>(p)]),
+                                  bound.input(i));
+  };
+  job.fetch = [&](int p, const BoundProgram& bound) {
+    for (std::size_t i = 0; i < program.outputs.size(); ++i)
+      processors->device(p).read(bound.output(i), span_of(at(result.outputs.at(program.outputs[i].name), p)));
+  };
+  try {
+    for (int step = 0; step < options.steps; ++step) {
+      job.args.step = options.step + static_cast<std::uint32_t>(step);
+      runner->start(job)->finish();
+    }
+  } catch (...) {
+    result.failure = std::current_exception();
+    return result;
+  }
+  for (std::size_t v = 0; v < variables.size(); ++v) {
+    Shards& shards = result.variables.at(program.variables[v].name);
+    processors->on_each([&](int p) { processors->device(p).read(variables[v].on(p), span_of(at(shards, p))); });
+  }
   return result;
 }
 
-// As run_all, but the first failure is thrown.
+// As run_all, but a failure is thrown.
 inline NamedShards run_on_mesh(const Program& program, const NamedShards& inputs, const RunOptions& options = {}) {
   RunResult result = run_all(program, inputs, options);
-  for (const std::exception_ptr& failure : result.failures)
-    if (failure) std::rethrow_exception(failure);
+  if (result.failure) std::rethrow_exception(result.failure);
   return result.outputs;
 }
 

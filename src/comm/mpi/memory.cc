@@ -57,7 +57,7 @@ Mapping Mapping::open(pid_t process, int descriptor, std::size_t bytes) {
 
 Heap::Heap(Mapping mapping) : mapping_(std::move(mapping)) { free_[0] = mapping_.bytes(); }
 
-std::shared_ptr<void> Heap::take(std::size_t bytes) {
+std::shared_ptr<void> Heap::reserve(std::size_t bytes) {
   const std::size_t alignment = bytes >= kLargePage ? kLargePage : kPage;
   const std::size_t whole = std::max((bytes + kPage - 1) / kPage * kPage, kPage);
   std::size_t place = 0;
@@ -74,12 +74,17 @@ std::shared_ptr<void> Heap::take(std::size_t bytes) {
     if (place > begin) free_[begin] = place - begin;
     if (place + whole < end) free_[place + whole] = end - place - whole;
   }
-  std::byte* data = mapping_.data() + place;
-  std::memset(data, 0, whole);
-  // Advice only, as the system's default for shared memory is small pages: a large arena is 1.3 times faster in large ones.
-  if (whole >= kLargePage) madvise(data, whole / kLargePage * kLargePage, kCollapse);
-  return std::shared_ptr<void>(data,
+  return std::shared_ptr<void>(mapping_.data() + place,
                                [heap = shared_from_this(), place, whole](void*) { heap->give_back(place, whole); });
+}
+
+// Large pages are advice only, as the system's default for shared memory is small ones: a large arena is 1.3 times faster
+// in them.
+void Heap::touch(std::byte* begin, std::size_t bytes) const {
+  std::memset(begin, 0, bytes);
+  const auto first = (reinterpret_cast<std::uintptr_t>(begin) + kLargePage - 1) / kLargePage * kLargePage;
+  const auto last = reinterpret_cast<std::uintptr_t>(begin + bytes) / kLargePage * kLargePage;
+  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, kCollapse);
 }
 
 void Heap::give_back(std::size_t place, std::size_t bytes) {

@@ -11,6 +11,8 @@
 
 #include <sys/types.h>
 
+#include "comm/memory.h"
+
 namespace weft::comm {
 
 // Mapped pages; they exist once touched.
@@ -30,10 +32,12 @@ class Mapping {
 };
 
 // Hands out ranges of a mapping. What is freed goes back to the system, and is zero when it is handed out again.
-class Heap : public std::enable_shared_from_this<Heap> {
+class Heap : public PeerMemory, public std::enable_shared_from_this<Heap> {
  public:
   explicit Heap(Mapping mapping);
-  std::shared_ptr<void> take(std::size_t bytes);  // zeroed and touched; null if there is no room
+  std::size_t bytes() const override { return mapping_.bytes(); }
+  std::shared_ptr<void> reserve(std::size_t bytes) override;
+  void touch(std::byte* begin, std::size_t bytes) const override;
   const Mapping& mapping() const { return mapping_; }
 
  private:

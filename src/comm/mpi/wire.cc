@@ -27,12 +27,13 @@ struct RankInfo {
   cpu_set_t cores;
 };
 
-// Address space for the memory of each rank of a host: no rank can use more than the machine has, and all must fit.
+// Address space for the memory of each rank of a host: twice what the machine has, half of it for memory that grows in
+// place. All must fit.
 std::size_t reserve_per_rank(std::size_t ranks) {
   constexpr std::size_t kAll = std::size_t{1} << 46, kUnit = std::size_t{1} << 30;
   const std::size_t machine =
       static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return std::max(std::min(machine, kAll / ranks) / kUnit, std::size_t{1}) * kUnit;
+  return std::max(std::min(2 * machine, kAll / ranks) / kUnit, std::size_t{1}) * kUnit;
 }
 
 int cores_of(const std::vector<RankInfo>& cards) {
@@ -107,12 +108,9 @@ MpiWire::~MpiWire() {
   block_.set_gone(ranks_->me);
 }
 
-Arena MpiWire::allocate(int processor, std::size_t bytes) {
-  if (processor != ranks_->me) throw InternalError(str("rank ", ranks_->me, " asked for memory of ", processor));
-  if (std::shared_ptr<void> data = heap_->take(bytes)) return Arena(std::move(data), bytes);
-  throw RunError({.what = str("no memory for the ", bytes, " bytes of processor ", processor),
-                  .where = "allocating its arena",
-                  .fix = "use a smaller batch or model, more processors on other machines, or recomputation"});
+PeerMemory* MpiWire::peer_memory(int processor) {
+  internal_check(processor == ranks_->me, "the memory of a processor of another process");
+  return heap_.get();
 }
 
 void MpiWire::check_reach(int processor, const void* data, std::size_t bytes) const {

@@ -40,7 +40,7 @@ class MpiWire : public SharedWire {
 
   std::vector<int> local() const override { return {ranks_->me}; }
   int on_host() const override { return static_cast<int>(ranks_->local.size()); }
-  Arena allocate(int processor, std::size_t bytes) override;
+  PeerMemory* peer_memory(int processor) override;
   std::size_t overhead_bytes() const override;
 
   void check_reach(int processor, const void* data, std::size_t bytes) const override;

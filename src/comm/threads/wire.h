@@ -12,7 +12,6 @@ class ThreadsWire : public SharedWire {
   explicit ThreadsWire(int processors);
 
   std::vector<int> local() const override { return block_.local(); }
-  Arena allocate(int processor, std::size_t bytes) override;
 };
 
 }  // namespace weft::comm

@@ -40,7 +40,7 @@ ValueType product_type(const Program& p, const Instr& instr, int full) {
 }  // namespace
 
 Program contract_to_sum(Program p, const PassOptions& options) {
-  if (!options.fuses) return p;
+  if (!options.target.fuses) return p;
   std::vector<Instr> body;
   for (Instr& instr : p.body) {
     const bool exact = p.values[at(instr.outputs.empty() ? 0 : instr.outputs[0])].dtype == DType::kF32;

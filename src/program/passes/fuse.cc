@@ -189,7 +189,7 @@ class Fuser {
 }  // namespace
 
 Program fuse(Program program, const PassOptions& options) {
-  return options.fuses ? Fuser(std::move(program)).run() : program;
+  return options.target.fuses ? Fuser(std::move(program)).run() : program;
 }
 
 }  // namespace weft

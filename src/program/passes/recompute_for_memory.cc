@@ -174,7 +174,7 @@ Program recompute_for_memory(Program p, const PassOptions& options) {
   if (options.arena_limit == 0) return p;
   int number = last_recompute(p);
   while (true) {
-    const Chooser chooser(p, options.workspace_bytes);
+    const Chooser chooser(p, options.target.workspace_bytes);
     if (chooser.plan().arena_bytes <= options.arena_limit) return p;
     const std::optional<Choice> choice = chooser.best();
     if (!choice)

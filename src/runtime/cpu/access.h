@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "program/fusible.h"
-#include "runtime/engine.h"
+#include "runtime/host/kernel.h"
 #include "runtime/cpu/tile_convert.h"
 
 namespace weft::cpu {

@@ -3,11 +3,11 @@
 #include <memory>
 
 #include "base/dispatch.h"
-#include "runtime/attend_views.h"
+#include "runtime/host/attend_views.h"
 #include "runtime/cpu/attend_rows.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/reference/kernels.h"
-#include "runtime/strided.h"
+#include "runtime/host/strided.h"
 
 namespace weft::cpu {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/strided.h"
+#include "runtime/host/strided.h"
 
 namespace weft::cpu {
 

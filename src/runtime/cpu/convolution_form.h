@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/engine.h"
+#include "runtime/host/kernel.h"
 #include "runtime/cpu/convolution.h"
 
 namespace weft::cpu {

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "runtime/cpu/kernels.h"
-#include "runtime/views.h"
+#include "runtime/host/views.h"
 #include "runtime/reference/kernels.h"
-#include "runtime/workers.h"
+#include "runtime/host/workers.h"
 
 namespace weft::cpu {
 

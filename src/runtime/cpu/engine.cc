@@ -1,5 +1,8 @@
 #include "runtime/cpu/kernels.h"
-#include "runtime/strided.h"
+#include "runtime/host/host_engine.h"
+#include "runtime/host/kernels.h"
+#include "runtime/host/strided.h"
+#include "runtime/reference/kernels.h"
 
 namespace weft {
 
@@ -13,37 +16,42 @@ std::int64_t workspace_bytes(const Program& program, const Instr& instr,
   if (instr.is<Contract>()) bytes = cpu::contract_bytes(input(0), input(1), output());
   if (const auto* operation = instr.as<ScatterAdd>())
     bytes = cpu::scatter_bytes(input(0), input(1), output(), operation->dim);
-  return bytes ? *bytes : reference_engine().workspace_bytes(program, instr, strides);
+  return bytes ? *bytes : reference::wide_bytes(program, instr) + host::packing_bytes(program, instr, strides);
+}
+
+KernelTable table() {
+  return {.kernels = {{Map::kName, cpu::map},
+                      {Contract::kName, cpu::contract},
+                      {ReduceDims::kName, cpu::reduce},
+                      {Copy::kName, cpu::copy},
+                      {Concat::kName, cpu::concat},
+                      {DynamicSlice::kName, cpu::take},
+                      {DynamicUpdate::kName, cpu::put},
+                      {Gather::kName, cpu::gather},
+                      {ScatterAdd::kName, cpu::scatter_add},
+                      {Scan::kName, cpu::scan},
+                      {Sort::kName, cpu::sort},
+                      {Convolve::kName, cpu::convolve},
+                      {Pool::kName, cpu::pool},
+                      {Attend::kName, cpu::attend},
+                      {AttendBack::kName, cpu::attend_back},
+                      {Random::kName, cpu::random},
+                      {Fused::kName, cpu::fused},
+                      {AxisIndex::kName, host::axis_index},
+                      {Constant::kName, host::constant},
+                      {Host::kName, host::hand_over}},
+          .collectives = {{AllReduce::kName, host::all_reduce},
+                          {ReduceScatter::kName, host::reduce_scatter},
+                          {AllGather::kName, host::all_gather},
+                          {AllToAll::kName, host::all_to_all},
+                          {Permute::kName, host::permute}}};
 }
 
 }  // namespace
 
-// What is not named here is the reference's: it moves few bytes, or none.
-const Engine& cpu_engine() {
-  static const Engine kBackend = [] {
-    Engine engine = reference_engine();
-    engine.name = "cpu";
-    engine.makers[Contract::kName] = cpu::contract;
-    engine.makers[Attend::kName] = cpu::attend;
-    engine.makers[AttendBack::kName] = cpu::attend_back;
-    engine.makers[Fused::kName] = cpu::fused;
-    engine.makers[Map::kName] = cpu::map;
-    engine.makers[ReduceDims::kName] = cpu::reduce;
-    engine.makers[Copy::kName] = cpu::copy;
-    engine.makers[Concat::kName] = cpu::concat;
-    engine.makers[DynamicSlice::kName] = cpu::take;
-    engine.makers[DynamicUpdate::kName] = cpu::put;
-    engine.makers[Gather::kName] = cpu::gather;
-    engine.makers[ScatterAdd::kName] = cpu::scatter_add;
-    engine.makers[Random::kName] = cpu::random;
-    engine.makers[Scan::kName] = cpu::scan;
-    engine.makers[Sort::kName] = cpu::sort;
-    engine.makers[Convolve::kName] = cpu::convolve;
-    engine.makers[Pool::kName] = cpu::pool;
-    engine.workspace_bytes = workspace_bytes;
-    return engine;
-  }();
-  return kBackend;
+const HostEngine& cpu_engine() {
+  static const HostEngine engine("cpu", table(), {.fuses = true, .workspace_bytes = workspace_bytes}, true);
+  return engine;
 }
 
 }  // namespace weft

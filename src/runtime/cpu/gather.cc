@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "runtime/cpu/kernels.h"
-#include "runtime/views.h"
-#include "runtime/strided.h"
-#include "runtime/workers.h"
+#include "runtime/host/views.h"
+#include "runtime/host/strided.h"
+#include "runtime/host/workers.h"
 
 namespace weft::cpu {
 

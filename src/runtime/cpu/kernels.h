@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/engine.h"
+#include "runtime/host/kernel.h"
 
 namespace weft::cpu {
 

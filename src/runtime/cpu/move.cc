@@ -4,7 +4,7 @@
 
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/strided_copy.h"
-#include "runtime/views.h"
+#include "runtime/host/views.h"
 
 namespace weft::cpu {
 

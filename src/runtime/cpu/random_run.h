@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "program/ir.h"
-#include "runtime/engine.h"
+#include "runtime/host/kernel.h"
 
 namespace weft::cpu {
 

@@ -6,10 +6,10 @@
 
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/tile_convert.h"
-#include "runtime/views.h"
+#include "runtime/host/views.h"
 #include "runtime/reference/kernels.h"
-#include "runtime/strided.h"
-#include "runtime/workers.h"
+#include "runtime/host/strided.h"
+#include "runtime/host/workers.h"
 
 namespace weft::cpu {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/strided.h"
+#include "runtime/host/strided.h"
 
 namespace weft::cpu {
 

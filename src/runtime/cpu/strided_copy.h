@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "runtime/engine.h"
-#include "runtime/workers.h"
+#include "runtime/host/kernel.h"
+#include "runtime/host/workers.h"
 
 namespace weft::cpu {
 

@@ -11,7 +11,7 @@
 
 #include "runtime/cpu/access.h"
 #include "runtime/cpu/terms.h"
-#include "runtime/workers.h"
+#include "runtime/host/workers.h"
 
 namespace weft::cpu {
 

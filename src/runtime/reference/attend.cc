@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/attend_views.h"
+#include "runtime/host/attend_views.h"
 #include "runtime/reference/kernels.h"
 #include "runtime/reference/windows.h"
 

@@ -4,8 +4,8 @@
 #include <functional>
 #include <memory>
 
-#include "runtime/engine.h"
-#include "runtime/strided.h"
+#include "runtime/host/kernel.h"
+#include "runtime/host/strided.h"
 
 namespace weft::reference {
 
@@ -25,17 +25,8 @@ Kernel pool(const KernelArgs& args);
 Kernel attend(const KernelArgs& args);
 Kernel attend_back(const KernelArgs& args);
 Kernel random(const KernelArgs& args);
-Kernel axis_index(const KernelArgs& args);
-Kernel constant(const KernelArgs& args);
-Kernel host(const KernelArgs& args);
-BoundCollective all_reduce(const KernelArgs& args);
-BoundCollective reduce_scatter(const KernelArgs& args);
-BoundCollective all_gather(const KernelArgs& args);
-BoundCollective all_to_all(const KernelArgs& args);
-BoundCollective permute(const KernelArgs& args);
 
-// See WorkspaceBytes: what contract and scatter_add keep wide, and what collectives pack.
-std::int64_t workspace_bytes(const Program& program, const Instr& instr,
-                             const std::vector<std::vector<std::int64_t>>& strides);
+// See WorkspaceBytes: what contract and scatter_add keep wide. 0 for other instructions.
+std::int64_t wide_bytes(const Program& program, const Instr& instr);
 
 }  // namespace weft::reference

@@ -4,7 +4,7 @@
 
 #include "base/dispatch.h"
 #include "runtime/reference/kernels.h"
-#include "runtime/views.h"
+#include "runtime/host/views.h"
 
 namespace weft::reference {
 

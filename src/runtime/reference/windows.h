@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/dispatch.h"
-#include "runtime/strided.h"
+#include "runtime/host/strided.h"
 
 namespace weft::reference {
 

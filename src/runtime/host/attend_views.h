@@ -2,7 +2,7 @@
 #pragma once
 
 #include "program/attend.h"
-#include "runtime/engine.h"
+#include "runtime/host/kernel.h"
 
 namespace weft {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/engine.h"
+#include "runtime/host/kernel.h"
 
 namespace weft {
 

@@ -1,4 +1,4 @@
-#include "api/processor_threads.h"
+#include "runtime/processor_threads.h"
 
 #include <condition_variable>
 #include <mutex>

@@ -1,9 +1,10 @@
 // When a processor fails: one report, whoever noticed first.
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <sstream>
 
-#include "api/state.h"
+#include "runtime/processors.h"
 #include "base/str.h"
 #include "layout/sharding.h"
 #include "weft/error.h"
@@ -48,14 +49,14 @@ bool is_second_hand(const ProcessorThreads::Failure& failure) { return text_of(f
 
 // Where every processor is, when some wait for others in vain: the board tells who waits in what and, of other
 // processes, what they did last; of those of this process we know where they are in the program.
-std::string places(const SessionState& session, const std::function<std::string(int)>& doing) {
+std::string places(const Processors& processors, const std::function<std::string(int)>& doing) {
   constexpr std::size_t kMost = 16;
   std::vector<std::string> idle, waiting;
-  std::istringstream board(session.wire->report());
+  std::istringstream board(processors.wire().report());
   std::string line;
   for (int p = 0; std::getline(board, line); ++p) {
     const bool waits = line.find(": waits in ") != std::string::npos;
-    const bool is_here = std::find(session.here.begin(), session.here.end(), p) != session.here.end();
+    const bool is_here = std::find(processors.local().begin(), processors.local().end(), p) != processors.local().end();
     const std::string where = doing && is_here && !waits ? doing(p) : "";
     (waits ? waiting : idle).push_back(where.empty() ? line : str("processor ", p, ": is in ", where));
   }
@@ -82,7 +83,13 @@ int number_at(const std::string& text, std::size_t& at) {
   return number;
 }
 
+std::atomic<bool> wire_failed{false};
+
 }  // namespace
+
+void note_wire_failure() { wire_failed = true; }
+
+bool has_wire_failed() { return wire_failed; }
 
 std::string with_coordinates(const std::string& text, const Mesh& mesh) {
   static const std::string kWord = "processor";
@@ -105,18 +112,19 @@ std::string with_coordinates(const std::string& text, const Mesh& mesh) {
   return result + text.substr(done);
 }
 
-void SessionState::on_local_processors(const ProcessorThreads::Job& job) {
-  threads->begin(job);
-  const ProcessorThreads::Outcome outcome = threads->end(std::chrono::nanoseconds::max());
+void Processors::on_each(const ProcessorThreads::Job& job) {
+  threads_->begin(job);
+  const ProcessorThreads::Outcome outcome = threads_->end(std::chrono::nanoseconds::max());
   if (!outcome.failures.empty()) fail(outcome, {});
 }
 
-void SessionState::end_step(const std::function<std::string(int)>& doing) {
-  const ProcessorThreads::Outcome outcome = threads->end(std::min<std::chrono::nanoseconds>(deadline().limit, kGrace));
+void Processors::end_step(const std::function<std::string(int)>& doing) {
+  pending_.reset();
+  const ProcessorThreads::Outcome outcome = threads_->end(std::min<std::chrono::nanoseconds>(deadline().limit, kGrace));
   if (!outcome.failures.empty()) fail(outcome, doing);
 }
 
-void SessionState::fail(const ProcessorThreads::Outcome& outcome, const std::function<std::string(int)>& doing) {
+void Processors::fail(const ProcessorThreads::Outcome& outcome, const std::function<std::string(int)>& doing) {
   const std::vector<ProcessorThreads::Failure>& failures = outcome.failures;
   for (const ProcessorThreads::Failure& failure : failures)
     rethrow_if<UserError>(failure);  // known before anything was started
@@ -125,14 +133,14 @@ void SessionState::fail(const ProcessorThreads::Outcome& outcome, const std::fun
   ErrorText text = text_of(first);
   if (is_second_hand(first)) text.what.erase(0, kSecondHand.size());
   note_wire_failure();
-  wire->abort(str(text.what, " (", text.where.text, ")"));
-  text.what = with_coordinates(text.what, mesh);
-  failure = text.what;
+  wire_->abort(str(text.what, " (", text.where.text, ")"));
+  text.what = with_coordinates(text.what, mesh_);
+  failure_ = text.what;
   rethrow_if<InternalError>(first);
   for (const int processor : outcome.missing)
     text.where.text += str("; processor ", processor, " has not come back and is left behind");
   if (is_hang(text.what)) text.where.text += str("; ", places(*this, doing));
-  text.where = with_coordinates(text.where.text, mesh);
+  text.where = with_coordinates(text.where.text, mesh_);
   throw RunError(std::move(text));
 }
 

@@ -1,4 +1,4 @@
-#include "runtime/workers.h"
+#include "runtime/host/workers.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-// random, axis_index, constant, host: values from nothing, and values for the host.
+// random: numbers by place and seed.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -71,29 +71,6 @@ Kernel random(const KernelArgs& args) {
   const auto* iteration = args.inputs.empty() ? nullptr : static_cast<const std::int64_t*>(args.inputs[0].data);
   return [kernel = RandomKernel(args.outputs[0], *args.instr.as<Random>(), iteration)](const StepState& state) mutable {
     kernel.run(state);
-  };
-}
-
-Kernel axis_index(const KernelArgs& args) {
-  const std::int64_t place = args.program.mesh.coordinate(args.processor, args.instr.as<AxisIndex>()->axes);
-  return [out = args.outputs[0], place](const StepState&) { *static_cast<std::int64_t*>(out.data) = place; };
-}
-
-Kernel constant(const KernelArgs& args) {
-  return [out = args.outputs[0], data = args.instr.as<Constant>()->data](const StepState&) {
-    visit_dtype(out.dtype, [&]<class T>() {
-      T* target = static_cast<T*>(out.data);
-      for (std::size_t i = 0; i < data.size(); ++i) target[i] = from_number<T>(data[i]);
-    });
-  };
-}
-
-Kernel host(const KernelArgs& args) {
-  return [x = args.inputs[0], operation = *args.instr.as<Host>()](const StepState& state) {
-    if (!state.host) return;
-    HostEvent event{operation.what, operation.text, Array(x.shape, x.dtype)};
-    copy_elements(x, dense_view(event.value.bytes(), x.dtype, x.shape));
-    (*state.host)(event);
   };
 }
 

@@ -2,12 +2,12 @@
 // variable's name, its place in the whole variable and the seed alone.
 #include <algorithm>
 
-#include "api/state.h"
+#include "runtime/host/initial.h"
 #include "base/dispatch.h"
 #include "base/philox.h"
 #include "runtime/cpu/random_run.h"
-#include "runtime/strided.h"
-#include "runtime/views.h"
+#include "runtime/host/strided.h"
+#include "runtime/host/views.h"
 
 namespace weft {
 

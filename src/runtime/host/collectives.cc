@@ -1,9 +1,9 @@
 // Collectives: pack the operand for the wire, talk, unpack. A wire knows blocks in rank order; here a block is a shard
 // of one dim, so gathering along an inner dim moves blocks into place afterwards.
-#include "runtime/reference/kernels.h"
-#include "runtime/views.h"
+#include "runtime/host/kernels.h"
+#include "runtime/host/views.h"
 
-namespace weft::reference {
+namespace weft::host {
 
 namespace {
 
@@ -70,7 +70,7 @@ struct Call {
 };
 
 // Copies, calls, copies.
-BoundCollective talk(std::vector<ElementCopy> pack, std::vector<Call> calls, std::vector<ElementCopy> unpack) {
+BoundCollective bound(std::vector<ElementCopy> pack, std::vector<Call> calls, std::vector<ElementCopy> unpack) {
   auto shared = std::make_shared<std::vector<Call>>(std::move(calls));
   return {[pack = std::move(pack), shared](const StepState&) mutable {
             for (ElementCopy& copy : pack) copy.run();
@@ -94,38 +94,67 @@ BoundCollective all_reduce(const KernelArgs& args) {
     copies.emplace_back(args.inputs[i], args.outputs[i]);
     calls.push_back({group, comm::Collective::kAllReduce, out, out, {.reduce = operation.how}, args.label});
   }
-  return talk(std::move(copies), std::move(calls), {});
+  return bound(std::move(copies), std::move(calls), {});
 }
 
-BoundCollective reduce_scatter(const KernelArgs& args) {
+namespace {
+
+// A collective of one operand and result, for several one after another.
+template <class Make>
+BoundCollective for_each_operand(const KernelArgs& args, const Make& make) {
+  if (args.inputs.size() == 1) return make(args);
+  std::vector<Kernel> starts, dones;
+  for (std::size_t i = 0; i < args.inputs.size(); ++i) {
+    KernelArgs one = args;
+    one.inputs = {args.inputs[i]};
+    one.outputs = {args.outputs[i]};
+    BoundCollective both = make(one);
+    starts.push_back(std::move(both.start));
+    dones.push_back(std::move(both.done));
+  }
+  const auto all = [](const std::vector<Kernel>& kernels) -> Kernel {
+    return [kernels](const StepState& state) {
+      for (const Kernel& kernel : kernels) kernel(state);
+    };
+  };
+  return {all(starts), all(dones)};
+}
+
+BoundCollective reduce_scatter_one(const KernelArgs& args) {
   const auto& operation = *args.instr.as<ReduceScatter>();
   const TensorView& out = args.outputs[0];
   comm::Group& group = args.group(operation.axes);
   const comm::Args how{.reduce = operation.how};
   if (lies_in_blocks(args.inputs[0], operation.dim))
-    return talk({}, {{group, comm::Collective::kReduceScatter, buffer(args.inputs[0]), buffer(out), how, args.label}},
-                {});
+    return bound({}, {{group, comm::Collective::kReduceScatter, buffer(args.inputs[0]), buffer(out), how, args.label}},
+                 {});
   const std::vector<TensorView> packed = blocks(args, out.shape, out.dtype, group.size());
-  return talk(packing(args.inputs[0], operation.dim, packed),
-              {{group, comm::Collective::kReduceScatter, buffer(packed), buffer(out), how, args.label}}, {});
+  return bound(packing(args.inputs[0], operation.dim, packed),
+               {{group, comm::Collective::kReduceScatter, buffer(packed), buffer(out), how, args.label}}, {});
 }
 
-BoundCollective all_gather(const KernelArgs& args) {
+BoundCollective all_gather_one(const KernelArgs& args) {
   const auto& operation = *args.instr.as<AllGather>();
   const TensorView& out = args.outputs[0];
   comm::Group& group = args.group(operation.axes);
   const Shape one = block(out, operation.dim, group.size(), 0).shape;
   if (lies_in_blocks(out, operation.dim)) {
     const TensorView own = block(out, operation.dim, group.size(), group.rank());
-    return talk({ElementCopy(args.inputs[0], own)},
-                {{group, comm::Collective::kAllGather, buffer(own), buffer(out), {}, args.label}}, {});
+    return bound({ElementCopy(args.inputs[0], own)},
+                 {{group, comm::Collective::kAllGather, buffer(own), buffer(out), {}, args.label}}, {});
   }
   const std::vector<TensorView> packed = blocks(args, one, out.dtype, group.size());
   const TensorView& mine = packed[static_cast<std::size_t>(group.rank())];
-  return talk({ElementCopy(args.inputs[0], mine)},
-              {{group, comm::Collective::kAllGather, buffer(mine), buffer(packed), {}, args.label}},
-              unpacking(packed, out, operation.dim));
+  return bound({ElementCopy(args.inputs[0], mine)},
+               {{group, comm::Collective::kAllGather, buffer(mine), buffer(packed), {}, args.label}},
+               unpacking(packed, out, operation.dim));
 }
+
+}  // namespace
+
+BoundCollective reduce_scatter(const KernelArgs& args) { return for_each_operand(args, reduce_scatter_one); }
+
+BoundCollective all_gather(const KernelArgs& args) { return for_each_operand(args, all_gather_one); }
 
 BoundCollective all_to_all(const KernelArgs& args) {
   const auto& operation = *args.instr.as<AllToAll>();
@@ -145,8 +174,8 @@ BoundCollective all_to_all(const KernelArgs& args) {
     unpack = unpacking(all, out, operation.gather);
     received = buffer(all);
   }
-  return talk(std::move(pack), {{group, comm::Collective::kAllToAll, sent, received, {}, args.label}},
-              std::move(unpack));
+  return bound(std::move(pack), {{group, comm::Collective::kAllToAll, sent, received, {}, args.label}},
+               std::move(unpack));
 }
 
 BoundCollective permute(const KernelArgs& args) {
@@ -157,17 +186,12 @@ BoundCollective permute(const KernelArgs& args) {
   for (std::size_t r = 0; r < operation.to.size(); ++r)
     if (operation.to[r] == group.rank()) peers.source = static_cast<int>(r);
   const comm::Buffer out = buffer(args.outputs[0]);
-  return talk({ElementCopy(args.inputs[0], args.outputs[0])},
-              {{group, comm::Collective::kPermute, out, out, peers, args.label}}, {});
+  return bound({ElementCopy(args.inputs[0], args.outputs[0])},
+               {{group, comm::Collective::kPermute, out, out, peers, args.label}}, {});
 }
 
-std::int64_t workspace_bytes(const Program& program, const Instr& instr,
-                             const std::vector<std::vector<std::int64_t>>& strides) {
-  const auto wide = [&](ValueId id) {
-    return aligned_bytes(program.values[static_cast<std::size_t>(id)].shape.elements() * std::int64_t{sizeof(double)});
-  };
-  if (instr.is<Contract>()) return wide(instr.inputs[0]) + wide(instr.inputs[1]) + wide(instr.outputs[0]);
-  if (instr.is<ScatterAdd>()) return wide(instr.outputs[0]);
+std::int64_t packing_bytes(const Program& program, const Instr& instr,
+                           const std::vector<std::vector<std::int64_t>>& strides) {
   const auto if_packed = [&](ValueId id, const std::string& dim) {
     const TensorView view = unplaced_view(program, id, strides);
     return lies_in_blocks(view, dim) ? 0 : aligned_bytes(bytes_of(program.values[static_cast<std::size_t>(id)]));
@@ -182,4 +206,4 @@ std::int64_t workspace_bytes(const Program& program, const Instr& instr,
   return bytes;
 }
 
-}  // namespace weft::reference
+}  // namespace weft::host

@@ -1,11 +1,11 @@
-#include "runtime/checks.h"
+#include "runtime/host/checks.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/dispatch.h"
 #include "base/str.h"
-#include "runtime/views.h"
+#include "runtime/host/views.h"
 
 namespace weft {
 

@@ -10,38 +10,26 @@
 
 #include "comm/wire.h"
 #include "program/memory_plan.h"
-#include "runtime/engine.h"
+#include "runtime/host/host_device.h"
 #include "runtime/trace.h"
 
 namespace weft {
 
 // One kernel and the instruction it belongs to; for a done, the collective that it finishes.
-struct BoundInstr {
-  const Program* program = nullptr;
-  const Instr* instr = nullptr;
-  Kernel kernel;
-  bool finishes = false;    // what is left of a collective after its start
-  std::int64_t number = 0;  // among all of the processor, for the trace
-
-  std::string name_and_tensor() const;  // "all_reduce of 'loss'"
+struct BoundInstr : RunInstr {
+  Kernel kernel = {};
+  std::int64_t number = 0;  // among all of the program, for the trace
 };
 
-// What is looked for while instructions run.
-struct Checks {
-  bool finite = false;  // a NaN or an infinity in the results of every instruction
-  bool ids = false;     // an id that is out of range in the operands of every gather()
-};
-
-// What the blocks of one processor share: its wire and groups, and where it is.
+// What the blocks of one program share on one processor: its groups, and where it is.
 class Binder {
  public:
-  Binder(int processor, comm::Wire& wire, const Engine& engine, Workers& workers, const Checks& checks)
-      : processor_(processor), wire_(wire), engine_(engine), workers_(workers), checks_(checks) {}
+  Binder(HostDevice& device, const Checks& checks) : device_(device), checks_(checks) {}
 
-  int processor() const { return processor_; }
-  comm::Wire& wire() const { return wire_; }
-  const Engine& engine() const { return engine_; }
-  Workers& workers() const { return workers_; }
+  int processor() const { return device_.processor(); }
+  comm::Wire& wire() const { return device_.wire(); }
+  const KernelTable& table() const { return device_.engine().table(); }
+  Workers& workers() const { return device_.workers(); }
   const Checks& checks() const { return checks_; }
   comm::Group& group(const Mesh& mesh, const Axes& axes);
   void number(std::vector<BoundInstr>& steps);  // gives each its number; they stay where they are from now on
@@ -56,10 +44,7 @@ class Binder {
   std::string doing() const;
 
  private:
-  const int processor_;
-  comm::Wire& wire_;
-  const Engine& engine_;
-  Workers& workers_;
+  HostDevice& device_;
   const Checks checks_;
   std::map<Axes, std::unique_ptr<comm::Group>> groups_;
   std::atomic<const BoundInstr*> current_ = nullptr;
@@ -95,8 +80,5 @@ class Block {
   std::vector<TensorView> views_;
   std::vector<BoundInstr> steps_;
 };
-
-// UserError listing all instructions that the backend lacks.
-void check_engine(const Program& program, const Engine& engine);
 
 }  // namespace weft

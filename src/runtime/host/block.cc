@@ -1,11 +1,11 @@
-#include "runtime/block.h"
+#include "runtime/host/block.h"
 
 #include <set>
 
 #include "base/str.h"
 #include "program/builder.h"
-#include "runtime/checks.h"
-#include "runtime/strided.h"
+#include "runtime/host/checks.h"
+#include "runtime/host/strided.h"
 #include "weft/error.h"
 
 namespace weft {
@@ -14,29 +14,11 @@ namespace {
 
 std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
 
-void find_missing(const Program& program, const Engine& engine, std::set<std::string>& missing) {
-  for (const Instr& instr : program.body) {
-    if (const auto* loop = instr.as<Loop>()) find_missing(*loop->body, engine, missing);
-    else if (is_collective(instr) && !engine.collectives.contains(name_of(instr))) missing.insert(name_of(instr));
-    else if (!is_collective(instr) && !is_view(instr) && !instr.is<Done>() && !engine.makers.contains(name_of(instr)))
-      missing.insert(name_of(instr));
-  }
-}
-
 }  // namespace
-
-void check_engine(const Program& program, const Engine& engine) {
-  std::set<std::string> missing;
-  find_missing(program, engine, missing);
-  if (!missing.empty())
-    throw UserError({.what = str("the runtime '", engine.name, "' has no kernel for: ", join(missing, ", ")),
-                     .where = str("program for mesh ", program.mesh),
-                     .fix = "use device::reference(), which has them all"});
-}
 
 comm::Group& Binder::group(const Mesh& mesh, const Axes& axes) {
   std::unique_ptr<comm::Group>& group = groups_[axes];
-  if (!group) group = wire_.join(processor_, mesh.group(processor_, axes));
+  if (!group) group = wire().join(processor(), mesh.group(processor(), axes));
   return *group;
 }
 
@@ -99,12 +81,12 @@ void Block::bind(const MemoryPlan& plan, std::byte* arena) {
   std::map<ValueId, BoundInstr> dones;  // by the first output of the collective
   for (int i = 0; i < static_cast<int>(program_.body.size()); ++i) {
     const Instr& instr = program_.body[at(i)];
-    const auto add = [&](Kernel kernel) { steps_.push_back({&program_, &instr, std::move(kernel), {}, {}}); };
+    const auto add = [&](Kernel kernel) { steps_.push_back({{&program_, &instr}, std::move(kernel)}); };
     if (is_view(instr)) continue;
     if (is_collective(instr)) {
-      BoundCollective talk = binder_.engine().collectives.at(name_of(instr))(args_of(i, plan, arena));
+      BoundCollective talk = binder_.table().collectives.at(name_of(instr))(args_of(i, plan, arena));
       add(std::move(talk.start));
-      BoundInstr done{&program_, &instr, checked(std::move(talk.done), instr), true, {}};
+      BoundInstr done{{&program_, &instr, true}, checked(std::move(talk.done), instr)};
       if (finished.contains(instr.outputs[0])) dones[instr.outputs[0]] = std::move(done);
       else steps_.push_back(std::move(done));
     } else if (instr.is<Done>()) {
@@ -113,7 +95,7 @@ void Block::bind(const MemoryPlan& plan, std::byte* arena) {
       const MemoryPlan::Inner& inner = plan.loops.at(i);
       add(bound_loop(instr, inner.plan[0], arena + inner.offset));
     } else {
-      add(checked(binder_.engine().makers.at(name_of(instr))(args_of(i, plan, arena)), instr));
+      add(checked(binder_.table().kernels.at(name_of(instr))(args_of(i, plan, arena)), instr));
     }
   }
 }
@@ -224,11 +206,6 @@ Kernel Block::bound_loop(const Instr& instr, const MemoryPlan& plan, std::byte* 
       if (stops) break;
     }
   };
-}
-
-std::string BoundInstr::name_and_tensor() const {
-  const std::vector<ValueId>& named = instr->outputs.empty() ? instr->inputs : instr->outputs;
-  return named.empty() ? name_of(*instr) : str(name_of(*instr), " of '", program->values[at(named[0])].name, "'");
 }
 
 std::string Binder::doing() const {

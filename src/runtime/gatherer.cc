@@ -1,9 +1,9 @@
-#include "api/gatherer.h"
+#include "runtime/gatherer.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "api/shards.h"
+#include "runtime/engine.h"
+#include "runtime/shards.h"
 
 namespace weft {
 
@@ -31,7 +31,7 @@ std::size_t staging_bytes(const Mesh& mesh) {
 }  // namespace
 
 Gatherer::Gatherer(const Mesh& mesh, comm::Wire& wire, int processor)
-    : mesh_(mesh), wire_(wire), processor_(processor), staging_(wire.allocate(processor, staging_bytes(mesh))) {}
+    : mesh_(mesh), wire_(wire), processor_(processor), staging_(comm::allocate(wire, processor, staging_bytes(mesh))) {}
 
 comm::Group& Gatherer::group(const Axes& axes) {
   std::unique_ptr<comm::Group>& group = groups_[axes];
@@ -39,11 +39,11 @@ comm::Group& Gatherer::group(const Axes& axes) {
   return *group;
 }
 
-void Gatherer::gather(const Value& value, const void* shard, Array* whole, const std::string& label,
+void Gatherer::gather(Device& device, const Value& value, const void* shard, Array* whole, const std::string& label,
                       comm::Deadline deadline) {
   const Axes axes = split_axes(value, mesh_);
   if (axes.empty()) {
-    if (whole) copy_from_shard(shard, value, mesh_, processor_, *whole);
+    if (whole) device.download(shard, value, *whole);
     return;
   }
   comm::Group& peers = group(axes);
@@ -54,7 +54,7 @@ void Gatherer::gather(const Value& value, const void* shard, Array* whole, const
     const std::size_t count = std::min(most, elements - begin);
     const auto piece = [&](std::size_t rank) { return staging_.data() + rank * count * size; };
     std::byte* mine = piece(static_cast<std::size_t>(peers.rank()));
-    std::memcpy(mine, static_cast<const std::byte*>(shard) + begin * size, count * size);
+    device.read(static_cast<const std::byte*>(shard) + begin * size, {mine, count * size});
     comm::all_gather(peers, {mine, count, value.dtype}, {staging_.data(), count * members.size(), value.dtype}, label,
                      deadline);
     for (std::size_t rank = 0; whole && rank < members.size(); ++rank)
@@ -63,15 +63,20 @@ void Gatherer::gather(const Value& value, const void* shard, Array* whole, const
   }
 }
 
-int Gatherer::first_unlike(std::uint64_t number, const std::string& label, comm::Deadline deadline) {
-  auto* numbers = reinterpret_cast<std::uint64_t*>(staging_.data());
-  const std::size_t size = static_cast<std::size_t>(mesh_.size()), me = static_cast<std::size_t>(processor_);
-  numbers[me] = number;
-  comm::all_gather(group(all_axes(mesh_)), {numbers + me, 1, DType::kI64}, {numbers, size, DType::kI64}, label,
-                   deadline);
-  for (std::size_t p = 1; p < size; ++p)
-    if (numbers[p] != numbers[0]) return static_cast<int>(p);
-  return -1;
+void Gatherer::gather_numbers(std::span<const std::int64_t> own, std::vector<std::int64_t>* all,
+                              const std::string& label, comm::Deadline deadline) {
+  comm::Group& peers = group(all_axes(mesh_));
+  auto* numbers = reinterpret_cast<std::int64_t*>(staging_.data());
+  const std::size_t size = static_cast<std::size_t>(mesh_.size());
+  const std::size_t most = std::max(staging_.bytes() / size / sizeof(std::int64_t), std::size_t{1});
+  for (std::size_t begin = 0; begin < own.size(); begin += most) {
+    const std::size_t count = std::min(most, own.size() - begin);
+    std::int64_t* mine = numbers + static_cast<std::size_t>(processor_) * count;
+    std::copy_n(own.begin() + static_cast<std::ptrdiff_t>(begin), count, mine);
+    comm::all_gather(peers, {mine, count, DType::kI64}, {numbers, count * size, DType::kI64}, label, deadline);
+    for (std::size_t p = 0; all && p < size; ++p)
+      std::copy_n(numbers + p * count, count, all->begin() + static_cast<std::ptrdiff_t>(p * own.size() + begin));
+  }
 }
 
 }  // namespace weft

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/engine.h"
+#include "runtime/host/kernel.h"
 
 namespace weft {
 

@@ -4,13 +4,17 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "comm/wire.h"
 #include "program/ir.h"
 #include "weft/array.h"
 
 namespace weft {
+
+class Device;
 
 class Gatherer {
  public:
@@ -19,10 +23,11 @@ class Gatherer {
   Gatherer(const Mesh& mesh, comm::Wire& wire, int processor);
 
   // Writes the shards of all processors to their places in `whole`; a null one is for processors that only give.
-  void gather(const Value& value, const void* shard, Array* whole, const std::string& label, comm::Deadline deadline);
-
-  // The first processor that gives another number than processor 0, or -1: the same on all processors.
-  int first_unlike(std::uint64_t number, const std::string& label, comm::Deadline deadline);
+  void gather(Device& device, const Value& value, const void* shard, Array* whole, const std::string& label,
+              comm::Deadline deadline);
+  // The numbers of all processors, one processor after the other, in `all`; null for processors that only give.
+  void gather_numbers(std::span<const std::int64_t> own, std::vector<std::int64_t>* all, const std::string& label,
+                      comm::Deadline deadline);
 
  private:
   comm::Group& group(const Axes& axes);
@@ -30,7 +35,7 @@ class Gatherer {
   const Mesh& mesh_;
   comm::Wire& wire_;
   int processor_;
-  comm::Arena staging_;
+  comm::Memory staging_;
   std::map<Axes, std::unique_ptr<comm::Group>> groups_;
 };
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/dispatch.h"
-#include "runtime/engine.h"
+#include "runtime/host/kernel.h"
 
 namespace weft {
 

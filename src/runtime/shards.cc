@@ -1,4 +1,4 @@
-#include "api/shards.h"
+#include "runtime/shards.h"
 
 #include <algorithm>
 #include <cstring>

@@ -52,6 +52,7 @@ class Workers {
 
   // Memory of each worker's own for the length of one instruction. Kernels say how much they need while they are bound.
   void reserve(std::size_t bytes);
+  std::int64_t scratch_bytes() const { return static_cast<std::int64_t>(scratch_bytes_) * size_; }  // of all workers
   std::byte* scratch(int worker) const { return scratch_[static_cast<std::size_t>(worker)].get(); }
 
   // Calls fn(share) for share 0 … size - 1, each on the worker of that number unless it is late, and waits for all. No

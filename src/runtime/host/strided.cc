@@ -1,4 +1,4 @@
-#include "runtime/strided.h"
+#include "runtime/host/strided.h"
 
 #include "base/dispatch.h"
 

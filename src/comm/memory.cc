@@ -1,0 +1,102 @@
+#include "comm/memory.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "comm/wire.h"
+#include "weft/error.h"
+
+namespace weft::comm {
+
+namespace {
+
+constexpr std::size_t kPage = 4 << 10, kLargePage = 2 << 20;
+
+std::size_t whole_pages(std::size_t bytes) { return (bytes + kLargePage - 1) / kLargePage * kLargePage; }
+
+[[noreturn]] void throw_no_memory(int processor, std::size_t bytes) {
+  throw RunError({.what = str("no memory for the ", bytes, " bytes of processor ", processor),
+                  .where = "allocating its memory",
+                  .fix = "use a smaller batch or model, more processors on other machines, or recomputation"});
+}
+
+// Address space of whole large pages, of which nothing is usable yet; null if the system gives none.
+std::shared_ptr<void> address_space(std::size_t bytes, std::byte*& begin) {
+  const std::size_t mapped = whole_pages(bytes) + kLargePage;
+  void* map = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (map == MAP_FAILED) return nullptr;
+  const auto address = reinterpret_cast<std::uintptr_t>(map);
+  begin = reinterpret_cast<std::byte*>((address + kLargePage - 1) / kLargePage * kLargePage);
+  return std::shared_ptr<void>(map, [mapped](void* area) { munmap(area, mapped); });
+}
+
+// The kernel gives pages, zeroed, to whoever writes them first; large ones where there is room for one.
+bool make_usable(std::byte* begin, std::size_t bytes) {
+  const std::size_t whole = bytes < kLargePage ? (bytes + kPage - 1) / kPage * kPage : whole_pages(bytes);
+  if (mprotect(begin, whole, PROT_READ | PROT_WRITE) != 0) return false;
+  if (bytes >= kLargePage) madvise(begin, whole, MADV_HUGEPAGE);  // advice only: it may be refused
+  return true;
+}
+
+Memory private_memory(int processor, std::size_t bytes) {
+  if (bytes >= kLargePage) {
+    std::byte* begin = nullptr;
+    const std::shared_ptr<void> area = address_space(bytes, begin);
+    if (!area || !make_usable(begin, bytes)) throw_no_memory(processor, bytes);
+    return Memory(std::shared_ptr<void>(area, begin), bytes);
+  }
+  const std::size_t whole = std::max((bytes + 63) / 64 * 64, std::size_t{64});
+  void* data = std::aligned_alloc(64, whole);
+  if (!data) throw_no_memory(processor, bytes);
+  std::memset(data, 0, whole);
+  return Memory(std::shared_ptr<void>(data, std::free), bytes);
+}
+
+std::size_t machine_bytes() {
+  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+Memory allocate(Wire& wire, int processor, std::size_t bytes) {
+  PeerMemory* shared = wire.peer_memory(processor);
+  if (!shared) return private_memory(processor, bytes);
+  std::shared_ptr<void> data = shared->reserve(bytes);
+  if (!data) throw_no_memory(processor, bytes);
+  shared->touch(static_cast<std::byte*>(data.get()), bytes);
+  return Memory(std::move(data), bytes);
+}
+
+GrowingMemory::GrowingMemory(Wire& wire, int processor) : wire_(wire), processor_(processor) {}
+
+GrowingMemory::~GrowingMemory() = default;
+
+// A process whose address space is limited gets less of it.
+void GrowingMemory::reserve() {
+  PeerMemory* shared = wire_.peer_memory(processor_);
+  for (std::size_t bytes = shared ? shared->bytes() / 2 : whole_pages(machine_bytes()); bytes >= kLargePage;
+       bytes /= 2) {
+    area_ = shared ? shared->reserve(bytes) : address_space(bytes, data_);
+    if (!area_) continue;
+    if (shared) data_ = static_cast<std::byte*>(area_.get());
+    reserved_ = bytes;
+    return;
+  }
+  throw_no_memory(processor_, kLargePage);
+}
+
+void GrowingMemory::grow(std::size_t bytes) {
+  if (bytes <= bytes_) return;
+  if (!area_) reserve();
+  if (bytes > reserved_) throw_no_memory(processor_, bytes);
+  if (PeerMemory* shared = wire_.peer_memory(processor_)) shared->touch(data_ + bytes_, bytes - bytes_);
+  else if (!make_usable(data_, bytes)) throw_no_memory(processor_, bytes);
+  bytes_ = bytes;
+}
+
+}  // namespace weft::comm

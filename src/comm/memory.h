@@ -1,0 +1,63 @@
+// Host memory of one processor that its peers on a wire can reach. It belongs to whoever allocates it; the wire only says
+// where it has to lie.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace weft::comm {
+
+class Wire;
+
+// Address space that the peers of a processor have mapped. Its memory exists once it is touched, and is zero then.
+class PeerMemory {
+ public:
+  virtual ~PeerMemory() = default;
+  virtual std::size_t bytes() const = 0;                              // of address space, used or not
+  virtual std::shared_ptr<void> reserve(std::size_t bytes) = 0;       // null if there is no room
+  virtual void touch(std::byte* begin, std::size_t bytes) const = 0;  // makes the memory exist now
+};
+
+// A piece of memory: zeroed when it is allocated, aligned to 64 bytes, freed with the object.
+class Memory {
+ public:
+  Memory() = default;
+  Memory(std::shared_ptr<void> data, std::size_t bytes) : data_(std::move(data)), bytes_(bytes) {}
+  Memory(Memory&&) = default;
+  Memory& operator=(Memory&&) = default;
+
+  std::byte* data() const { return static_cast<std::byte*>(data_.get()); }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::shared_ptr<void> data_;
+  std::size_t bytes_ = 0;
+};
+
+// RunError if the system has no more memory. Called by the thread that will use the memory.
+Memory allocate(Wire& wire, int processor, std::size_t bytes);
+
+// Memory that grows where it lies: address space for all of the machine's memory, of which the first bytes are usable.
+class GrowingMemory {
+ public:
+  GrowingMemory(Wire& wire, int processor);
+  ~GrowingMemory();
+  GrowingMemory(const GrowingMemory&) = delete;
+  GrowingMemory& operator=(const GrowingMemory&) = delete;
+
+  std::byte* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }  // usable
+  // Makes at least this many bytes usable; the new ones are zero. RunError if the system has no more memory.
+  void grow(std::size_t bytes);
+
+ private:
+  void reserve();
+
+  Wire& wire_;
+  const int processor_;
+  std::shared_ptr<void> area_;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0, reserved_ = 0;
+};
+
+}  // namespace weft::comm

@@ -1,0 +1,57 @@
+#include "runtime/engine.h"
+
+#include <set>
+
+#include "base/str.h"
+#include "runtime/host/host_engine.h"
+#include "weft/error.h"
+
+namespace weft {
+
+namespace {
+
+void find_missing(const Program& program, const Engine& engine, std::set<std::string>& missing) {
+  for (const Instr& instr : program.body) {
+    if (const auto* loop = instr.as<Loop>()) find_missing(*loop->body, engine, missing);
+    else if (!is_view(instr) && !instr.is<Done>() && !engine.has(instr)) missing.insert(name_of(instr));
+  }
+}
+
+std::vector<const Engine*>& registry() {
+  static std::vector<const Engine*> all = {&cpu_engine(), &reference_engine()};
+  return all;
+}
+
+}  // namespace
+
+std::string RunInstr::name_and_tensor() const {
+  const std::vector<ValueId>& named = instr->outputs.empty() ? instr->inputs : instr->outputs;
+  if (named.empty()) return name_of(*instr);
+  return str(name_of(*instr), " of '", program->values[static_cast<std::size_t>(named[0])].name, "'");
+}
+
+void check_engine(const Program& program, const Engine& engine) {
+  std::set<std::string> missing;
+  find_missing(program, engine, missing);
+  if (!missing.empty())
+    throw UserError({.what = str("the device '", engine.name(), "' has no kernel for: ", join(missing, ", ")),
+                     .where = str("program for mesh ", program.mesh),
+                     .fix = "use device::reference(), which has them all"});
+}
+
+const std::vector<const Engine*>& engines() { return registry(); }
+
+void add_engine(const Engine& engine) { registry().push_back(&engine); }
+
+const Engine& engine_named(const std::string& name, const std::string& where) {
+  std::vector<std::string> names;
+  for (const Engine* engine : engines()) {
+    if (engine->name() == name) return *engine;
+    names.push_back(engine->name());
+  }
+  throw UserError({.what = str("there is no device '", name, "'"),
+                   .where = where,
+                   .fix = str("the devices of this build are: ", join(names, ", "))});
+}
+
+}  // namespace weft

@@ -1,0 +1,43 @@
+// HostEngine: an engine whose processors are threads or ranks of this machine and whose kernels are functions on host
+// memory: a table of makers by instruction. The reference and the cpu engine differ in their tables.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "runtime/engine.h"
+#include "runtime/host/kernel.h"
+
+namespace weft {
+
+// Makers by instruction name. Views, loops and dones need none.
+struct KernelTable {
+  std::map<std::string, std::function<Kernel(const KernelArgs&)>> kernels;
+  std::map<std::string, std::function<BoundCollective(const KernelArgs&)>> collectives;
+};
+
+class HostEngine : public Engine {
+ public:
+  // `shares_work`: a processor has several workers; else its own thread does all.
+  HostEngine(std::string name, KernelTable table, Target target, bool shares_work)
+      : name_(std::move(name)), table_(std::move(table)), target_(std::move(target)), shares_work_(shares_work) {}
+
+  const std::string& name() const override { return name_; }
+  const Target& target() const override { return target_; }
+  bool has(const Instr& instr) const override;
+  Devices open(comm::Wire& wire, const Mesh& mesh, const DeviceOptions& options) const override;
+
+  const KernelTable& table() const { return table_; }
+
+ private:
+  const std::string name_;
+  const KernelTable table_;
+  const Target target_;
+  const bool shares_work_;
+};
+
+const HostEngine& reference_engine();  // slow and readable: the oracle
+const HostEngine& cpu_engine();        // fast
+
+}  // namespace weft

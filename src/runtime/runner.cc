@@ -1,0 +1,76 @@
+#include "runtime/runner.h"
+
+#include <algorithm>
+
+#include "base/str.h"
+
+namespace weft {
+
+Runner::Runner(std::shared_ptr<Processors> processors, std::shared_ptr<const Compiled> compiled,
+               const std::vector<const VariableMemory*>& variables, const Checks& checks)
+    : processors_(std::move(processors)),
+      compiled_(std::move(compiled)),
+      bound_(static_cast<std::size_t>(processors_->mesh().size())) {
+  check_engine(program(), processors_->engine());
+  processors_->on_each([&](int p) {
+    std::vector<void*> places;
+    for (const VariableMemory* variable : variables) places.push_back(variable->on(p));
+    bound_[static_cast<std::size_t>(p)] = processors_->device(p).bind(compiled_, places, checks);
+  });
+}
+
+double Runner::bind_seconds() const {
+  double most = 0;
+  for (const int p : processors_->local()) most = std::max(most, bound(p).bind_seconds());
+  return most;
+}
+
+std::shared_ptr<PendingStep> Runner::start(StepJob job) {
+  processors_->make_ready();
+  const auto step = std::make_shared<PendingStep>(shared_from_this(), std::move(job));
+  processors_->begin_step(step, [step](int processor) { step->run_on(processor); });
+  return step;
+}
+
+void Runner::feed(int processor, const std::vector<Array>& arrays) const {
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const Value& value = program().values[static_cast<std::size_t>(program().inputs[i].value)];
+    processors_->device(processor).upload(arrays[i], value, bound(processor).input(i));
+  }
+}
+
+void Runner::fetch(int processor, std::vector<Array>& arrays) const {
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const Value& value = program().values[static_cast<std::size_t>(program().outputs[i].value)];
+    processors_->gather_on(processor, value, bound(processor).output(i), str("of '", value.name, "', a fetched tensor"),
+                           arrays[i]);
+  }
+}
+
+void PendingStep::run_on(int processor) {
+  BoundProgram& bound = runner_->bound(processor);
+  StepArgs args = job_.args;
+  if (processor != runner_->processors().first()) args.host = {};
+  if (job_.feed) job_.feed(processor, bound);
+  bound.start(args);
+  bound.wait();
+  if (job_.fetch) job_.fetch(processor, bound);
+}
+
+void PendingStep::end() {
+  if (is_over_) return;
+  is_over_ = true;
+  try {
+    runner_->processors().end_step([&](int p) { return runner_->bound(p).doing(); });
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+  if (job_.ended) job_.ended(failure_ != nullptr);
+}
+
+void PendingStep::finish() {
+  end();
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+}  // namespace weft
