@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "language/graph_data.h"
 #include "program/text.h"
+#include "runtime/processor_names.h"
 #include "weft/activity.h"
 
 namespace weft {
@@ -116,10 +117,9 @@ void check_agreement(SessionState& session, const Program& program) {
       session.processors->gather_numbers(1, "of the program's hash, Session::compile", [&](int) { return &number; });
   const auto other = std::find_if(all.begin(), all.end(), [&](std::int64_t n) { return n != all[0]; });
   if (other == all.end()) return;
-  const auto unlike = other - all.begin();
-  throw UserError({.what = with_coordinates(str("processor ", unlike, " compiled another program than processor ", 0,
-                                                ", or has another seed"),
-                                            session.mesh()),
+  const auto unlike = static_cast<int>(other - all.begin());
+  throw UserError({.what = str(processor_text(session.mesh(), unlike), " compiled another program than ",
+                               processor_text(session.mesh(), 0), ", or has another seed"),
                    .where = str("Session::compile, layout \"", program.layout, "\", mesh ", session.mesh()),
                    .fix = "let every process make the same calls in the same order, with the same graph, layout, "
                           "options and seed; none of them may depend on the process, its host or the time"});

@@ -1,5 +1,4 @@
-// The shards of variables as the user's program sees them, and how processes agree on what went wrong.
-#include <algorithm>
+// The shards of variables as the user's program sees them.
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -48,35 +47,6 @@ void* memory_of(SessionState& session, const VariableShard& shard, std::size_t b
   return variable.on(shard.processor);
 }
 
-// An error as numbers and back.
-enum class Kind : std::int64_t { kNone, kUser, kRun, kInternal };
-
-struct Told {
-  Kind kind = Kind::kNone;
-  ErrorText text;
-};
-
-Told told(const std::exception_ptr& error) {
-  if (!error) return {};
-  try {
-    std::rethrow_exception(error);
-  } catch (const UserError& e) {
-    return {Kind::kUser, e.text()};
-  } catch (const RunError& e) {
-    return {Kind::kRun, e.text()};
-  } catch (const InternalError& e) {
-    return {Kind::kInternal, e.text()};
-  } catch (const std::exception& e) {
-    return {Kind::kInternal, {.what = e.what(), .where = "", .fix = ""}};
-  }
-}
-
-[[noreturn]] void throw_told(const Told& error) {
-  if (error.kind == Kind::kUser) throw UserError(error.text);
-  if (error.kind == Kind::kRun) throw RunError(error.text);
-  throw InternalError(error.text.what);
-}
-
 }  // namespace
 
 void Session::read_shard(const VariableShard& shard, std::span<std::byte> out) const {
@@ -87,45 +57,6 @@ void Session::read_shard(const VariableShard& shard, std::span<std::byte> out) c
 void Session::write_shard(const VariableShard& shard, std::span<const std::byte> in) {
   void* to = memory_of(*state_, shard, in.size());
   state_->processors->device(shard.processor).write(in, to);
-}
-
-void Session::agree(const std::exception_ptr& error, const std::string& what) const {
-  if (state_->processors->all_are_local()) {
-    if (error) std::rethrow_exception(error);
-    return;
-  }
-  state_->processors->make_ready();
-  // First who failed and how long the report is, then, if anyone did, the reports.
-  constexpr std::size_t kNumbers = 4;
-  const Told mine = told(error);
-  const std::string all_text = mine.text.what + mine.text.where.text + mine.text.fix;
-  const std::vector<std::int64_t> none(kNumbers, 0),
-      own{static_cast<std::int64_t>(mine.kind), static_cast<std::int64_t>(mine.text.what.size()),
-          static_cast<std::int64_t>(mine.text.where.text.size()), static_cast<std::int64_t>(mine.text.fix.size())};
-  const auto first = [&](const std::vector<std::int64_t>& numbers, const std::vector<std::int64_t>& others) {
-    return [&](int p) { return p == state_->processors->first() ? numbers.data() : others.data(); };
-  };
-  const std::vector<std::int64_t> heads = state_->processors->gather_numbers(kNumbers, what, first(own, none));
-  std::size_t failed = heads.size(), longest = 0;
-  for (std::size_t i = heads.size(); i > 0; i -= kNumbers) {
-    const std::size_t at = i - kNumbers;
-    if (heads[at] != 0) failed = at;
-    longest = std::max(longest, static_cast<std::size_t>(heads[at + 1] + heads[at + 2] + heads[at + 3]));
-  }
-  if (failed == heads.size()) return;
-  const std::size_t words = longest / sizeof(std::int64_t) + 1;
-  std::vector<std::int64_t> packed(words, 0);
-  const std::vector<std::int64_t> empty(words, 0);
-  std::memcpy(packed.data(), all_text.data(), all_text.size());
-  const std::vector<std::int64_t> texts =
-      state_->processors->gather_numbers(static_cast<std::int64_t>(words), what, first(packed, empty));
-  const char* text = reinterpret_cast<const char*>(texts.data() + failed / kNumbers * words);
-  const auto size = [&](std::size_t i) { return static_cast<std::size_t>(heads[failed + i]); };
-  Told lowest{static_cast<Kind>(heads[failed]), {}};
-  lowest.text.what = std::string(text, size(1));
-  lowest.text.where = std::string(text + size(1), size(2));
-  lowest.text.fix = std::string(text + size(1) + size(2), size(3));
-  throw_told(lowest);
 }
 
 }  // namespace weft

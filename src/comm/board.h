@@ -1,6 +1,6 @@
-// The progress board: every processor writes what it does, anyone may read it at any time.
+// The progress board: every processor writes what it does; any thread may read it at any time.
 //
-// Writing is a handful of plain stores and never waits. A reader sees one whole entry or tries again.
+// Writing is a few plain stores and never waits. A reader sees a whole entry or tries again.
 // Threads: one writer per processor, any number of readers.
 #pragma once
 
@@ -10,23 +10,23 @@
 #include <string>
 #include <string_view>
 
-#include "comm/group.h"
+#include "comm/failure.h"
 
 namespace weft::comm {
 
 class Board {
  public:
-  enum class Stage : std::uint8_t { kNothing, kStarted, kWaiting, kFinished };
+  using Stage = ProcessorStatus::Stage;
 
-  // A board in `bytes(processors)` bytes of zeros, aligned to 64, which outlive it and may be shared by processes.
+  // `memory` is `bytes(processors)` bytes of zeros, aligned to 64. It outlives the board, and processes may share it.
   Board(void* memory, int processors) : entries_(static_cast<Line*>(memory)), size_(processors) {}
   static std::size_t bytes(int processors) { return static_cast<std::size_t>(processors) * sizeof(Line); }
 
   // The processor has started a collective. `group` is the number of the member list that the wire knows.
   void started(int processor, Collective what, std::uint32_t group, std::size_t bytes, std::string_view label);
-  // It waits for the peers in one that it has started, not necessarily the last.
+  // The processor waits for its peers in a collective that it has started, not necessarily in the last one.
   void waiting(int processor, Collective what, std::uint32_t group, std::size_t bytes, std::string_view label);
-  // What it did last is over.
+  // The collective that the processor started or waited in last is over.
   void finished(int processor);
 
   struct Entry {

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/str.h"
+#include "comm/failure.h"
 #include "weft/error.h"
 
 namespace weft::comm {
@@ -12,6 +13,8 @@ std::string_view name_of(Collective what) {
                                                              "all_to_all", "permute",        "barrier"};
   return kNames[static_cast<std::size_t>(what)];
 }
+
+void Group::abort(std::string_view reason) { abort(Failure{.cause = std::string(reason)}); }
 
 namespace {
 

@@ -1,8 +1,8 @@
-// A processor's view of one group: the processors that talk in one collective.
+// Group: one processor's view of the processors that take part in the same collectives.
 //
-// Every member makes the same calls in the same order. Buffers stay the caller's and untouched from start to wait;
-// when wait returns, all peers have finished with them. Reductions go in rank order, so every member gets the same
-// bits whatever the timing. A group knows bytes and dtypes, not tensors.
+// Every member makes the same calls in the same order. The caller owns the buffers and does not touch them between start
+// and wait; when wait returns, no peer uses them any more. Reductions go in rank order, so every member gets the same
+// bits, whatever the timing. A group knows bytes and dtypes, not tensors.
 // Threads: one processor, one Group; a Group is not thread-safe, except abort.
 #pragma once
 
@@ -18,6 +18,8 @@
 
 namespace weft::comm {
 
+struct Failure;  // comm/failure.h
+
 // With n the count of one block: all_reduce n -> n; reduce_scatter n * size -> n; all_gather n -> n * size;
 // all_to_all n * size -> n * size (block i goes to rank i); permute n -> n.
 enum class Collective : std::uint8_t { kAllReduce, kReduceScatter, kAllGather, kAllToAll, kPermute, kBarrier };
@@ -29,7 +31,7 @@ using weft::Reduce;
 std::string_view name_of(Collective what);  // "all_reduce", …
 inline std::ostream& operator<<(std::ostream& out, Collective what) { return out << name_of(what); }
 
-// Elements to write, or for barrier nothing. On wires that cross address spaces the data lies in an Arena of the wire.
+// Elements to write, or for barrier nothing. On wires that cross address spaces the data lies in the peer memory of the wire.
 struct Buffer {
   void* data = nullptr;
   std::size_t count = 0;
@@ -58,7 +60,7 @@ struct Ticket {
   std::uint64_t number = 0;
 };
 
-// The longest that one wait may take.
+// The longest time that one wait may take.
 struct Deadline {
   Deadline() = default;  // none
   template <class Rep, class Period>
@@ -78,12 +80,13 @@ class Group {
   // overlap is not. Blocks only if the wire's limit of collectives in flight is reached: then it finishes the oldest.
   virtual Ticket start(Collective what, ConstBuffer in, Buffer out, const Args& args) = 0;
 
-  // Finishes the ticket and all earlier ones. RunError if members disagree on what they run, if a member is still
-  // missing at the deadline (it is named), or if the wire was aborted; the first two abort the wire for everyone.
+  // Finishes the ticket and all earlier ones. FailureError if members disagree on what they run, if a member is still
+  // missing at the deadline, or if the wire was aborted; the first two abort the wire for everyone.
   virtual void wait(Ticket ticket, Deadline deadline) = 0;
 
-  // Ends every wait of every group of the wire with a RunError that carries the reason. Safe from any thread.
-  virtual void abort(std::string_view reason) = 0;
+  // Ends every wait of every group of the wire with a FailureError. Safe from any thread.
+  virtual void abort(const Failure& failure) = 0;
+  void abort(std::string_view reason);
 };
 
 // Start and wait in one, in the same order of arguments as start.

@@ -1,4 +1,4 @@
-// Running one function on every processor of a wire that lives in this process: all of them, or one.
+// Runs one function on every processor of a wire that is in this process.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace weft::comm {
 
-// Runs body(processor) on one thread per processor, the caller's among them, and joins them. If a body throws, the wire is aborted, so that the
-// others end too, and the first exception thrown is thrown again here.
+// Runs body(processor) on one thread per processor, one of them the caller's, and joins the threads. If a body throws,
+// the call aborts the wire, so that the other bodies end too, and throws the first exception.
 void on_every_processor(Wire& wire, const std::function<void(int processor)>& body);
 
 }  // namespace weft::comm

@@ -24,10 +24,16 @@ std::vector<const Engine*>& registry() {
 
 }  // namespace
 
-std::string RunInstr::name_and_tensor() const {
+std::string RunInstr::tensor() const {
   const std::vector<ValueId>& named = instr->outputs.empty() ? instr->inputs : instr->outputs;
-  if (named.empty()) return name_of(*instr);
-  return str(name_of(*instr), " of '", program->values[static_cast<std::size_t>(named[0])].name, "'");
+  return named.empty() ? "" : program->values[static_cast<std::size_t>(named[0])].name;
+}
+
+std::string RunInstr::lines() const { return join(instr->origin.causes, ", "); }
+
+std::string RunInstr::name_and_tensor() const {
+  const std::string name = tensor();
+  return name.empty() ? name_of(*instr) : str(name_of(*instr), " of '", name, "'");
 }
 
 void check_engine(const Program& program, const Engine& engine) {

@@ -49,6 +49,8 @@ struct RunInstr {
   const Instr* instr = nullptr;
   bool finishes = false;  // what is left of a collective after its start
 
+  std::string tensor() const;           // the name of its first result, or of its first operand if it has no result
+  std::string lines() const;            // the user's lines that it comes from
   std::string name_and_tensor() const;  // "all_reduce of 'loss'"
 };
 

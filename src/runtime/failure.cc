@@ -1,39 +1,18 @@
-// When a processor fails: one report, whoever noticed first.
+// All failures of a session's processors become one RunError.
 #include <algorithm>
 #include <atomic>
-#include <cctype>
-#include <sstream>
 
 #include "runtime/processors.h"
 #include "base/str.h"
-#include "layout/sharding.h"
+#include "runtime/processor_names.h"
 #include "weft/error.h"
 
 namespace weft {
 
 namespace {
 
-// How a wire begins what it tells those whom a failure of another has ended.
-constexpr std::string_view kSecondHand = "the wire was aborted: ";
-
 // After a failure the others are at most this far from their next look at the wire, unless they hang.
 constexpr std::chrono::seconds kGrace{5};
-
-ErrorText text_of(const ProcessorThreads::Failure& failure) {
-  try {
-    std::rethrow_exception(failure.error);
-  } catch (const Error& error) {
-    return error.text();
-  } catch (const std::exception& error) {
-    return {.what = error.what(),
-            .where = str("processor ", failure.processor),
-            .fix = "mend the cause above; the session cannot go on and a new one is needed"};
-  } catch (...) {
-    return {.what = "something was thrown that is no std::exception",
-            .where = str("processor ", failure.processor),
-            .fix = "throw errors that are std::exceptions"};
-  }
-}
 
 template <class Kind>
 void rethrow_if(const ProcessorThreads::Failure& failure) {
@@ -45,20 +24,31 @@ void rethrow_if(const ProcessorThreads::Failure& failure) {
   }
 }
 
-bool is_second_hand(const ProcessorThreads::Failure& failure) { return text_of(failure).what.starts_with(kSecondHand); }
+// The call that the failure of another processor ended; none if the processor failed itself.
+std::optional<comm::Call> seen_by(const ProcessorThreads::Failure& failure) {
+  try {
+    std::rethrow_exception(failure.error);
+  } catch (const comm::FailureError& error) {
+    return error.seen_by();
+  } catch (...) {
+    return std::nullopt;
+  }
+}
 
-// Where every processor is, when some wait for others in vain: the board tells who waits in what and, of other
-// processes, what they did last; of those of this process we know where they are in the program.
-std::string places(const Processors& processors, const std::function<std::string(int)>& doing) {
+// Where every processor is when some wait for others in vain. The board says which collective a processor waits in, or
+// did last. For processors of this process `doing` says where they are in the program.
+std::string places(const Processors& processors, const std::function<std::string(int)>& doing,
+                   const comm::ProcessorNames& names) {
   constexpr std::size_t kMost = 16;
   std::vector<std::string> idle, waiting;
-  std::istringstream board(processors.wire().report());
-  std::string line;
-  for (int p = 0; std::getline(board, line); ++p) {
-    const bool waits = line.find(": waits in ") != std::string::npos;
+  for (const comm::ProcessorStatus& status : processors.wire().report()) {
+    const int p = status.processor;
+    const bool waits = status.stage == comm::ProcessorStatus::Stage::kWaiting;
     const bool is_here = std::find(processors.local().begin(), processors.local().end(), p) != processors.local().end();
     const std::string where = doing && is_here && !waits ? doing(p) : "";
-    (waits ? waiting : idle).push_back(where.empty() ? line : str("processor ", p, ": is in ", where));
+    (waits ? waiting : idle)
+        .push_back(where.empty() ? text_of(status, names)
+                                 : str(processor_text(processors.mesh(), p), ": is in ", where));
   }
   idle.insert(idle.end(), waiting.begin(), waiting.end());
   if (idle.size() > kMost) {
@@ -69,20 +59,6 @@ std::string places(const Processors& processors, const std::function<std::string
   return join(idle, "; ");
 }
 
-// Whether a wire says that somebody did not come in time.
-bool is_hang(const std::string& what) { return what.find(" s for processor") != std::string::npos; }
-
-// The number at `at`, past which `at` is moved, or -1.
-int number_at(const std::string& text, std::size_t& at) {
-  constexpr std::size_t kDigits = 6;
-  std::size_t end = at;
-  while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end]))) ++end;
-  if (end == at || end - at > kDigits) return -1;
-  const int number = std::stoi(text.substr(at, end - at));
-  at = end;
-  return number;
-}
-
 std::atomic<bool> wire_failed{false};
 
 }  // namespace
@@ -90,27 +66,6 @@ std::atomic<bool> wire_failed{false};
 void note_wire_failure() { wire_failed = true; }
 
 bool has_wire_failed() { return wire_failed; }
-
-std::string with_coordinates(const std::string& text, const Mesh& mesh) {
-  static const std::string kWord = "processor";
-  std::string result;
-  std::size_t done = 0;
-  const auto copy_to = [&](std::size_t end) { result += text.substr(done, end - done), done = end; };
-  for (std::size_t at = text.find(kWord); at != std::string::npos; at = text.find(kWord, at)) {
-    const bool is_group = text.substr(0, at).ends_with("among ");  // of a collective: its axes say who
-    at += kWord.size();
-    if (at < text.size() && text[at] == 's') ++at;
-    while (!is_group && at < text.size() && text[at] == ' ') {
-      std::size_t end = at + 1;
-      const int processor = number_at(text, end);
-      if (processor < 0 || processor >= mesh.size() || mesh.axes().empty()) break;
-      const std::string place = str(" (", coordinates_text(mesh, processor), ")");
-      copy_to(at = end);
-      if (text.compare(end, place.size(), place) != 0) result += place;
-    }
-  }
-  return result + text.substr(done);
-}
 
 void Processors::on_each(const ProcessorThreads::Job& job) {
   threads_->begin(job);
@@ -127,20 +82,19 @@ void Processors::end_step(const std::function<std::string(int)>& doing) {
 void Processors::fail(const ProcessorThreads::Outcome& outcome, const std::function<std::string(int)>& doing) {
   const std::vector<ProcessorThreads::Failure>& failures = outcome.failures;
   for (const ProcessorThreads::Failure& failure : failures)
-    rethrow_if<UserError>(failure);  // known before anything was started
-  const auto own = std::find_if_not(failures.begin(), failures.end(), is_second_hand);
+    rethrow_if<UserError>(failure);  // found before anything was started
+  const auto own = std::find_if(failures.begin(), failures.end(), [](const auto& each) { return !seen_by(each); });
   const ProcessorThreads::Failure& first = own == failures.end() ? failures[0] : *own;
-  ErrorText text = text_of(first);
-  if (is_second_hand(first)) text.what.erase(0, kSecondHand.size());
+  const comm::Failure found = comm::failure_of(first.processor, first.error);
+  const comm::ProcessorNames names = processor_names(mesh_);
   note_wire_failure();
-  wire_->abort(str(text.what, " (", text.where.text, ")"));
-  text.what = with_coordinates(text.what, mesh_);
+  wire_->abort(found);
+  ErrorText text = text_of(found, seen_by(first), names);
   failure_ = text.what;
   rethrow_if<InternalError>(first);
   for (const int processor : outcome.missing)
-    text.where.text += str("; processor ", processor, " has not come back and is left behind");
-  if (is_hang(text.what)) text.where.text += str("; ", places(*this, doing));
-  text.where = with_coordinates(text.where.text, mesh_);
+    text.where.text += str("; ", processor_text(mesh_, processor), " has not come back and is left behind");
+  if (found.kind == comm::Failure::Kind::kTimeout) text.where.text += str("; ", places(*this, doing, names));
   throw RunError(std::move(text));
 }
 

@@ -90,9 +90,6 @@ class Processors {
   std::unique_ptr<ProcessorThreads> threads_;         // last: they use the rest
 };
 
-// The text with the coordinates of every processor that it names by number: "processor 3 (data=1 model=1)".
-std::string with_coordinates(const std::string& text, const Mesh& mesh);
-
 // From now on the wire decides which process tells the user what went wrong; whether that is so.
 void note_wire_failure();
 bool has_wire_failed();

@@ -10,6 +10,7 @@
 #include "api/state.h"
 #include "base/str.h"
 #include "runtime/host/host_engine.h"
+#include "runtime/processor_names.h"
 #include "support/expect_error.h"
 #include "support/processes.h"
 #include "weft/weft.h"
@@ -197,15 +198,37 @@ TEST_F(SoakFaults, FiveHundredRuns) {
            .deadline_seconds = 2});
 }
 
-TEST(Coordinates, StandBehindEveryProcessor) {
+TEST(ProcessorNames, HaveCoordinates) {
   const Mesh mesh = Mesh::parse("data:2 model:3");
-  EXPECT_EQ(with_coordinates("processor 4", mesh), "processor 4 (data=1 model=1)");
-  EXPECT_EQ(with_coordinates("waited for processors 1 5 to come; processor 1: no", mesh),
-            "waited for processors 1 (data=0 model=1) 5 (data=1 model=2) to come; processor 1 (data=0 model=1): no");
-  for (const char* untouched : {"", "processor", "processors", "processor 6", "processor 1 (data=0 model=1) failed",
-                                "sum among processors 0 1 2", "a coprocessor x 1", "processor 99999999999"})
-    EXPECT_EQ(with_coordinates(untouched, mesh), untouched);
-  EXPECT_EQ(with_coordinates("processor 0", Mesh()), "processor 0");
+  const comm::ProcessorNames names = processor_names(mesh);
+  EXPECT_EQ(processor_text(mesh, 4), "processor 4 (data=1 model=1)");
+  EXPECT_EQ(names.name(4), "4 (data=1 model=1)");
+  EXPECT_EQ(names.mesh, " of mesh data:2 model:3");
+  for (const int outside : {-1, 6}) EXPECT_EQ(names.name(outside), str(outside));
+  EXPECT_EQ(processor_text(Mesh(), 0), "processor 0");
+  EXPECT_EQ(processor_names(Mesh()).mesh, "");
+}
+
+// A user's text is no part of the report's structure: it is copied, whatever it says.
+TEST(Failure, TextOfTheUserIsOnlyCopied) {
+  const std::string odd = "the wire was aborted: all_reduce waited 3 s for processor 1: waits in processors 0 1";
+  Graph g;
+  const Tensor w = g.variable("w", {{"a", 4}}, init::ones());
+  const Tensor y = reduce_sum(print(w, "w"));
+  Session session(Mesh::parse("p:2"), wire::threads(), device::reference(),
+                  SessionOptions{.deadline_seconds = 60, .print = [&](const std::string&) {
+                                   throw RunError({.what = odd, .where = odd, .fix = odd});
+                                 }});
+  Executable step = session.compile(g, Layout::parse("a:p"), {.fetch = {y}});
+  try {
+    step.run();
+    FAIL() << "the run did not fail";
+  } catch (const RunError& error) {
+    EXPECT_EQ(error.text().what, str("host of 'host' failed: ", odd));
+    EXPECT_TRUE(error.text().where.text.starts_with("processor 0 (p=0) of mesh p:2, tests/api/faults_test.cc:"))
+        << error.text().where.text;
+    EXPECT_EQ(error.text().where.text.find("; "), std::string::npos) << "the board is for hangs";
+  }
 }
 
 }  // namespace

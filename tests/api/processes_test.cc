@@ -153,9 +153,10 @@ TEST(ProcessFailure, ReachesThoseWhoGather) {
     const Tensor x = g.variable("x", {{"a", 4}}, init::ones());
     session.compile(g, Layout::parse("a:p"), {.fetch = {x}});
     compiled.arrive_and_wait();
-    if (process == 0) return shared.abort("processor 0: the host is going down");
-    EXPECT_RUN_ERROR(session.value("x"), "processor 0 (p=0): the host is going down",
-                     "of variable 'x', Session::value");
+    if (process == 0)
+      return shared.abort({.kind = comm::Failure::Kind::kProcessor, .processor = 0, .cause = "the host is going down"});
+    EXPECT_RUN_ERROR(session.value("x"), "error: processor 0 (p=0) failed: the host is going down\n",
+                     "; seen by processor 1 (p=1) ", "of variable 'x', Session::value");
     EXPECT_RUN_ERROR(session.value("x"), "this session is unusable", "the host is going down");
   });
   expect_no_errors(errors);

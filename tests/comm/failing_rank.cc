@@ -44,9 +44,8 @@ void fail(const std::string& how) {
 // Until all others are in the second step: what they say then is the same every time.
 void await_peers(const Wire& wire) {
   for (int peers = 0; peers < wire.size() - 1; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
-    const std::string board = wire.report();
     peers = 0;
-    for (std::size_t at = 0; (at = board.find("second step", at)) != std::string::npos; ++at) ++peers;
+    for (const ProcessorStatus& status : wire.report()) peers += status.label == "second step";
   }
 }
 

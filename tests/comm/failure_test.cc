@@ -113,6 +113,60 @@ TEST_P(CommFailure, AbortReachesEveryGroup) {
   });
 }
 
+// The peers get the failure itself, not only a text of it. Between hosts a long text is cut.
+TEST_P(CommFailure, PeersGetTheFields) {
+  const std::string cause(3000, 'x');
+  on_one_group(GetParam(), 3, [&](Wire& wire, Group& group) {
+    try {
+      barrier(group, "all are here", kLong);
+      if (group.rank() == 1)
+        wire.abort({.kind = Failure::Kind::kInstruction,
+                    .processor = 1,
+                    .instruction = "contract",
+                    .tensor = "h",
+                    .lines = "digits.cc:9 einsum",
+                    .cause = cause});
+      for (;;) barrier(group, "never over", kLong);
+    } catch (const FailureError& error) {
+      const Failure& failure = error.failure();
+      EXPECT_EQ(failure.kind, Failure::Kind::kInstruction);
+      EXPECT_EQ(failure.processor, 1);
+      EXPECT_EQ(failure.instruction, "contract");
+      EXPECT_EQ(failure.tensor, "h");
+      EXPECT_EQ(failure.lines, "digits.cc:9 einsum");
+      EXPECT_TRUE(failure.cause == cause || (GetParam().name == "mpi" && failure.cause.ends_with("x…")));
+      ASSERT_TRUE(error.seen_by());
+      EXPECT_EQ(error.seen_by()->processor, group.rank());
+      EXPECT_EQ(error.seen_by()->what, Collective::kBarrier);
+      EXPECT_EQ(error.seen_by()->members.processors, (std::vector{0, 1, 2}));
+    }
+  });
+}
+
+TEST_P(CommFailure, ATimeoutHasTheAwaited) {
+  on_one_group(GetParam(), 2, [&](Wire& wire, Group& group) {
+    try {
+      if (group.rank() == 1) std::this_thread::sleep_for(5 * kShort);
+      barrier(group, "late", group.rank() == 1 ? Deadline(kLong) : Deadline(kShort));
+      ADD_FAILURE() << "no failure";
+    } catch (const FailureError& error) {
+      const Failure& failure = error.failure();
+      EXPECT_EQ(error.seen_by().has_value(), group.rank() == 1);
+      EXPECT_EQ(failure.kind, Failure::Kind::kTimeout);
+      EXPECT_EQ(failure.processor, 0);
+      EXPECT_EQ(failure.awaited.processors, std::vector{1});
+      EXPECT_FALSE(failure.awaited_came);
+      EXPECT_EQ(failure.seconds, 0.2);
+      ASSERT_EQ(failure.calls.size(), 1u);
+      EXPECT_EQ(failure.calls[0].label, "late");
+      ASSERT_EQ(failure.last.size(), 1u);
+      EXPECT_EQ(failure.last[0].processor, 1);
+      EXPECT_EQ(failure.last[0].stage, ProcessorStatus::Stage::kNothing);
+      EXPECT_EQ(wire.report().at(0).label, "late");
+    }
+  });
+}
+
 TEST_P(CommFailure, TheFirstReasonStays) {
   on_one_group(GetParam(), 2, [&](Wire& wire, Group& group) {
     // A peer may still be on its way out of the first barrier when the wire is aborted.

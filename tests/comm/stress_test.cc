@@ -102,13 +102,22 @@ TEST_P(CommStress, JoinsOfOneListDoNotMix) {
 
 TEST_P(CommStress, TheBoardSaysWhatEveryoneDid) {
   on_one_group(GetParam(), 2, [&](Wire& wire, Group& group) {
-    const std::string mine = str("processor ", group.rank());
-    EXPECT_NE(wire.report().find(mine + ": no collective started yet"), std::string::npos);
+    const auto mine = [&] {
+      const std::vector<ProcessorStatus> board = wire.report();
+      EXPECT_EQ(board.size(), 2u);
+      return board.at(static_cast<std::size_t>(group.rank()));
+    };
+    EXPECT_EQ(mine().processor, group.rank());
+    EXPECT_EQ(mine().stage, ProcessorStatus::Stage::kNothing);
     const Local<float> x(wire, group.rank(), 5);
     all_reduce(group, x, x, Reduce::kSum, "norm", kDeadline);
-    const std::string want =
-        mine + ": finished all_reduce 'norm' of 20 bytes among processors 0 1 (its collective number 1)";
-    EXPECT_NE(wire.report().find(want), std::string::npos) << wire.report();
+    EXPECT_EQ(mine().stage, ProcessorStatus::Stage::kFinished);
+    EXPECT_EQ(mine().what, Collective::kAllReduce);
+    EXPECT_EQ(mine().label, "norm");
+    EXPECT_EQ(mine().bytes, 20u);
+    EXPECT_EQ(mine().calls, 1u);
+    EXPECT_EQ(mine().members.processors, (std::vector{0, 1}));
+    EXPECT_EQ(mine().host.empty(), GetParam().name == "threads");
     EXPECT_GT(wire.overhead_bytes(), 0u);
   });
 }

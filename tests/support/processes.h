@@ -27,8 +27,8 @@ class OneOfMany : public comm::Wire {
     return all_->join(processor, members);
   }
   comm::PeerMemory* peer_memory(int processor) override { return all_->peer_memory(processor); }
-  void abort(std::string_view reason) override { all_->abort(reason); }
-  std::string report() const override { return all_->report(); }
+  void abort(const comm::Failure& failure) override { all_->abort(failure); }
+  std::vector<comm::ProcessorStatus> report() const override { return all_->report(); }
   std::size_t overhead_bytes() const override { return all_->overhead_bytes(); }
 
  private:

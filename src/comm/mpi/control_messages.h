@@ -1,4 +1,4 @@
-// Small messages between hosts: what a member entries in a collective, with its data if they are small, and aborts.
+// Small messages between hosts: the entry of a member in a collective, with its data if they are small, and aborts.
 //
 // Receives are always open, so that a message never waits for its receiver. Threads: one at a time.
 #pragma once
@@ -24,7 +24,7 @@ struct ControlMessage {
   std::uint64_t list = 0, sequence = 0, number = 0;
   Request request;
   std::array<char, 64> label = {};
-  std::uint32_t length = 0;  // of the text: a entry's data, or the reason of an abort
+  std::uint32_t length = 0;  // of the text: an entry's data, or the failure of an abort
   std::array<std::byte, kInlineBytes> text;
 };
 

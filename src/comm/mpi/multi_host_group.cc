@@ -180,7 +180,7 @@ void MultiHostGroup::finish(std::uint64_t number, Timer& timer) {
   while (finished_ < number) {
     mpi_.progress();
     if (finished_ >= number) return;
-    if (block().aborted()) wire_.throw_aborted(place(finished_ + 1));
+    if (block().aborted()) wire_.throw_aborted(my_call(finished_ + 1));
     if (wire_.spins() && ++looks_ < kLooks) continue;
     if (timer.begin == Clock::time_point{}) {
       timer.begin = Clock::now();

@@ -1,9 +1,9 @@
-// A group whose members lie on several hosts. Every host has a ring with the entries of all members; those of other hosts
-// come as messages and are entered by whoever they were sent to. From there small collectives go as between threads; large
-// ones by an schedule.
+// A group whose members lie on several hosts. Every host has a ring with the entries of all members. Entries of other
+// hosts come as messages; the receiver writes them into the ring. Then small collectives run as between threads, large
+// ones by a schedule.
 //
-// A collective moves on in `advance`, which every wait of this processor calls for all of its groups: otherwise two
-// processors that wait for their collectives in different orders would wait for each other.
+// `advance` moves a collective on. Every wait of this processor calls it for all of its groups: otherwise two processors
+// that wait for their collectives in different orders would wait for each other.
 #pragma once
 
 #include <memory>

@@ -13,15 +13,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/str.h"
-
 namespace weft::comm {
 
 namespace {
 
 // Less than the second that mpirun waits between SIGTERM and SIGKILL.
 constexpr std::chrono::milliseconds kTimeToReport{800};
-// Where the system cannot wait for the end of a process that is not a child, its number is looked up this often.
+// How often the watcher looks for a process if the system cannot wait for the end of a process that is no child.
 constexpr std::chrono::milliseconds kLook{50};
 
 struct Watched {
@@ -52,22 +50,22 @@ void on_term(int) {
 class ProcessWatcher {
  public:
   static ProcessWatcher& get() {
-    static ProcessWatcher* const watchman =
-        new ProcessWatcher;  // never destroyed: its thread lives as long as the process
-    return *watchman;
+    static ProcessWatcher* const watcher =
+        new ProcessWatcher;  // never destroyed: its thread runs until the process ends
+    return *watcher;
   }
 
   void add(SharedBlock& block, const std::vector<Peer>& peers) {
     const std::lock_guard lock(mutex_);
     for (const Peer& peer : peers)
       watched_.push_back({&block, peer, static_cast<int>(syscall(SYS_pidfd_open, peer.process, 0))});
-    hubs_.push_back(&block);
+    blocks_.push_back(&block);
     wake();
   }
 
   void remove(SharedBlock& block) {
     const std::lock_guard lock(mutex_);
-    std::erase(hubs_, &block);
+    std::erase(blocks_, &block);
     for (const Watched& watched : watched_)
       if (watched.block == &block && watched.descriptor >= 0) close(watched.descriptor);
     std::erase_if(watched_, [&](const Watched& watched) { return watched.block == &block; });
@@ -116,25 +114,28 @@ class ProcessWatcher {
       const bool in_order = block.gone(processor);
       block.set_gone(processor);
       if (!in_order)
-        block.abort(str("processor ", processor, " is gone: its process ", watched.peer.process, " has ended; ",
-                        block.describe(processor)),
+        block.abort({.kind = Failure::Kind::kProcessEnded,
+                     .processor = processor,
+                     .process = watched.peer.process,
+                     .last = {block.status(processor)}},
                     false);
       if (watched.descriptor >= 0) close(watched.descriptor);
       return true;
     });
   }
 
-  // The waits end and report; whoever does not wait ends here.
+  // Aborts the wires and gives the waits time to report. Then ends the process.
   [[noreturn]] void end() {
     bool any = false;
     {
       const std::lock_guard lock(mutex_);
-      for (SharedBlock* block : hubs_) {
+      for (SharedBlock* block : blocks_) {
         any = true;
-        std::string left;
+        Failure failure{.kind = Failure::Kind::kLauncher};
         for (const int processor : block->local())
-          if (block->gone(processor)) left += str("; gone: ", block->describe(processor));
-        block->abort(str("the launcher ends this run (SIGTERM), as it does when a rank has failed", left), false);
+          if (block->gone(processor) && failure.last.size() < kMostStatuses)
+            failure.last.push_back(block->status(processor));
+        block->abort(failure, false);
       }
     }
     if (any) std::this_thread::sleep_for(kTimeToReport);
@@ -149,7 +150,7 @@ class ProcessWatcher {
 
   std::mutex mutex_;
   std::vector<Watched> watched_;
-  std::vector<SharedBlock*> hubs_;
+  std::vector<SharedBlock*> blocks_;
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
-// The watcher of a rank: a thread that sees when another rank of this host dies, or when the launcher ends the run, and
-// aborts the wires, so that the waits of all ranks end with a report instead of never, or of silence.
+// The watcher of a rank: a thread that sees when another rank of this host dies or when the launcher ends the run. It
+// aborts the wires, so that the waits of all ranks end with a report.
 //
-// mpirun ends the survivors of a death by SIGTERM and, a second later, by SIGKILL. So SIGTERM first gives the waits a
-// moment to report. A handler that the program has installed before stays. Makes no MPI calls.
+// After the death of a rank mpirun sends SIGTERM to the others and SIGKILL a second later. The watcher takes SIGTERM and
+// leaves the waits time to report. A signal handler that the program has installed before stays. Makes no MPI calls.
 #pragma once
 
 #include <vector>
@@ -18,7 +18,7 @@ struct Peer {
   pid_t process = 0;
 };
 
-// Until unwatch. The block stays where it is.
+// Watches the peers until unwatch. The block must not move meanwhile.
 void watch(SharedBlock& block, const std::vector<Peer>& peers);
 void unwatch(SharedBlock& block);
 

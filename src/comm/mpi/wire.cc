@@ -120,8 +120,10 @@ void MpiWire::check_reach(int processor, const void* data, std::size_t bytes) co
     throw InternalError(str("processor ", processor, " gave a buffer of ", bytes, " bytes outside of its arenas"));
 }
 
-std::string MpiWire::describe(int processor) const {
-  return str(block_.describe(processor), ", on ", ranks_->names[static_cast<std::size_t>(processor)]);
+ProcessorStatus MpiWire::status(int processor) const {
+  ProcessorStatus status = block_.status(processor);
+  status.host = ranks_->names[static_cast<std::size_t>(processor)];
+  return status;
 }
 
 std::size_t MpiWire::overhead_bytes() const {
@@ -150,7 +152,8 @@ void MpiWire::progress() {
 
 void MpiWire::read(const ControlMessage& message) {
   if (message.kind == ControlMessage::Kind::kAbort)
-    return block_.abort_from_other_host({reinterpret_cast<const char*>(message.text.data()), message.length});
+    return block_.abort_from_other_host(
+        failure_from_bytes({reinterpret_cast<const char*>(message.text.data()), message.length}));
   for (MultiHostGroup* group : spread_)
     if (group->list() == message.list && group->sequence() == message.sequence) return group->deliver(message);
   early_.push_back(message);
@@ -178,15 +181,15 @@ std::uint32_t MpiWire::take_tags(std::uint32_t count) {
   return std::exchange(next_tag_, next_tag_ + count);
 }
 
-// By one rank of the host where it happened, to those of the others that it knows; their block tells the rest.
+// One rank of the host of the failure sends it, to the ranks of other hosts that it has met. Their blocks pass it on.
 void MpiWire::spread_abort() {
   if (!messages_ || !block_.claims_broadcast()) return;
   const auto held = lock();
   ControlMessage message;
   message.kind = ControlMessage::Kind::kAbort;
-  const std::string reason = block_.reason();
-  message.length = static_cast<std::uint32_t>(std::min(reason.size(), message.text.size()));
-  std::memcpy(message.text.data(), reason.data(), message.length);
+  const std::string failure = to_bytes(block_.failure(), message.text.size());
+  message.length = static_cast<std::uint32_t>(failure.size());
+  std::memcpy(message.text.data(), failure.data(), failure.size());
   for (int processor = 0; processor < size(); ++processor)
     if (messages_->has_met(processor)) messages_->send(message, processor);
   const auto end = std::chrono::steady_clock::now() + kTimeToTell;

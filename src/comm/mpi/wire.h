@@ -44,7 +44,7 @@ class MpiWire : public SharedWire {
   std::size_t overhead_bytes() const override;
 
   void check_reach(int processor, const void* data, std::size_t bytes) const override;
-  std::string describe(int processor) const override;
+  ProcessorStatus status(int processor) const override;
   void progress() override;
   std::chrono::nanoseconds patience() const override;
   void spread_abort() override;

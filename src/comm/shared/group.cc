@@ -28,7 +28,9 @@ SharedGroup::SharedGroup(SharedWire& wire, Ring ring, int rank)
       pointers_(size()) {}
 
 SharedGroup::~SharedGroup() {
-  if (started_ != finished_) wire_.abort(str("processor ", processor(), " left its group with collectives in flight"));
+  labels_.fill({});  // their texts may be gone already
+  if (started_ != finished_)
+    wire_.abort({.kind = Failure::Kind::kGroupLeft, .processor = processor(), .calls = {my_call(finished_ + 1)}});
   block().leave(ring_);
 }
 
@@ -37,7 +39,17 @@ Ticket SharedGroup::start(Collective what, ConstBuffer in, Buffer out, const Arg
   if (started_ - finished_ == kInFlight) wait({finished_ + 1}, kStartDeadline);
   const std::uint64_t number = started_ + 1;
   labels_[number % kRounds] = args.label;
-  if (block().aborted()) wire_.throw_aborted(str("processor ", processor(), " starting ", what, " '", args.label, "'"));
+  if (block().aborted())
+    wire_.throw_aborted({.processor = processor(),
+                         .step = Call::Step::kStart,
+                         .what = what,
+                         .label = std::string(args.label),
+                         .count = in.count,
+                         .dtype = in.dtype,
+                         .reduce = args.reduce,
+                         .source = args.source,
+                         .target = args.target,
+                         .members = {.processors = ring_.members}});
 
   const std::size_t rank = static_cast<std::size_t>(rank_), bytes = in.count * size_of(in.dtype);
   if (bytes > kInlineBytes) {
@@ -65,7 +77,7 @@ Ticket SharedGroup::start(Collective what, ConstBuffer in, Buffer out, const Arg
   return {number};
 }
 
-// After the entry of one member, its own or one that came by message, has its number.
+// Called when the entry of a member, this one or a member of another host, has its number.
 void SharedGroup::arrive(std::uint64_t number) {
   Round& round = ring_.round(number);
   if (round.arrived.fetch_add(kStep) + kStep == ring_.all_arrived(number) && round.sleepers.load() > 0)
@@ -122,28 +134,19 @@ void SharedGroup::read_entries(std::uint64_t number) {
 
 namespace {
 
-std::string text_of(const Request& entry) {
-  std::string text = str(entry.what, " of ", entry.count, " ", entry.dtype);
-  if (entry.what == Collective::kAllReduce || entry.what == Collective::kReduceScatter) text += str(" ", entry.reduce);
-  if (entry.what == Collective::kPermute) text += str(" from rank ", entry.source, " to rank ", entry.target);
-  return text;
-}
-
 bool agree(const Request& a, const Request& b) {
   return a.what == b.what && a.count == b.count && a.dtype == b.dtype && a.reduce == b.reduce;
 }
 
 }  // namespace
 
-// Every member compares all with rank 0, so that all come to the same verdict.
+// Every member compares all members with rank 0, so that all find the same disagreement.
 void SharedGroup::check_agreement(std::uint64_t number) {
   const std::size_t size = in_.size();
   const auto refuse = [&](std::size_t a, std::size_t b) {
-    fail(number,
-         str("members of a group disagree: processor ", ring_.members[a], " runs ",
-             text_of(ring_.entry(number, a).request), ", processor ", ring_.members[b], " runs ",
-             text_of(ring_.entry(number, b).request)),
-         "every processor must run the same program; see that all were compiled from the same graph and layout");
+    fail({.kind = Failure::Kind::kDisagreement,
+          .processor = processor(),
+          .calls = {my_call(number), call_of(number, a), call_of(number, b)}});
   };
   for (std::size_t p = 1; p < size; ++p)
     if (!agree(ring_.entry(number, 0).request, ring_.entry(number, p).request)) refuse(0, p);
@@ -160,7 +163,7 @@ void SharedGroup::check_agreement(std::uint64_t number) {
 }
 
 void SharedGroup::work(std::uint64_t number, std::uint32_t chunks) {
-  if (!block().begin_work(processor())) wire_.throw_aborted(place(number));
+  if (!block().begin_work(processor())) wire_.throw_aborted(my_call(number));
   std::uint32_t ran = 0;
   for (int i = 0; i < size(); ++i) {
     const int share = (rank_ + i) % size();
@@ -188,7 +191,7 @@ bool SharedGroup::spin_until(Reached reached) const {
     __builtin_ia32_pause();
     if (reached()) return true;
   }
-  // Other programs may have put the peer that we wait for on this very core: give way between looks.
+  // The peer that we wait for may be scheduled on this core: yield between looks.
   const Clock::time_point end = Clock::now() + kSpin;
   do {
     std::this_thread::yield();
@@ -197,7 +200,7 @@ bool SharedGroup::spin_until(Reached reached) const {
   return false;
 }
 
-// Spins on the entries themselves: the cache line that says that a peer has come brings along what it says.
+// Spins on the entries: the cache line that shows that a peer has come also brings its request.
 void SharedGroup::await_members(std::uint64_t number, Timer& timer) {
   std::size_t here = 0;
   const bool all_here = spin_until([&] {
@@ -223,7 +226,7 @@ void SharedGroup::sleep_until(std::uint64_t number, const std::atomic<std::uint3
                               Timer& timer) {
   if (timer.begin == Clock::time_point{}) timer.begin = Clock::now();
   say_waiting(number);
-  // Whoever completes the word looks at sleepers after it has changed the word: it sees us, or we see its change.
+  // The member that completes the word reads `sleepers` after it has changed the word: it sees us, or we see its change.
   std::atomic<std::uint32_t>& sleepers = ring_.round(number).sleepers;
   sleepers.fetch_add(1);
   std::uint32_t seen = word.load();
@@ -234,19 +237,25 @@ void SharedGroup::sleep_until(std::uint64_t number, const std::atomic<std::uint3
     wire_.progress();
   }
   sleepers.fetch_sub(1);
-  if (seen & kAborted) wire_.throw_aborted(place(number));
+  if (seen & kAborted) wire_.throw_aborted(my_call(number));
   if (seen != value) give_up(number, timer);
 }
 
-std::string SharedGroup::place(std::uint64_t number) const {
-  const Request& mine = request(number);
-  return str("processor ", processor(), " in ", mine.what, " '", labels_[number % kRounds], "' of ", mine.count, " ",
-             mine.dtype, " among processors ", list_of(ring_.members));
+Call SharedGroup::call_of(std::uint64_t number, std::size_t rank) const {
+  const Request& request = ring_.entry(number, rank).request;
+  return {.processor = ring_.members[rank],
+          .what = request.what,
+          .label = std::string(labels_[number % kRounds]),
+          .count = request.count,
+          .dtype = request.dtype,
+          .reduce = request.reduce,
+          .source = request.source,
+          .target = request.target,
+          .members = {.processors = ring_.members}};
 }
 
 void SharedGroup::give_up(std::uint64_t number, const Timer& timer) {
   std::vector<int> missing, working;
-  std::string last;
   for (std::size_t p = 0; p < in_.size(); ++p) {
     const int member = ring_.members[p];
     const bool came = ring_.entry(number, p).number.load(std::memory_order_acquire) >= number;
@@ -255,19 +264,20 @@ void SharedGroup::give_up(std::uint64_t number, const Timer& timer) {
     else if (block().works(member)) working.push_back(member);
   }
   if (missing.empty() && working.empty()) working = owing();
-  const std::vector<int>& named = missing.empty() ? working : missing;
-  for (const int member : named) last += str("; ", wire_.describe(member));
-  const Request& mine = request(number);
-  fail(number,
-       str(mine.what, " '", labels_[number % kRounds], "' waited ", std::chrono::duration<double>(timer.limit).count(),
-           " s for processor", named.size() == 1 ? " " : "s ", list_of(named),
-           missing.empty() ? " to finish" : " to come", last),
-       "see what the missing processor does (its own error comes first), or give a longer deadline");
+  Failure failure{.kind = Failure::Kind::kTimeout,
+                  .processor = processor(),
+                  .calls = {my_call(number)},
+                  .awaited = {.processors = missing.empty() ? working : missing},
+                  .awaited_came = missing.empty(),
+                  .seconds = std::chrono::duration<double>(timer.limit).count()};
+  for (const int member : failure.awaited.processors)
+    if (failure.last.size() < kMostStatuses) failure.last.push_back(wire_.status(member));
+  fail(std::move(failure));
 }
 
-void SharedGroup::fail(std::uint64_t number, const std::string& what, const std::string& fix) {
-  wire_.abort(what);
-  throw RunError({.what = what, .where = place(number), .fix = fix});
+void SharedGroup::fail(Failure failure) {
+  wire_.abort(failure);
+  throw FailureError(std::move(failure));
 }
 
 }  // namespace weft::comm

@@ -1,5 +1,5 @@
-// A group whose members share memory. start publishes an entry; wait runs chunks of the common work, its own share first and then what
-// late peers have left, and sleeps only while somebody is missing or still at work.
+// A group whose members share memory. start publishes an entry. wait runs chunks of the common work: first its own
+// share, then the chunks that late peers have not begun. It sleeps only while a member is missing or still at work.
 #pragma once
 
 #include <array>
@@ -17,26 +17,27 @@ namespace weft::comm {
 class SharedGroup : public Group {
  public:
   SharedGroup(SharedWire& wire, Ring ring, int rank);
-  // With collectives in flight it aborts the wire: the peers must not touch buffers that are about to go.
+  // Aborts the wire if collectives are in flight, because the peers must not touch buffers that will be freed.
   ~SharedGroup() override;
 
   int size() const override { return static_cast<int>(ring_.members.size()); }
   int rank() const override { return rank_; }
   Ticket start(Collective what, ConstBuffer in, Buffer out, const Args& args) override;
   void wait(Ticket ticket, Deadline deadline) override;
-  void abort(std::string_view reason) override { wire_.abort(reason); }
+  void abort(const Failure& failure) override { wire_.abort(failure); }
 
  protected:
   using Clock = std::chrono::steady_clock;
 
-  // The clock of one wait; read only once waiting gets long.
+  // The clock of one wait. It is first read when the wait gets long.
   struct Timer {
     std::chrono::nanoseconds limit;
     Clock::time_point begin{};
   };
 
-  // Completes a request that is about to be posted, and tells of an entry those who do not share the memory.
+  // Completes a request before it is published.
   virtual void complete(Request&) {}
+  // Sends an entry to members that do not share the memory.
   virtual void announce(std::uint64_t) {}
   virtual void finish(std::uint64_t number, Timer& timer);
   void arrive(std::uint64_t number);
@@ -46,19 +47,21 @@ class SharedGroup : public Group {
   void run_small(std::uint64_t number);
   void work(std::uint64_t number, std::uint32_t chunks);
   void finished(std::uint64_t number);
-  // RunError if the wire is aborted or the time is over.
+  // FailureError if the wire is aborted or the time is over.
   void await_members(std::uint64_t number, Timer& timer);
   void await_chunks(std::uint64_t number, Timer& timer);
   void sleep_until(std::uint64_t number, const std::atomic<std::uint32_t>& word, std::uint32_t value, Timer& timer);
   template <class Reached>
   bool spin_until(Reached reached) const;
-  // The processors whose messages are missing, when all have come and none is at work.
+  // The processors whose messages are missing, if all members have come and none is at work.
   virtual std::vector<int> owing() const { return {}; }
-  // Whether the member's entry may have come to another one of this host that has not come itself.
+  // Whether the entry of the member may be with another member of this host that has not come yet.
   virtual bool is_excused(std::uint64_t, std::size_t) const { return false; }
   [[noreturn]] void give_up(std::uint64_t number, const Timer& timer);
-  [[noreturn]] void fail(std::uint64_t number, const std::string& what, const std::string& fix);  // for all
-  std::string place(std::uint64_t number) const;                                                  // who waits, in what
+  [[noreturn]] void fail(Failure failure);  // aborts the wire
+  // A collective as a member of the group calls it. The label is this processor's.
+  Call call_of(std::uint64_t number, std::size_t rank) const;
+  Call my_call(std::uint64_t number) const { return call_of(number, static_cast<std::size_t>(rank_)); }
 
   void say_waiting(std::uint64_t number);
 

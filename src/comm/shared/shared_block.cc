@@ -14,8 +14,8 @@ namespace weft::comm {
 namespace {
 
 constexpr std::size_t kReservePerProcessor = 32 << 20, kReserveAtLeast = 256 << 20;
-// How long a process that is still at work on shared buffers is waited for after an abort. It may have been stopped; the
-// memory stays mapped for it, so that going on hurts nobody.
+// How long an abort waits for a process that still works on shared buffers. The process may have been stopped. Its memory
+// stays mapped, so going on is safe.
 constexpr std::chrono::seconds kPatience{2};
 
 constexpr std::uint32_t kOtherHost = ~0u;  // no process of this host
@@ -23,8 +23,6 @@ constexpr std::uint32_t kOtherHost = ~0u;  // no process of this host
 std::size_t rounded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 }  // namespace
-
-std::string list_of(const std::vector<int>& processors) { return weft::join(processors, " "); }
 
 struct SharedBlock::List {
   std::uint64_t next, first_ring, next_sequence;
@@ -170,13 +168,14 @@ void SharedBlock::for_every_ring(Visit visit) const {
       if (at<RingHead>(ring)->open) visit(view(*at<List>(place), *at<RingHead>(ring)));
 }
 
-void SharedBlock::abort(std::string_view reason, bool reports) {
+void SharedBlock::abort(const Failure& failure, bool reports) {
+  const std::string bytes = to_bytes(failure, kFailureBytes);
   {
     const Lock lock(head());
     if (!aborted()) {
       if (reports) claims_report();
-      const std::size_t length = std::min(reason.size(), kReasonBytes - 1);
-      std::memcpy(head().reason, reason.data(), length);
+      std::memcpy(head().failure, bytes.data(), bytes.size());
+      head().failure_bytes = static_cast<std::uint32_t>(bytes.size());
       head().aborted.store(1);
       for_every_ring([&](const Ring& ring) {
         for (std::uint64_t i = 0; i < kRounds; ++i)
@@ -190,16 +189,16 @@ void SharedBlock::abort(std::string_view reason, bool reports) {
   wait_for_workers();
 }
 
-std::string SharedBlock::reason() const {
+Failure SharedBlock::failure() const {
   const Lock lock(head());
-  return head().reason;
+  return failure_from_bytes({head().failure, head().failure_bytes});
 }
 
-void SharedBlock::abort_from_other_host(std::string_view reason) {
+void SharedBlock::abort_from_other_host(const Failure& failure) {
   head().announced.store(1);
   std::uint32_t nobody = 0;
   if (!aborted()) head().reporter.compare_exchange_strong(nobody, kOtherHost);
-  abort(reason, false);
+  abort(failure, false);
 }
 
 bool SharedBlock::claims_report() {
@@ -208,8 +207,8 @@ bool SharedBlock::claims_report() {
   return head().reporter.compare_exchange_strong(nobody, me) || nobody == me;
 }
 
-// begin_work raises the flag before it looks at aborted, and aborted is set before this looks at the flags: so whoever
-// is not seen here has seen the abort. Chunks are short, and a worker stops after the one at hand.
+// begin_work sets the flag before it reads `aborted`, and `aborted` is set before this reads the flags: so a worker that
+// is not seen here has seen the abort. Chunks are short, and a worker stops after the present one.
 void SharedBlock::wait_for_workers() const {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   for (const int processor : local_)
@@ -226,28 +225,27 @@ bool SharedBlock::begin_work(int processor) {
   return false;
 }
 
-// Several processors may hear of the same one: the lock makes them one writer.
+// Several processors may write about the same one: the lock makes them one writer.
 void SharedBlock::message(int processor, Collective what, std::uint32_t list, std::size_t bytes,
                           std::string_view label) {
   const Lock lock(head());
   board_.started(processor, what, list, bytes, label);
 }
 
-std::string SharedBlock::describe(int processor) const {
+ProcessorStatus SharedBlock::status(int processor) const {
   const Board::Entry entry = board_.read(processor);
-  if (entry.stage == Board::Stage::kNothing) return str("processor ", processor, ": no collective started yet");
-  const char* verb = entry.stage == Board::Stage::kFinished  ? "finished "
-                     : entry.stage == Board::Stage::kWaiting ? "waits in "
-                                                             : "has started ";
-  std::vector<int> members;
-  {
-    const Lock lock(head());
-    for (std::uint64_t place = head().first_list; place != 0; place = at<List>(place)->next)
-      if (List& list = *at<List>(place); list.number == entry.group)
-        members.assign(list.members(), list.members() + list.size);
-  }
-  return str("processor ", processor, ": ", verb, entry.what, " '", entry.label, "' of ", entry.bytes,
-             " bytes among processors ", list_of(members), " (its collective number ", entry.calls, ")");
+  ProcessorStatus status{.processor = processor,
+                         .stage = entry.stage,
+                         .what = entry.what,
+                         .label = entry.label,
+                         .bytes = entry.bytes,
+                         .calls = entry.calls};
+  if (entry.stage == Board::Stage::kNothing) return status;
+  const Lock lock(head());
+  for (std::uint64_t place = head().first_list; place != 0; place = at<List>(place)->next)
+    if (List& list = *at<List>(place); list.number == entry.group)
+      status.members.processors.assign(list.members(), list.members() + list.size);
+  return status;
 }
 
 std::size_t SharedBlock::bytes() const {

@@ -1,9 +1,9 @@
 // What the processors of one host share besides their buffers: one block of memory with the progress board, the abort
-// flag and its reason, and the rings of all groups.
+// flag and the first failure, and the rings of all groups.
 //
 // The block is made of zeros and offsets, so that threads use it as it is and processes may map it anywhere. Member
 // lists stay for the life of the block; a ring that all its members have left serves the next join of the same list.
-// Locks: the block's mutex guards lists, rings and the reason; it is robust, so that a process may die with it.
+// Locks: the block's mutex guards lists, rings and the failure; it is robust, so that a process may die with it.
 #pragma once
 
 #include <chrono>
@@ -21,8 +21,6 @@
 
 namespace weft::comm {
 
-std::string list_of(const std::vector<int>& processors);  // "0 1 2"
-
 class SharedBlock {
  public:
   // Address space for the block of that many processors; memory is used as groups are joined.
@@ -30,7 +28,7 @@ class SharedBlock {
   // Makes a block of zeros a block: once, before anyone else looks at it.
   static void prepare(void* block);
 
-  // `local`: the processors that share the block. Reach::kProcesses: they are processes of their own.
+  // `local`: the processors that share the block. Reach::kProcesses: each of them is a process.
   SharedBlock(std::shared_ptr<void> block, int processors, std::vector<int> local, Reach reach);
 
   int size() const { return processors_; }
@@ -47,36 +45,38 @@ class SharedBlock {
   bool begin_work(int processor);
   void end_work(int processor) { flag(processor).working.store(0); }
   bool works(int processor) const { return flag(processor).working.load() != 0; }
-  // A processor that is gone works no more, whatever its flag says.
+  // A processor that is gone does not work any more, even if its flag says so.
   void set_gone(int processor) { flag(processor).gone.store(1); }
   bool gone(int processor) const { return flag(processor).gone.load() != 0; }
 
   bool aborted() const { return head().aborted.load() != 0; }
-  // The first reason stays; with `reports` its process also has the report. Returns once nobody works.
-  void abort(std::string_view reason, bool reports);
-  std::string reason() const;  // of the abort
+  // The first failure stays. With `reports`, the process of that failure also prints the report. Returns once nobody
+  // works.
+  void abort(const Failure& failure, bool reports);
+  Failure failure() const;  // of the abort
   void wait_for_workers() const;
-  // True for one process of the host only, however often it asks: the one that reports the abort.
+  // True for exactly one process of the host, every time that it asks: the process that reports the abort.
   bool claims_report();
-  // True for one caller only: the one that tells the other hosts.
+  // True for exactly one caller: the one that sends the abort to the other hosts.
   bool claims_broadcast() { return head().announced.exchange(1) == 0; }
-  // An abort that another host has told of, and reports.
-  void abort_from_other_host(std::string_view reason);
+  // For an abort of another host, which also reports it.
+  void abort_from_other_host(const Failure& failure);
 
   // Notes what a processor of another host did last.
   void message(int processor, Collective what, std::uint32_t list, std::size_t bytes, std::string_view label);
-  std::string describe(int processor) const;  // its line of the report
-  std::size_t bytes() const;                  // used so far
+  ProcessorStatus status(int processor) const;  // from the board
+  std::size_t bytes() const;                    // used so far
 
  private:
-  static constexpr std::size_t kReasonBytes = 8 << 10;
+  static constexpr std::size_t kFailureBytes = 8 << 10;
   struct Head {
     pthread_mutex_t mutex;
     std::atomic<std::uint32_t> aborted, announced, reporter;  // reporter: a process, or 0
     std::uint64_t used;                                       // bytes of the block that are given out
     std::uint64_t first_list;                                 // places; 0 is none
     std::uint32_t lists;
-    char reason[kReasonBytes];
+    std::uint32_t failure_bytes;
+    char failure[kFailureBytes];  // as bytes
   };
   struct List;
   struct RingHead;

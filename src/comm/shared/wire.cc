@@ -24,11 +24,11 @@ std::unique_ptr<Group> SharedWire::join(int processor, const std::vector<int>& m
   const bool unlike = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
   if (me == members.end() || !unlike || sorted.front() < 0 || sorted.back() >= size())
     throw InternalError(
-        str("processor ", processor, " of ", size(), " cannot join a group of processors ", list_of(members)));
+        str("processor ", processor, " of ", size(), " cannot join a group of processors ", weft::join(members, " ")));
   const std::size_t rank = static_cast<std::size_t>(me - members.begin());
   if (std::optional<Ring> ring = block_.meet(rank, members))
     return make_group(std::move(*ring), static_cast<int>(rank));
-  throw_aborted(str("processor ", processor, " joining the group of processors ", list_of(members)));
+  throw_aborted({.processor = processor, .step = Call::Step::kJoin, .members = {.processors = members}});
 }
 
 std::unique_ptr<Group> SharedWire::make_group(Ring ring, int rank) {
@@ -43,25 +43,23 @@ std::atomic<bool> quiet{false};
 
 bool reports_failure() { return !quiet.load(); }
 
-void SharedWire::abort(std::string_view reason) {
-  block_.abort(reason, true);
+void SharedWire::abort(const Failure& failure) {
+  block_.abort(failure, true);
   spread_abort();
   quiet.store(!block_.claims_report());
 }
 
-void SharedWire::throw_aborted(const std::string& where) {
+void SharedWire::throw_aborted(Call call) {
   block_.wait_for_workers();
   spread_abort();
   quiet.store(!block_.claims_report());
-  throw RunError({.what = str("the wire was aborted: ", block_.reason()),
-                  .where = where,
-                  .fix = "mend the first failure and start a new session; this one cannot go on"});
+  throw FailureError(block_.failure(), std::move(call));
 }
 
-std::string SharedWire::report() const {
-  std::string text;
-  for (int processor = 0; processor < size(); ++processor) text += describe(processor) + "\n";
-  return text;
+std::vector<ProcessorStatus> SharedWire::report() const {
+  std::vector<ProcessorStatus> all;
+  for (int processor = 0; processor < size(); ++processor) all.push_back(status(processor));
+  return all;
 }
 
 }  // namespace weft::comm

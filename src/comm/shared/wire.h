@@ -1,4 +1,4 @@
-// What the wires have in common whose processors (or those of one host) share memory: groups that meet in a block.
+// SharedWire: a wire whose processors, or at least those of one host, share memory. Their groups meet in a SharedBlock.
 #pragma once
 
 #include <memory>
@@ -14,33 +14,33 @@ class SharedWire : public Wire {
  public:
   int size() const override { return block_.size(); }
   std::unique_ptr<Group> join(int processor, const std::vector<int>& members) override;
-  void abort(std::string_view reason) override;
-  std::string report() const override;
+  void abort(const Failure& failure) override;
+  std::vector<ProcessorStatus> report() const override;
   std::size_t overhead_bytes() const override { return sizeof *this + block_.bytes(); }
 
   // For the groups.
   SharedBlock& block() { return block_; }
   bool spins() const { return spins_; }
-  // Throws the RunError of an aborted wire, once nobody touches the buffers of others any more.
-  // Tells those whom the abort of the block does not reach.
+  // Sends the abort to processors that do not share the block.
   virtual void spread_abort() {}
-  [[noreturn]] void throw_aborted(const std::string& where);
+  // Throws the failure of an aborted wire, which ended this call, once nobody touches the buffers of others any more.
+  [[noreturn]] void throw_aborted(Call call);
 
-  // A place in the memory of `processor` as a number that means the same to all who share it, and back to a pointer
-  // that is good in this process.
+  // An address in the memory of `processor` as a number that means the same in every process that shares the memory, and
+  // back to a pointer of this process.
   std::uint64_t place_of(int processor, const void* data) const {
     return reinterpret_cast<std::uintptr_t>(data) - bases_[static_cast<std::size_t>(processor)];
   }
   std::byte* reach(int processor, std::uint64_t place) const {
     return reinterpret_cast<std::byte*>(bases_[static_cast<std::size_t>(processor)] + place);
   }
-  virtual std::string describe(int processor) const { return block_.describe(processor); }  // its line of the report
+  virtual ProcessorStatus status(int processor) const { return block_.status(processor); }
   // InternalError if peers cannot reach the bytes.
   virtual void check_reach(int, const void*, std::size_t) const {}
 
-  // Moves on what needs this processor besides the group that waits; called again and again by whoever waits.
+  // Advances what needs this processor besides the group that waits. A waiter calls it again and again.
   virtual void progress() {}
-  // How long a waiter may sleep between two calls of progress.
+  // The longest time that a waiter may sleep between two calls of progress.
   virtual std::chrono::nanoseconds patience() const { return std::chrono::nanoseconds::max(); }
 
  protected:
@@ -56,7 +56,7 @@ class SharedWire : public Wire {
       bases_;  // by processor: where its memory begins in this process; 0: an address is a place
 };
 
-// The cores that this process may run on, which containers and launchers make fewer than the machine's.
+// How many cores this process may use. Containers and launchers may allow fewer than the machine has.
 int cores();
 
 }  // namespace weft::comm

@@ -6,6 +6,7 @@
 #include "program/builder.h"
 #include "runtime/host/checks.h"
 #include "runtime/host/strided.h"
+#include "runtime/processor_names.h"
 #include "weft/error.h"
 
 namespace weft {
@@ -210,29 +211,25 @@ Kernel Block::bound_loop(const Instr& instr, const MemoryPlan& plan, std::byte* 
 
 std::string Binder::doing() const {
   const BoundInstr* step = current_.load();
-  return step ? str(step->name_and_tensor(), ", ", join(step->instr->origin.causes, ", ")) : "";
+  return step ? str(step->name_and_tensor(), ", ", step->lines()) : "";
 }
 
-// "processor 3 (data=1 model=1) of mesh data:2 model:2, digits.cc:12 einsum".
-void Block::fail(const BoundInstr& step, const std::string& reason) const {
-  const int processor = binder_.processor();
-  const std::string what = str(step.name_and_tensor(), " failed: ", reason);
-  const std::string where = str("processor ", processor, " (", coordinates_text(program_.mesh, processor), ") of mesh ",
-                                program_.mesh, ", ", join(step.instr->origin.causes, ", "));
-  binder_.wire().abort(str(what, " (", where, ")"));
-  throw RunError(
-      {.what = what, .where = where, .fix = "mend the cause above; the session cannot go on and a new one is needed"});
+void Block::fail(const BoundInstr& step, const std::string& cause) const {
+  comm::Failure failure{.kind = comm::Failure::Kind::kInstruction,
+                        .processor = binder_.processor(),
+                        .instruction = name_of(*step.instr),
+                        .tensor = step.tensor(),
+                        .lines = step.lines(),
+                        .cause = cause};
+  binder_.wire().abort(failure);
+  throw comm::FailureError(std::move(failure), {}, processor_names(program_.mesh));
 }
 
 void Block::run_step(const BoundInstr& step, const StepState& state) const {
   try {
     step.kernel(state);
-  } catch (const RunError& error) {
-    if (step.instr->is<Loop>()) throw;  // its body has told everyone
-    const std::string causes = join(step.instr->origin.causes, ", ");
-    const bool is_of_the_wire = is_collective(*step.instr) && error.text().where.text.find(causes) != std::string::npos;
-    if (!is_of_the_wire) fail(step, error.text().what);
-    throw;  // the wire has told everyone
+  } catch (const comm::FailureError& error) {  // of the wire or of a loop's body: the wire is aborted
+    throw error.named(processor_names(program_.mesh));
   } catch (const Error& error) {
     fail(step, error.text().what);
   } catch (const std::exception& error) {

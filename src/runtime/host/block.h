@@ -60,8 +60,8 @@ class Block {
 
   const TensorView& view(ValueId id) const { return views_[static_cast<std::size_t>(id)]; }
 
-  // A failure aborts the wire, so that no peer waits, and is thrown as a RunError with this processor's coordinates and
-  // the instruction's line.
+  // Throws a FailureError. The failure of an instruction names the processor, the instruction, its tensor and the user's
+  // lines, and aborts the wire, so that no peer waits.
   void run(const StepState& state) const;
 
  private:
@@ -73,7 +73,7 @@ class Block {
   Kernel checked(Kernel kernel, const Instr& instr) const;
   Kernel with_finite_check(Kernel kernel, const Instr& instr) const;
   void run_step(const BoundInstr& step, const StepState& state) const;
-  [[noreturn]] void fail(const BoundInstr& step, const std::string& reason) const;
+  [[noreturn]] void fail(const BoundInstr& step, const std::string& cause) const;
 
   const Program& program_;
   Binder& binder_;
