@@ -1,7 +1,6 @@
 // Drives a fuzz target where libFuzzer is absent: weft_fuzz_x SECONDS CORPUS DICT FOUND [SEED]
 // Replays every file of the corpus, then feeds mutations of them for so many seconds. The input at hand is written to FOUND when
 // the process dies of it or is stuck in it. The same seed (default: 1) gives the same inputs.
-#include <sanitizer/asan_interface.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,10 +16,12 @@
 
 #include "fuzz/target.h"
 
-// What is too much for a reader of small inputs is a finding, as is a stray abort.
+// Under asan: what is too much for a reader of small inputs is a finding, as is a stray abort.
 extern "C" const char* __asan_default_options() {
   return "handle_abort=1:max_allocation_size_mb=1024:allocator_may_return_null=0:detect_leaks=1";
 }
+// Null without a sanitizer.
+extern "C" [[gnu::weak]] void __sanitizer_set_death_callback(void (*callback)());
 
 namespace {
 
@@ -32,6 +33,12 @@ std::string current, found;  // the input at hand, and where it goes if it kills
 void keep_current() {
   std::ofstream(found, std::ios::binary).write(current.data(), static_cast<std::streamsize>(current.size()));
   std::cerr << "fuzz: the input is in " << found << "\n";
+}
+
+void died(int signal) {
+  keep_current();
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
 }
 
 void stuck(int) {
@@ -151,7 +158,9 @@ int main(int argc, char** argv) {
   }
   found = argv[4];
   std::signal(SIGALRM, stuck);
-  __sanitizer_set_death_callback(keep_current);
+  if (__sanitizer_set_death_callback) __sanitizer_set_death_callback(keep_current);
+  else
+    for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL}) std::signal(signal, died);
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(argv[2])) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
