@@ -88,8 +88,10 @@ std::vector<std::pair<std::string, std::string>> doctor() {
 }
 
 std::string memory_text(const Explanation& step, int processors, const MachineMemory& machine) {
-  const std::int64_t each = step.variable_bytes + step.arena_bytes, all = each * processors;
-  const std::string one = str("variables ", bytes_text(step.variable_bytes), " + step ", bytes_text(step.arena_bytes));
+  const std::int64_t each = step.variable_bytes + step.arena_bytes + step.scratch_bytes, all = each * processors;
+  std::string one = str("variables ", bytes_text(step.variable_bytes), " + arena ", bytes_text(step.arena_bytes));
+  if (step.workspace_bytes > 0) one += str(" (workspaces ", bytes_text(step.workspace_bytes), " of it)");
+  if (step.scratch_bytes > 0) one += str(" + scratch ", bytes_text(step.scratch_bytes));
   const std::string needs = str(processors == 1 ? one : str(processors, " x (", one, ")"), " = ", bytes_text(all));
   if (machine.total > 0 && all > machine.total)
     throw UserError(

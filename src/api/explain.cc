@@ -91,6 +91,7 @@ void count_memory(const Compiled& compiled, Explanation& e) {
   const Program& p = compiled.program;
   e.arena_bytes = compiled.arena_bytes();
   e.live_bytes = compiled.plan.live_bytes;
+  e.workspace_bytes = compiled.workspace_bytes();
   e.variable_bytes = compiled.variable_bytes();
   for (const ProgramVariable& variable : p.variables) {
     if (!variable.trainable) continue;
@@ -134,7 +135,8 @@ Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, 
                      .where = "explain",
                      .fix = "give rates above zero, or what measure_machine() says"});
   const Engine& engine = engine_named(device.name, "explain");
-  const Compiled compiled = compile_program(graph, mesh, layout, options, store, engine);
+  const auto shared = std::make_shared<const Compiled>(compile_program(graph, mesh, layout, options, store, engine));
+  const Compiled& compiled = *shared;
   const Program& p = compiled.program;
   Explanation e;
   e.mesh = mesh;
@@ -142,6 +144,7 @@ Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, 
   e.store = store;
   e.machine = machine;
   count_memory(compiled, e);
+  e.scratch_bytes = engine.scratch_bytes(shared, {});
   count_work(p, e);
   e.model_flops = model_flops(*graph.data(), options);
   e.work_ratio = 1;

@@ -65,6 +65,8 @@ std::string Explanation::json() const {
     if (t.use == "variable") all["variables"].push_back(variable_of(t, mesh));
   all["arena_bytes"] = arena_bytes;
   all["live_bytes"] = live_bytes;
+  all["workspace_bytes"] = workspace_bytes;
+  all["scratch_bytes"] = scratch_bytes;
   all["warnings"] = Json::array();
   for (const Warning& w : warnings) all["warnings"].push_back(warning_of(w));
   all["instructions"] = instructions;

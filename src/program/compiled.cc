@@ -1,8 +1,28 @@
 #include "program/compiled.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace weft {
+
+namespace {
+
+std::int64_t most_workspace(const MemoryPlan& plan) {
+  int end = 0;
+  for (const Storage& storage : plan.storages) end = std::max(end, storage.last + 1);
+  std::vector<std::int64_t> at(static_cast<std::size_t>(end) + 1, 0);
+  for (const auto& [position, storage] : plan.workspaces) {
+    const Storage& s = plan.storages[static_cast<std::size_t>(storage)];
+    for (int i = s.first; i <= s.last; ++i) at[static_cast<std::size_t>(i)] += s.bytes;
+  }
+  for (const auto& [position, inner] : plan.loops)
+    at[static_cast<std::size_t>(position)] += most_workspace(inner.plan[0]);
+  return *std::max_element(at.begin(), at.end());
+}
+
+}  // namespace
+
+std::int64_t Compiled::workspace_bytes() const { return most_workspace(plan); }
 
 Compiled with_plan(Program program, const Target& target, std::vector<PassTime> times) {
   const auto begin = std::chrono::steady_clock::now();

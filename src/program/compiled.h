@@ -16,6 +16,7 @@ struct Compiled {
   std::vector<PassTime> times = {};  // of the partitioner, each pass and the memory plan
 
   std::int64_t arena_bytes() const { return plan.arena_bytes; }
+  std::int64_t workspace_bytes() const;  // the most of the arena that workspaces have at once
   std::int64_t variable_bytes() const { return weft::variable_bytes(program); }
   std::int64_t bytes() const { return arena_bytes() + variable_bytes(); }
 };

@@ -81,7 +81,7 @@ class BoundProgram {
 };
 
 // What memory is for. A device counts what it has given out for each.
-enum class MemoryUse : std::uint8_t { kVariables, kArena, kWorkers };
+enum class MemoryUse : std::uint8_t { kVariables, kArena, kScratch };
 
 // Memory and kernels of one processor. Threads: used by the processor's own thread.
 class Device {
@@ -121,6 +121,10 @@ class Engine {
   virtual const std::string& name() const = 0;     // what a command's --device means
   virtual const Target& target() const = 0;        // for the passes and the memory plan
   virtual bool has(const Instr& instr) const = 0;  // a kernel for it
+  // What each device takes besides variables and arena once this program is bound on it: the scratch of its workers. For a
+  // run with all processors on this machine; nothing is allocated.
+  virtual std::int64_t scratch_bytes(const std::shared_ptr<const Compiled>& compiled,
+                                     const DeviceOptions& options) const = 0;
   // The devices of this process, for a mesh whose processors the wire joins; the wire and the mesh outlive them.
   virtual Devices open(comm::Wire& wire, const Mesh& mesh, const DeviceOptions& options) const = 0;
 };

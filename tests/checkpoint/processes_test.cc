@@ -26,7 +26,7 @@ void in_processes(int processes, const TrainingOptions& options, const std::func
                   double deadline_seconds = 600) {
   const Mesh mesh = Mesh::parse(options.mesh);
   const auto errors = testing::as_processes(processes, mesh.size(), [&](int process, std::unique_ptr<comm::Wire> wire) {
-    Session session = SessionState::open(mesh, std::move(wire), engine_named(device::reference(), "a test"),
+    Session session = SessionState::open(mesh, std::move(wire), engine_named("reference", "a test"),
                                          {.seed = 7, .deadline_seconds = deadline_seconds, .store = options.store});
     body(process, session);
   });

@@ -42,8 +42,8 @@ TEST(Explain, JsonHasTheKeysOfTheDocs) {
   for (const auto& [key, value] : json.items()) keys.push_back(key);
   EXPECT_THAT(keys, testing::UnorderedElementsAre("mesh", "layout", "processors", "parameters", "flops", "collectives",
                                                   "work_ratio", "machine", "variable_bytes", "variables", "store",
-                                                  "arena_bytes", "live_bytes", "warnings", "instructions", "compile_s",
-                                                  "passes"));
+                                                  "arena_bytes", "live_bytes", "workspace_bytes", "scratch_bytes",
+                                                  "warnings", "instructions", "compile_s", "passes"));
   EXPECT_EQ(json["mesh"], "rows:2 cols:2");
   EXPECT_EQ(json["layout"], "batch:rows hidden:cols");
   EXPECT_EQ(json["processors"], 4);

@@ -28,9 +28,19 @@ class HostEngine : public Engine {
   bool has(const Instr& instr) const override;
   Devices open(comm::Wire& wire, const Mesh& mesh, const DeviceOptions& options) const override;
 
+  std::int64_t scratch_bytes(const std::shared_ptr<const Compiled>& compiled,
+                             const DeviceOptions& options) const override;
+
   const KernelTable& table() const { return table_; }
 
  private:
+  // Workers of each processor, and whether each has a core to itself.
+  struct Workforce {
+    int workers = 1;
+    bool fits = true;
+  };
+  Workforce workforce(const comm::Wire& wire, const DeviceOptions& options) const;
+
   const std::string name_;
   const KernelTable table_;
   const Target target_;
