@@ -22,22 +22,15 @@ const OpDef& kMultiply = binary(
     {.name = "multiply", .doc = "x * y.", .fill_x = kAny, .fill_y = kAny, .gradient = [](G g) -> Tensors {
        return {einsum({g.dy(), g.x(1)}, g.x(0).shape(), g.site()), einsum({g.dy(), g.x(0)}, g.x(1).shape(), g.site())};
      }});
-const OpDef& kDivide = binary({.name = "divide",
-                               .doc = "x / y.",
-                               .flops = 4,
-                               .fill_x = kAny,
-                               .fill_y = kPositive,
-                               .integers = false,
-                               .gradient = [](G g) -> Tensors {
-                                 const Tensor dx = g.dy() / g.x(1);
-                                 return {dx, -(dx * g.y())};
-                               }});
+const OpDef& kDivide =
+    binary({.name = "divide", .doc = "x / y.", .fill_x = kAny, .fill_y = kPositive, .gradient = [](G g) -> Tensors {
+              const Tensor dx = g.dy() / g.x(1);
+              return {dx, -(dx * g.y())};
+            }});
 const OpDef& kPow = binary({.name = "pow",
                             .doc = "x to the y, for x > 0.",
-                            .flops = 20,
                             .fill_x = kPositive,
                             .fill_y = kAny,
-                            .integers = false,
                             .gradient = [](G g) -> Tensors {
                               const Tensor scaled = g.dy() * g.y();
                               return {scaled * g.x(1) / g.x(0), scaled * log(g.x(0))};
@@ -65,7 +58,6 @@ const OpDef& kMaximum = binary({
 });
 const OpDef& kFloordiv = binary({.name = "floordiv",
                                  .doc = "x / y rounded towards minus infinity; derivative 0.",
-                                 .flops = 4,
                                  .fill_x = uniform(-9, 9),
                                  .fill_y = kPositive,
                                  .gradient = [](G) -> Tensors {
@@ -74,7 +66,6 @@ const OpDef& kFloordiv = binary({.name = "floordiv",
 // x - y floor(x / y): derivative 1 by x, -floor(x / y) by y.
 const OpDef& kMod = binary({.name = "mod",
                             .doc = "x - y floor(x / y): the remainder with the sign of y.",
-                            .flops = 4,
                             .fill_x = uniform(-9, 9),
                             .fill_y = kPositive,
                             .gradient = [](G g) -> Tensors {
@@ -86,7 +77,6 @@ const OpDef& comparison(const std::string& name, const std::string& doc) {
                  .doc = doc,
                  .fill_x = whole(-3, 3),
                  .fill_y = whole(-3, 3),
-                 .compares = true,
                  .no_gradient = "truth values have no derivative"});
 }
 const OpDef& kLess = comparison("less", "x < y.");
@@ -101,10 +91,6 @@ const OpDef& logical(const std::string& name, const std::string& doc) {
                  .doc = doc,
                  .fill_x = whole(0, 2),
                  .fill_y = whole(0, 2),
-                 .floats = false,
-                 .integers = false,
-                 .truth = true,
-                 .compares = true,
                  .no_gradient = "truth values have no derivative"});
 }
 const OpDef& kLogicalAnd = logical("logical_and", "Both.");

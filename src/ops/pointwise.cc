@@ -1,10 +1,22 @@
 #include "ops/pointwise.h"
 
 #include "base/str.h"
+#include "kernels/pointwise.h"
 
 namespace weft {
 
-const OpDef& unary(const std::string& name, const std::string& doc, double flops, Fill fill,
+namespace {
+
+// The table is ready before any op registers itself: it is a constant.
+const Pointwise& entry(const std::string& name) {
+  const Pointwise* function = find_pointwise(name);
+  if (!function) throw InternalError(str("the op '", name, "' has no entry in kernels/pointwise-inl.h"));
+  return *function;
+}
+
+}  // namespace
+
+const OpDef& unary(const std::string& name, const std::string& doc, Fill fill,
                    std::function<Tensor(const Grad&)> gradient) {
   return define_op({
       .name = name,
@@ -17,7 +29,7 @@ const OpDef& unary(const std::string& name, const std::string& doc, double flops
       .sharding = sharding_rule::pointwise(),
       .gradient = [gradient](const Grad& g) -> Tensors { return {gradient(g)}; },
       .lower = lower_rule::map(name),
-      .flops = flops_rule::per_element(flops),
+      .flops = flops_rule::per_element(entry(name).flops),
       .samples = {sample({{"a", 6}, {"b", 4}}, fill), sample({}, fill)},
   });
 }
@@ -27,27 +39,25 @@ namespace {
 std::vector<TensorType> binary_type(const BinaryDef& def, const OpCall& call) {
   shape_rule::expect_same_dtypes(call);
   const DType dtype = call.inputs[0].dtype;
-  const bool fits = def.truth           ? dtype == DType::kBool
-                    : is_float(dtype)   ? def.floats
-                    : is_integer(dtype) ? def.integers
-                                        : def.compares;
-  if (!fits)
+  const Pointwise& function = entry(def.name);
+  if (!function.takes_dtype(dtype))
     throw UserError(
         {.what = str(def.name, " does not take ", dtype, " operands, as here ", call.in(0), " and ", call.in(1)),
          .where = call.where(),
-         .fix = def.truth ? "compare the operands first: logical functions take bool"
-                          : "cast() the operands to a dtype it takes, such as f32 or i32"});
-  return {{shape_rule::broadcast_shape(call, call.in(0), call.in(1)), def.compares ? DType::kBool : dtype}};
+         .fix = function.takes == pointwise::kBools ? "compare the operands first: logical functions take bool"
+                                                    : "cast() the operands to a dtype it takes, such as f32 or i32"});
+  return {{shape_rule::broadcast_shape(call, call.in(0), call.in(1)), function.result(dtype)}};
 }
 
 std::vector<Sample> binary_samples(const BinaryDef& def) {
-  const DType dtype = def.truth ? DType::kBool : def.floats ? DType::kF32 : DType::kI32;
+  const Pointwise& function = entry(def.name);
+  const DType dtype = function.takes_dtype(DType::kF32) ? DType::kF32 : DType::kBool;
   const Shape ab{{"a", 6}, {"b", 4}}, b{{"b", 4}}, bc{{"b", 4}, {"c", 2}}, ba{{"b", 4}, {"a", 6}};
   std::vector<Sample> samples;
   for (const Shape& other : {ab, b, bc, ba})
     samples.push_back({{{ab, def.fill_x, dtype}, {other, def.fill_y, dtype}}, {}});
   samples.push_back({{{b, def.fill_x, dtype}, {ab, def.fill_y, dtype}}, {}});
-  if (def.integers && def.floats)
+  if (function.takes_dtype(DType::kI32))
     samples.push_back({{{ab, whole(-9, 10), DType::kI32}, {b, whole(1, 5), DType::kI32}}, {}});
   return samples;
 }
@@ -63,7 +73,7 @@ const OpDef& binary(BinaryDef def) {
       .gradient = {},
       .no_gradient = def.no_gradient,
       .lower = lower_rule::map(def.name),
-      .flops = flops_rule::per_element(def.flops),
+      .flops = flops_rule::per_element(entry(def.name).flops),
       .samples = binary_samples(def),
   };
   if (def.gradient)

@@ -7,20 +7,15 @@
 
 namespace weft {
 
-// A function of one floating-point operand: kernel of the same name, derivative by `gradient`.
-const OpDef& unary(const std::string& name, const std::string& doc, double flops, Fill fill,
+// A function of one floating-point operand: the entry of this name in kernels/pointwise-inl.h, derivative by `gradient`.
+const OpDef& unary(const std::string& name, const std::string& doc, Fill fill,
                    std::function<Tensor(const Grad&)> gradient);
 
-// A function of two operands of one dtype, broadcast by name. `gradient` gives both derivatives before they are
-// summed to the operands' shapes.
+// A function of two operands, broadcast by name: the entry of this name in kernels/pointwise-inl.h. `gradient` gives both
+// derivatives before they are summed to the operands' shapes.
 struct BinaryDef {
   std::string name, doc;
-  double flops = 1;
   Fill fill_x, fill_y;
-  bool floats = true;                                 // takes floats
-  bool integers = true;                               // takes integers
-  bool truth = false;                                 // takes bools, and nothing else
-  bool compares = false;                              // gives bool
   std::function<Tensors(const Grad&)> gradient = {};  // empty: none, for the reason below
   std::string no_gradient = {};
 };

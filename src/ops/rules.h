@@ -87,7 +87,7 @@ std::function<ShardingRule(const OpCall&)> talks_along(std::string attribute);  
 }  // namespace sharding_rule
 
 namespace lower_rule {
-// One pointwise function of kernels/pointwise.h over all inputs.
+// One pointwise function of kernels/pointwise-inl.h over all inputs.
 std::function<std::vector<ValueId>(Lowering&)> map(std::string function);
 }  // namespace lower_rule
 

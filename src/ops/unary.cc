@@ -9,42 +9,41 @@ namespace {
 
 using G = const Grad&;
 
-const OpDef& kIdentity = unary("identity", "x itself.", 0, uniform(-2, 2), [](G g) { return g.dy(); });
-const OpDef& kNegative = unary("negative", "-x.", 1, uniform(-2, 2), [](G g) { return -g.dy(); });
-const OpDef& kAbs = unary("abs", "The absolute value; the derivative at 0 is 0.", 1, uniform(-2, 2),
+const OpDef& kIdentity = unary("identity", "x itself.", uniform(-2, 2), [](G g) { return g.dy(); });
+const OpDef& kNegative = unary("negative", "-x.", uniform(-2, 2), [](G g) { return -g.dy(); });
+const OpDef& kAbs = unary("abs", "The absolute value; the derivative at 0 is 0.", uniform(-2, 2),
                           [](G g) { return g.dy() * sign(g.x()); });
-const OpDef& kSign = unary("sign", "-1, 0 or 1; derivative 0.", 1, uniform(-2, 2), [](G) { return Tensor(); });
+const OpDef& kSign = unary("sign", "-1, 0 or 1; derivative 0.", uniform(-2, 2), [](G) { return Tensor(); });
 const OpDef& kFloor =
-    unary("floor", "The largest whole number <= x; derivative 0.", 1, uniform(-3, 3), [](G) { return Tensor(); });
-const OpDef& kSquare = unary("square", "x * x.", 1, uniform(-2, 2), [](G g) { return g.dy() * (g.x() * 2.0); });
-const OpDef& kSqrt = unary("sqrt", "The square root.", 4, uniform(0.2, 4), [](G g) { return g.dy() * 0.5 / g.y(); });
+    unary("floor", "The largest whole number <= x; derivative 0.", uniform(-3, 3), [](G) { return Tensor(); });
+const OpDef& kSquare = unary("square", "x * x.", uniform(-2, 2), [](G g) { return g.dy() * (g.x() * 2.0); });
+const OpDef& kSqrt = unary("sqrt", "The square root.", uniform(0.2, 4), [](G g) { return g.dy() * 0.5 / g.y(); });
 const OpDef& kRsqrt =
-    unary("rsqrt", "1 / sqrt(x).", 4, uniform(0.2, 4), [](G g) { return g.dy() * -0.5 * g.y() / g.x(); });
+    unary("rsqrt", "1 / sqrt(x).", uniform(0.2, 4), [](G g) { return g.dy() * -0.5 * g.y() / g.x(); });
 const OpDef& kReciprocal =
-    unary("reciprocal", "1 / x.", 4, uniform(0.3, 3), [](G g) { return -(g.dy() * square(g.y())); });
-const OpDef& kExp = unary("exp", "e to the x.", 8, uniform(-3, 3), [](G g) { return g.dy() * g.y(); });
+    unary("reciprocal", "1 / x.", uniform(0.3, 3), [](G g) { return -(g.dy() * square(g.y())); });
+const OpDef& kExp = unary("exp", "e to the x.", uniform(-3, 3), [](G g) { return g.dy() * g.y(); });
 const OpDef& kExpm1 =
-    unary("expm1", "exp(x) - 1, exact near 0.", 8, uniform(-3, 3), [](G g) { return g.dy() * (g.y() + 1.0); });
-const OpDef& kLog = unary("log", "The natural logarithm.", 8, uniform(0.2, 4), [](G g) { return g.dy() / g.x(); });
+    unary("expm1", "exp(x) - 1, exact near 0.", uniform(-3, 3), [](G g) { return g.dy() * (g.y() + 1.0); });
+const OpDef& kLog = unary("log", "The natural logarithm.", uniform(0.2, 4), [](G g) { return g.dy() / g.x(); });
 const OpDef& kLog1p =
-    unary("log1p", "log(1 + x), exact near 0.", 8, uniform(-0.5, 3), [](G g) { return g.dy() / (g.x() + 1.0); });
-const OpDef& kSin = unary("sin", "The sine.", 8, uniform(-4, 4), [](G g) { return g.dy() * cos(g.x()); });
-const OpDef& kCos = unary("cos", "The cosine.", 8, uniform(-4, 4), [](G g) { return -(g.dy() * sin(g.x())); });
+    unary("log1p", "log(1 + x), exact near 0.", uniform(-0.5, 3), [](G g) { return g.dy() / (g.x() + 1.0); });
+const OpDef& kSin = unary("sin", "The sine.", uniform(-4, 4), [](G g) { return g.dy() * cos(g.x()); });
+const OpDef& kCos = unary("cos", "The cosine.", uniform(-4, 4), [](G g) { return -(g.dy() * sin(g.x())); });
 const OpDef& kTanh =
-    unary("tanh", "The hyperbolic tangent.", 8, uniform(-3, 3), [](G g) { return g.dy() * (1.0 - square(g.y())); });
-const OpDef& kErf = unary("erf", "The error function.", 8, uniform(-2, 2),
+    unary("tanh", "The hyperbolic tangent.", uniform(-3, 3), [](G g) { return g.dy() * (1.0 - square(g.y())); });
+const OpDef& kErf = unary("erf", "The error function.", uniform(-2, 2),
                           [](G g) { return g.dy() * exp(-square(g.x())) * (2 / std::sqrt(std::numbers::pi)); });
 const OpDef& kSigmoid =
-    unary("sigmoid", "1 / (1 + exp(-x)).", 8, uniform(-4, 4), [](G g) { return g.dy() * g.y() * (1.0 - g.y()); });
+    unary("sigmoid", "1 / (1 + exp(-x)).", uniform(-4, 4), [](G g) { return g.dy() * g.y() * (1.0 - g.y()); });
 const OpDef& kSoftplus =
-    unary("softplus", "log(1 + exp(x)).", 16, uniform(-4, 4), [](G g) { return g.dy() * sigmoid(g.x()); });
-const OpDef& kRelu = unary("relu", "max(x, 0); the derivative at 0 is 0.", 1, uniform(-2, 2),
+    unary("softplus", "log(1 + exp(x)).", uniform(-4, 4), [](G g) { return g.dy() * sigmoid(g.x()); });
+const OpDef& kRelu = unary("relu", "max(x, 0); the derivative at 0 is 0.", uniform(-2, 2),
                            [](G g) { return select(greater(g.y(), 0.0), g.dy(), 0.0); });  // of y: x need not be kept
-// x for x > 0, else exp(x) - 1.
-const OpDef& kElu = unary("elu", "x for x > 0, else exp(x) - 1.", 9, uniform(-3, 3),
+const OpDef& kElu = unary("elu", "x for x > 0, else exp(x) - 1.", uniform(-3, 3),
                           [](G g) { return select(greater(g.x(), 0.0), g.dy(), g.dy() * (g.y() + 1.0)); });
 constexpr double kSeluScale = 1.0507009873554804934, kSeluAlpha = 1.6732632423543772848;
-const OpDef& kSelu = unary("selu", "The self-normalising elu.", 10, uniform(-3, 3), [](G g) {
+const OpDef& kSelu = unary("selu", "The self-normalising elu.", uniform(-3, 3), [](G g) {
   return select(greater(g.x(), 0.0), g.dy() * kSeluScale, g.dy() * (g.y() + kSeluScale * kSeluAlpha));
 });
 

@@ -1,8 +1,8 @@
 #include "program/cost.h"
 
 #include <algorithm>
-#include <string_view>
 
+#include "kernels/pointwise.h"
 #include "program/attend.h"
 
 namespace weft {
@@ -18,10 +18,8 @@ double bytes(const Program& p, ValueId id) {
 }
 
 double flops_of(const MapNode& node) {
-  static constexpr std::array<std::string_view, 12> kTranscendental = {
-      "exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf", "sigmoid", "softplus", "pow", "elu"};
-  if (node.args.empty() || node.op == "cast" || node.op == "identity") return 0;
-  return std::find(kTranscendental.begin(), kTranscendental.end(), node.op) != kTranscendental.end() ? 8 : 1;
+  if (const Pointwise* function = find_pointwise(node.op)) return function->flops;
+  return node.op == "select" ? 1 : 0;
 }
 
 // What attention does, from its operands' sizes.

@@ -2,19 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 
 #include "base/dispatch.h"
+#include "kernels/pointwise.h"
 
 namespace weft {
 
 namespace {
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
-
-bool one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
 
 // Rounds no part of a sum: to a float at least as wide. Sums of integers wrap, which a wider one would undo.
 bool keeps_sums(DType from, DType to) {
@@ -62,29 +58,30 @@ struct NodeView {
   }
 };
 
+// cast and select belong to the map; every other function says in its entry what passes it.
 bool is_linear(const NodeView& n) {
-  const std::string& op = n.node.op;
-  if (op == "negative" || op == "identity") return n.pending(0);
-  if (op == "add" || op == "subtract") return (n.pending(0) || n.zero(0)) && (n.pending(1) || n.zero(1));
-  if (op == "multiply") return (n.pending(0) && n.factor(1)) || (n.factor(0) && n.pending(1));
-  if (op == "divide") return n.pending(0) && n.divisor(1) && is_float(n.node.dtype);
-  if (op == "select") return n.fixed(0) && (n.pending(1) || n.zero(1)) && (n.pending(2) || n.zero(2));
-  return op == "cast" && keeps_sums(n.nodes[0]->dtype, n.node.dtype);
+  const auto pending_or_zero = [&](std::size_t i) { return n.pending(i) || n.zero(i); };
+  if (n.node.op == "cast") return keeps_sums(n.nodes[0]->dtype, n.node.dtype);
+  if (n.node.op == "select") return n.fixed(0) && pending_or_zero(1) && pending_or_zero(2);
+  const Pointwise* f = find_pointwise(n.node.op);
+  if (!f) return false;
+  if (f->is(pointwise::kAdditive)) return pending_or_zero(0) && (f->arity == 1 || pending_or_zero(1));
+  if (f->is(pointwise::kLinearInEach)) return (n.pending(0) && n.factor(1)) || (n.factor(0) && n.pending(1));
+  return f->is(pointwise::kLinearInFirst) && n.pending(0) && n.divisor(1);
 }
 
 bool is_monotone(const NodeView& n, Reduce how) {
-  const std::string& op = n.node.op;
-  if (one_of(op, {"identity", "exp", "expm1", "relu", "elu", "selu", "tanh", "erf", "sigmoid", "softplus", "floor",
-                  "sign"}))
-    return true;
-  if (op == "cast") return keeps_order(n.nodes[0]->dtype, n.node.dtype);
-  if (op == "select") return n.fixed(0);
-  if (op == "subtract") return n.finite(1);
-  if (op == "add") return n.finite(0) || n.finite(1);
-  if (op == "multiply") return n.positive(0) || n.positive(1);
-  if (op == "maximum") return how == Reduce::kMax || n.fixed(0) || n.fixed(1);
-  if (op == "minimum") return how == Reduce::kMin || n.fixed(0) || n.fixed(1);
-  return false;
+  if (n.node.op == "cast") return keeps_order(n.nodes[0]->dtype, n.node.dtype);
+  if (n.node.op == "select") return n.fixed(0);
+  const Pointwise* f = find_pointwise(n.node.op);
+  if (!f) return false;
+  if (f->is(pointwise::kIncreasing)) return true;
+  if (f->is(pointwise::kShiftsFirst) && n.finite(1)) return true;
+  if (f->is(pointwise::kShiftsSecond) && n.finite(0)) return true;
+  if (f->is(pointwise::kScales)) return n.positive(0) || n.positive(1);
+  const bool joins = f->is(pointwise::kJoinsMax) || f->is(pointwise::kJoinsMin);
+  return joins &&
+         (n.fixed(0) || n.fixed(1) || f->is(how == Reduce::kMax ? pointwise::kJoinsMax : pointwise::kJoinsMin));
 }
 
 State state_of(const NodeView& n, Reduce how) {

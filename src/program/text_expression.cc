@@ -1,11 +1,10 @@
 // Map expressions as text: select(equal(index(vocab), $0), 1:f32, 0:f32). `$i` is operand i, `number:dtype` a literal,
 // `name<dtype>(…)` a function whose dtype is not the usual one. A node that is used twice is bound where it first
 // occurs and named after: multiply(#0=exp($0), #0).
-#include <algorithm>
-#include <array>
 #include <map>
 
 #include "base/str.h"
+#include "kernels/pointwise.h"
 #include "program/text_detail.h"
 
 namespace weft::text {
@@ -16,9 +15,7 @@ constexpr int kDeepest = 1000;
 
 // What a function gives if nothing is written: bool for questions, else the dtype of its first value.
 DType usual_dtype(const std::string& op, const std::vector<DType>& args) {
-  static constexpr std::array kQuestions = {"equal",         "not_equal",   "less",       "less_equal", "greater",
-                                            "greater_equal", "logical_and", "logical_or", "logical_not"};
-  if (std::find(kQuestions.begin(), kQuestions.end(), op) != kQuestions.end()) return DType::kBool;
+  if (const Pointwise* function = find_pointwise(op); function && function->gives_truth()) return DType::kBool;
   if (op == "index" || args.empty()) return DType::kI32;
   return op == "select" && args.size() > 1 ? args[1] : args[0];
 }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/str.h"
+#include "kernels/pointwise.h"
 #include "weft/error.h"
 
 namespace weft {
@@ -70,7 +71,7 @@ void node_of(const Checked& c, const std::vector<MapNode>& nodes, std::size_t at
   const auto dtype_of_arg = [&](std::size_t i) { return nodes[static_cast<std::size_t>(n.args[i])].dtype; };
   for (int arg : n.args) c.demand(arg >= 0 && static_cast<std::size_t>(arg) < at, "args are earlier nodes");
   const bool is_leaf = n.op == "input" || n.op == "literal" || n.op == "index";
-  c.demand(is_leaf == n.args.empty(), str("'", n.op, "' has ", is_leaf ? "no args" : "args"));
+  c.demand(!is_leaf || n.args.empty(), str("'", n.op, "' has no args"));
   if (n.op == "input") {
     c.demand(n.input >= 0 && static_cast<std::size_t>(n.input) < c.instr.inputs.size(), "inputs are in range");
     c.demand(n.dtype == c.in(static_cast<std::size_t>(n.input)).dtype, str("$", n.input, " has its operand's dtype"));
@@ -82,11 +83,13 @@ void node_of(const Checked& c, const std::vector<MapNode>& nodes, std::size_t at
   } else if (n.op == "select") {
     c.demand(n.args.size() == 3 && dtype_of_arg(0) == DType::kBool, "select takes a bool and two values");
     c.demand(dtype_of_arg(1) == n.dtype && dtype_of_arg(2) == n.dtype, "select gives the dtype of its values");
-  } else if (n.op == "add" || n.op == "subtract" || n.op == "multiply" || n.op == "divide") {
-    c.demand(n.args.size() == 2, str("'", n.op, "' takes two args"));
-    c.demand(dtype_of_arg(0) == n.dtype && dtype_of_arg(1) == n.dtype, str("'", n.op, "' keeps the dtype"));
-  } else if (n.op == "cast" || n.op == "negative") {
-    c.demand(n.args.size() == 1, str("'", n.op, "' takes one arg"));
+  } else if (n.op == "cast") {
+    c.demand(n.args.size() == 1, "'cast' takes one arg");
+  } else {
+    std::vector<DType> operands;
+    for (std::size_t i = 0; i < n.args.size(); ++i) operands.push_back(dtype_of_arg(i));
+    const std::string misuse = pointwise_misuse(n.op, operands, n.dtype);
+    c.demand(misuse.empty(), misuse);
   }
 }
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/philox.h"
-#include "runtime/kernels/random.h"
+#include "runtime/random.h"
 #include "weft/weft.h"
 
 namespace weft {

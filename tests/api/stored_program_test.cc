@@ -118,13 +118,20 @@ TEST(StoredProgram, RefusesTextsThatBreakRules) {
   EXPECT_USER_ERROR(program_of("input x %0 f32 [a=2] {| sum:data}\n"), "input 'x' is partial: a sum is pending",
                     "inputs and variables of a program that runs by itself wait for nothing");
   EXPECT_USER_ERROR(program_of("variable v %0 f32 [a=2] {| max:data} fixed\n"), "variable 'v' is partial: a max");
-  EXPECT_USER_ERROR(
-      program_of("input x %0 f32 [a=2]\n%1 f32 [a=2] = map %0 expr=frob($0)\n").run({}, {.random_inputs = 1}),
-      "the program cannot be bound to kernels: ", "no pointwise function 'frob'",
-      "compare the text with what weft explain --program writes");
-  EXPECT_USER_ERROR(
-      program_of("input x %0 f32 [a=2]\n%1 f32 [a=2] = map %0 expr=exp($0, $0)\n").run({}, {.random_inputs = 1}),
-      "the pointwise function 'exp' takes 1 values");
+  EXPECT_USER_ERROR(program_of("input x %0 f32 [a=2]\n%1 f32 [a=2] = map %0 expr=tahn($0)\n"),
+                    "the program breaks a rule: there is no pointwise function 'tahn': did you mean 'tanh'?");
+  EXPECT_USER_ERROR(program_of("input x %0 f32 [a=2]\n%1 f32 [a=2] = map %0 expr=exp($0, $0)\n"),
+                    "the program breaks a rule: 'exp' takes 1 operand, not 2");
+  EXPECT_USER_ERROR(program_of(R"(input x %0 f32 [a=2 b=3 c=4]
+%1 f32 [a=2 c=4] = fused %0
+  input in0 %0 f32 [a=2 b=3 c=4]
+  %1 f32 [a=2 c=4] = reduce %0 how=sum
+  output out0 %1
+  end
+)")
+                        .run({}, {.random_inputs = 1}),
+                    "the program cannot be bound to kernels: a fused body that cannot run in one sweep",
+                    "compare the text with what weft explain --program writes");
 }
 
 TEST(StoredProgram, RefusesWhatNoMachineHolds) {

@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "base/dispatch.h"
-#include "runtime/kernels/random.h"
 #include "runtime/host/strided.h"
 #include "runtime/host/views.h"
+#include "runtime/random.h"
 
 namespace weft::cpu {
 namespace {

@@ -1,5 +1,5 @@
 // Every vector loop against the scalar function of the same name: f32 over the whole range of floats, within the bounds
-// that vmath-inl.h states.
+// that vmath-inl.h states, and against the same bodies over single floats, to the bit.
 #include "runtime/cpu/tile_ops.h"
 
 #include <gtest/gtest.h>
@@ -12,20 +12,20 @@
 
 #include "base/dispatch.h"
 #include "runtime/cpu/tile_convert.h"
-#include "runtime/kernels/pointwise.h"
-#include "runtime/kernels/pointwise_list.h"
+#include "kernels/pointwise.h"
+#include "kernels/vmath.h"
 
 namespace weft::cpu {
 namespace {
 
-const std::vector<std::string> kUnary = {
-#define WEFT_NAME(name) #name,
-#define WEFT_NONE(name)
-    WEFT_POINTWISE_UNARY(WEFT_NAME, WEFT_NAME, WEFT_NONE)};
-const std::vector<std::string> kBinary = {WEFT_POINTWISE_BINARY(WEFT_NAME, WEFT_NAME, WEFT_NONE)};
-const std::vector<std::string> kComparisons = {WEFT_POINTWISE_COMPARISON(WEFT_NAME)};
-#undef WEFT_NAME
-#undef WEFT_NONE
+// The functions of the table that take numbers of this dtype.
+std::vector<std::string> functions(int arity, DType dtype) {
+  std::vector<std::string> names;
+  for (const Pointwise& function : pointwise_functions())
+    if (function.arity == arity && function.takes_dtype(dtype)) names.emplace_back(function.name);
+  return names;
+}
+const std::vector<std::string> kUnary = functions(1, DType::kF32), kBinary = functions(2, DType::kF32);
 
 // In ulp of the f32 result. What is not here is exact: the double result, rounded.
 const std::map<std::string, double> kBounds = {
@@ -120,15 +120,16 @@ float random_float(std::mt19937& random) {
   }
 }
 
+std::int32_t bits_of_result(float x) { return std::bit_cast<std::int32_t>(x); }
+std::int32_t bits_of_result(bool x) { return x; }
+
 TEST(TileOps, BinaryFunctionsInAllForms) {
   std::mt19937 random(1);
   constexpr std::size_t kRows = 5, kCols = 1003;
   std::vector<float> x(kRows * kCols), y(kRows * kCols), out(kRows * kCols);
   for (float& number : x) number = random_float(random);
   for (float& number : y) number = random_float(random);
-  std::vector<std::string> names = kBinary;
-  names.insert(names.end(), kComparisons.begin(), kComparisons.end());
-  for (const std::string& name : names)
+  for (const std::string& name : kBinary)
     for (Forms forms : {Forms::kTiles, Forms::kFirstPerRow, Forms::kSecondPerRow}) {
       TileArgs args{{x.data(), y.data()}, {kCols, kCols}, out.data(), kCols, kRows, kCols};
       find_tile_op(name, Lane::kF32, forms)(args);
@@ -138,10 +139,49 @@ TEST(TileOps, BinaryFunctionsInAllForms) {
           const float b = y[r * kCols + (forms == Forms::kSecondPerRow ? 0 : c)];
           const double want = find_pointwise(name)->f2(a, b);
           const float got = out[r * kCols + c];
-          if (std::ranges::count(kComparisons, name)) ASSERT_EQ(std::bit_cast<std::int32_t>(got), want) << name;
+          if (find_pointwise(name)->gives_truth()) ASSERT_EQ(std::bit_cast<std::int32_t>(got), want) << name;
           else ASSERT_LE(ulp_off(got, want), bound(name)) << name << " of " << a << ", " << b << ": " << got;
         }
     }
+}
+
+namespace scalars {
+
+namespace math = vmath;
+#define WEFT_FN inline
+#include "kernels/bodies-inl.h"
+#include "kernels/pointwise-inl.h"
+#undef WEFT_FN
+
+}  // namespace scalars
+
+template <class F, unsigned kTakes, int kArity>
+void expect_bits_of_single_floats(std::string_view name) {
+  if constexpr ((kTakes & pointwise::kFloats) != 0) {
+    std::mt19937 random(7);
+    std::vector<float> x(100003), y(100003), out(100003);
+    for (float& number : x) number = random_float(random);
+    for (float& number : y) number = random_float(random);
+    find_tile_op(name, Lane::kF32, Forms::kTiles)({{x.data(), y.data()}, {}, out.data(), 0, 1, x.size()});
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      std::int32_t want;
+      if constexpr (kArity == 1) want = bits_of_result(F()(x[i]));
+      else want = bits_of_result(F()(x[i], y[i]));
+      const auto got = std::bit_cast<std::int32_t>(out[i]);
+      const bool both_nan = out[i] != out[i] && std::bit_cast<float>(want) != std::bit_cast<float>(want);
+      ASSERT_TRUE(got == want || both_nan) << name << " of " << x[i] << ", " << y[i];
+    }
+  }
+}
+
+// The bodies over one float at a time, which is what CUDA compiles, have the bits of the vectors.
+TEST(TileOps, VectorsHaveTheBitsOfSingleFloats) {
+  using namespace pointwise;
+#define WEFT_UNARY(name, takes, gives, flops, algebra, ...) \
+  expect_bits_of_single_floats<scalars::name, takes, 1>(#name);
+#define WEFT_BINARY(name, takes, gives, flops, algebra, ...) \
+  expect_bits_of_single_floats<scalars::name, takes, 2>(#name);
+#include "kernels/pointwise-inl.h"
 }
 
 TEST(TileOps, IntegersAsTheScalars) {
@@ -152,11 +192,11 @@ TEST(TileOps, IntegersAsTheScalars) {
     number = random() % 3 ? static_cast<std::int32_t>(random()) : static_cast<std::int32_t>(random() % 3) - 1;
   for (auto& number : y)
     number = random() % 3 ? static_cast<std::int32_t>(random()) : static_cast<std::int32_t>(random() % 3) - 1;
-  for (const char* name :
-       {"identity", "negative",   "abs",      "sign",          "floor",   "square",      "logical_not",
-        "add",      "subtract",   "multiply", "minimum",       "maximum", "logical_and", "logical_or",
-        "less",     "less_equal", "greater",  "greater_equal", "equal",   "not_equal"}) {
-    const Pointwise* function = find_pointwise(name);
+  x[0] = std::numeric_limits<std::int32_t>::min(), y[0] = -1;
+  for (const Pointwise& entry : pointwise_functions()) {
+    if (!entry.takes_dtype(DType::kI32) && !entry.takes_dtype(DType::kBool)) continue;
+    const Pointwise* function = &entry;
+    const std::string_view name = entry.name;
     find_tile_op(name, Lane::kI32, Forms::kTiles)({{x.data(), y.data()}, {}, out.data(), 0, 1, kCount});
     for (std::size_t i = 0; i < kCount; ++i) {
       const std::int64_t want = function->arity == 1 ? function->i1(x[i]) : function->i2(x[i], y[i]);

@@ -23,6 +23,8 @@ TEST(Cost, PerInstruction) {
   EXPECT_EQ(contract.bytes, 4 * 32 + 2 * 16 + 4 * 8);
   EXPECT_EQ(cost_of_last("%4 f32 [a=4 b=8] = map %0 expr=add(exp($0), multiply($0, 2:f32))").flops, 32 * (8 + 1 + 1));
   EXPECT_EQ(cost_of_last("%4 bf16 [a=4 b=8] = map %0 expr=cast<bf16>($0)").flops, 0);
+  EXPECT_EQ(cost_of_last("%4 f32 [a=4 b=8] = map %0 expr=selu(sqrt(identity($0)))").flops, 32 * (8 + 1 + 0));
+  EXPECT_EQ(cost_of_last("%4 f32 [a=4 b=8] = map %0 expr=select(less($0, 1:f32), $0, 2:f32)").flops, 32 * 2);
   EXPECT_EQ(cost_of_last("%4 f32 [a=4] = reduce %0 how=max").flops, 32);
   EXPECT_EQ(cost_of_last("%4 f32 [n=9 b=8] = scatter_add %2, %0 dim=n").flops, 32);
   EXPECT_EQ(cost_of_last("%4 f32 [b=8 a=4] = copy %0").bytes, 2 * 128);

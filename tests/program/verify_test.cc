@@ -56,14 +56,22 @@ TEST(Verify, Contract) {
 TEST(Verify, Map) {
   expect_whole({"%20 f32 [b=8 a=4 z=3] = map %0, %2 expr=select(equal(index(z), $1), $0, 0:f32)",
                 "%20 f32 [z=3] = map expr=0:f32"});
-  expect_broken({{"%20 f32 [a=4] = map %0 expr=$0", "dim 'b' of operand 0 is in the output"},
-                 {"%20 f32 [a=4 b=8] = map %0 expr=index<f32>(z)", "index dim 'z' is in the output"},
-                 {"%20 bf16 [a=4 b=8] = map %0 expr=$0", "the last node has the output's dtype"},
-                 {"%20 f32 [a=4 b=8] = map %0, %2 expr=add($0, $1)", "'add' keeps the dtype"},
-                 {"%20 f32 [a=4 b=8] = map %0 expr=add($0)", "'add' takes two args"},
-                 {"%20 f32 [a=4 b=8] = map %0 expr=exp()", "'exp' has args"},
-                 {"%20 f32 [a=4 b=8] = map %0 expr=select($0, $0, $0)", "select takes a bool"},
-                 {"%20 f32 [a=4 b=8] = map %0, %7 expr=select<f32>($1, $0, 1:f64)", "dtype of its values"}});
+  expect_broken(
+      {{"%20 f32 [a=4] = map %0 expr=$0", "dim 'b' of operand 0 is in the output"},
+       {"%20 f32 [a=4 b=8] = map %0 expr=index<f32>(z)", "index dim 'z' is in the output"},
+       {"%20 bf16 [a=4 b=8] = map %0 expr=$0", "the last node has the output's dtype"},
+       {"%20 f32 [a=4 b=8] = map %0, %2 expr=add($0, $1)", "'add' takes operands of one dtype, not f32 and i32"},
+       {"%20 f32 [a=4 b=8] = map %0 expr=add($0)", "'add' takes 2 operands, not 1"},
+       {"%20 f32 [a=4 b=8] = map %0 expr=exp<f32>()", "'exp' takes 1 operand, not 0"},
+       {"%20 f32 [a=4 b=8] = map %0 expr=cast<f32>($0, $0)", "'cast' takes one arg"},
+       {"%20 f32 [a=4 b=8] = map %0 expr=tahn($0)", "there is no pointwise function 'tahn': did you mean 'tanh'?"},
+       {"%20 f32 [a=4 b=8] = map %0 expr=square<f32>($0, $0)", "'square' takes 1 operand, not 2"},
+       {"%20 i32 [a=4] = map %2 expr=exp($0)", "'exp' takes no i32"},
+       {"%20 bool [a=4 b=8] = map %7 expr=negative($0)", "'negative' takes no bool"},
+       {"%20 bf16 [a=4 b=8] = map %0 expr=tanh<bf16>($0)", "'tanh' of f32 gives f32, not bf16"},
+       {"%20 f32 [a=4 b=8] = map %0 expr=less<f32>($0, $0)", "'less' of f32 gives bool, not f32"},
+       {"%20 f32 [a=4 b=8] = map %0 expr=select($0, $0, $0)", "select takes a bool"},
+       {"%20 f32 [a=4 b=8] = map %0, %7 expr=select<f32>($1, $0, 1:f64)", "dtype of its values"}});
   Program p = program_of(kGiven + "%20 f32 [a=4 b=8] = map %0 expr=exp($0)");
   auto& nodes = std::get<Map>(p.body[0].operation).nodes;
   nodes[1].args = {1};

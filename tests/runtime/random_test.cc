@@ -1,5 +1,5 @@
 // Philox against the published answers, and the distributions against their moments.
-#include "runtime/kernels/random.h"
+#include "runtime/random.h"
 
 #include <gtest/gtest.h>
 

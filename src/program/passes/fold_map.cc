@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/dispatch.h"
+#include "kernels/pointwise.h"
 
 namespace weft {
 
@@ -11,42 +12,32 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// A sum, difference or product of integers, or a cast of one to another, which wrap as on every runtime.
-std::optional<Number> whole_result(const MapNode& n, const std::vector<const MapNode*>& args) {
-  std::vector<std::uint64_t> x;
+// A function of integers, which is exact and wraps as on every engine, or a cast of one to another.
+std::optional<Number> whole_result(const MapNode& n, const Pointwise* function,
+                                   const std::vector<const MapNode*>& args) {
+  std::vector<std::int64_t> x;
   for (const MapNode* arg : args) {
     if (is_float(arg->dtype) || !arg->literal.is_whole()) return std::nullopt;
-    x.push_back(static_cast<std::uint64_t>(arg->literal.whole()));
+    x.push_back(arg->literal.whole());
   }
-  std::uint64_t y = 0;
-  if (n.op == "add") y = x[0] + x[1];
-  else if (n.op == "subtract") y = x[0] - x[1];
-  else if (n.op == "multiply") y = x[0] * x[1];
-  else if (n.op == "negative") y = -x[0];
-  else if (n.op == "cast") y = x[0];
-  else return std::nullopt;
-  return visit_dtype(n.dtype,
-                     [&]<class T>() -> Number { return to_int64(from_int64<T>(static_cast<std::int64_t>(y))); });
+  const std::int64_t y = !function ? x[0] : function->arity == 1 ? function->i1(x[0]) : function->i2(x[0], x[1]);
+  return visit_dtype(n.dtype, [&]<class T>() -> Number { return to_int64(from_int64<T>(y)); });
 }
 
-// One function of literals, if its result is the same on every runtime: floats round once, integers are exact.
+// One function of literals, if its result is the same on every engine: floats round once, integers are exact.
 std::optional<Number> computed(const MapNode& n, const std::vector<const MapNode*>& args) {
-  if (is_integer(n.dtype)) return whole_result(n, args);
+  const Pointwise* function = find_pointwise(n.op);
+  const bool folds = function ? function->is(pointwise::kRoundsOnce) && function->takes_dtype(n.dtype) : n.op == "cast";
+  if (!folds) return std::nullopt;
+  if (is_integer(n.dtype)) return whole_result(n, function, args);
   if (!is_float(n.dtype)) return std::nullopt;
   std::vector<double> x;
   for (const MapNode* arg : args) {
     x.push_back(rounded(arg->literal.real(), arg->dtype));
     if (!is_float(arg->dtype) && std::abs(x.back()) >= 0x1p53) return std::nullopt;  // might round twice
   }
-  std::optional<double> y;
-  if (n.op == "add") y = x[0] + x[1];
-  else if (n.op == "subtract") y = x[0] - x[1];
-  else if (n.op == "multiply") y = x[0] * x[1];
-  else if (n.op == "divide") y = x[0] / x[1];
-  else if (n.op == "negative") y = -x[0];
-  else if (n.op == "cast") y = x[0];
-  if (!y) return std::nullopt;
-  return rounded(*y, n.dtype);
+  const double y = !function ? x[0] : function->arity == 1 ? function->f1(x[0]) : function->f2(x[0], x[1]);
+  return rounded(y, n.dtype);
 }
 
 class Folder {
@@ -90,12 +81,13 @@ class Folder {
     const auto is = [&](std::size_t i, double number) {
       return args[i]->op == "literal" && rounded(args[i]->literal.real(), args[i]->dtype) == number;
     };
-    if (n.op == "identity" || (n.op == "cast" && args[0]->dtype == n.dtype)) return n.args[0];
-    if (n.op == "negative" && args[0]->op == "negative") return args[0]->args[0];
-    if (n.op == "add" && is(0, 0)) return n.args[1];
-    if ((n.op == "add" || n.op == "subtract") && is(1, 0)) return n.args[0];
-    if (n.op == "multiply" && is(0, 1)) return n.args[1];
-    if ((n.op == "multiply" || (n.op == "divide" && is_float(n.dtype))) && is(1, 1)) return n.args[0];
+    if (n.op == "cast") return args[0]->dtype == n.dtype ? n.args[0] : -1;
+    const Pointwise* f = find_pointwise(n.op);
+    if (!f) return -1;
+    if (f->is(pointwise::kIdentity)) return n.args[0];
+    if (f->is(pointwise::kUndoesItself) && args[0]->op == n.op) return args[0]->args[0];
+    if ((f->is(pointwise::kZeroFirst) && is(0, 0)) || (f->is(pointwise::kOneFirst) && is(0, 1))) return n.args[1];
+    if ((f->is(pointwise::kZeroSecond) && is(1, 0)) || (f->is(pointwise::kOneSecond) && is(1, 1))) return n.args[0];
     return -1;
   }
 

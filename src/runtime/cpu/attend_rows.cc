@@ -18,7 +18,7 @@
 #include "hwy/highway.h"
 #include "base/bf16-inl.h"
 #include "runtime/cpu/small_product-inl.h"
-#include "runtime/kernels/vmath-inl.h"
+#include "kernels/highway-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace weft::cpu::HWY_NAMESPACE {
@@ -186,7 +186,7 @@ float exponents(float* scores, std::int64_t seen, std::int64_t width) {
   }
   VF sum = hn::Zero(f);
   for (std::int64_t m = 0; m < width; m += kLanes) {
-    const VF e = math::exp(f, hn::Sub(hn::Load(f, scores + m), hn::Set(f, most)));
+    const VF e = math::exp(hn::Sub(hn::Load(f, scores + m), hn::Set(f, most)));
     const VF kept = hn::IfThenElseZero(first_lanes(seen, m), e);
     hn::Store(kept, f, scores + m);
     sum = hn::Add(sum, kept);
@@ -239,7 +239,7 @@ void weights_back(float total, std::int64_t seen, std::int64_t width, float* sco
   const VF most = hn::Set(f, total == 0 ? 0 : largest(scores, seen)), factor = hn::Set(f, total == 0 ? 0 : 1 / total);
   VF sum = hn::Zero(f);
   for (std::int64_t m = 0; m < width; m += kLanes) {
-    const VF e = math::exp(f, hn::Sub(hn::Load(f, scores + m), most));
+    const VF e = math::exp(hn::Sub(hn::Load(f, scores + m), most));
     const VF p = hn::IfThenElseZero(first_lanes(seen, m), hn::Mul(e, factor));
     const VF d = hn::IfThenElseZero(hn::Ne(p, hn::Zero(f)), hn::Load(f, dp + m));
     hn::Store(p, f, scores + m);

@@ -10,18 +10,20 @@
 
 #include "base/dispatch.h"
 #include "runtime/cpu/kernels.h"
-#include "runtime/kernels/random.h"
+#include "runtime/random.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/cpu/random_run.cc"
 #include "runtime/cpu/targets.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/highway-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace weft::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+namespace math = vmath::HWY_NAMESPACE;
 
 using D = hn::ScalableTag<double>;
 using V = hn::Vec<D>;
@@ -63,54 +65,6 @@ HWY_INLINE V draws(VU word) {
   return hn::Sub(hn::BitCast(d, hn::Or(bits, hn::BitCast(du, shift))), shift);
 }
 
-HWY_INLINE V ratio(V r, const double (&a)[8], const double (&b)[8]) {
-  const D d;
-  V above = hn::Set(d, a[7]), below = hn::Set(d, b[7]);
-  for (int i = 6; i >= 0; --i) {
-    above = hn::Add(hn::Mul(above, r), hn::Set(d, a[i]));
-    below = hn::Add(hn::Mul(below, r), hn::Set(d, b[i]));
-  }
-  return hn::Div(above, below);
-}
-
-// vmath::log_near_one, and vmath::log of normal numbers above 0.
-HWY_INLINE V log_near_one(V f) {
-  const D d;
-  const V s = hn::Div(f, hn::Add(hn::Set(d, 2.0), f)), z = hn::Mul(s, s);
-  V p = hn::Set(d, 1.0 / 23);
-  for (int k = 21; k >= 3; k -= 2) p = hn::MulAdd(p, z, hn::Set(d, 1.0 / k));
-  const V hfsq = hn::Mul(hn::Mul(hn::Set(d, 0.5), f), f);
-  const V more = hn::Add(hfsq, hn::Mul(hn::Mul(hn::Set(d, 2.0), z), p));
-  return hn::Sub(f, hn::Sub(hfsq, hn::Mul(s, more)));
-}
-HWY_INLINE V log(V x) {
-  const D d;
-  const DU du;
-  const VU bits = hn::BitCast(du, x);
-  const V shift = hn::Set(d, 0x1p52);
-  const V exponent = hn::Sub(hn::BitCast(d, hn::Or(hn::ShiftRight<52>(bits), hn::BitCast(du, shift))), shift);
-  V n = hn::Sub(exponent, hn::Set(d, 1023.0));
-  V m = hn::BitCast(d, hn::Or(hn::And(bits, hn::Set(du, 0x000fffffffffffffu)), hn::Set(du, 0x3ff0000000000000u)));
-  const auto large = hn::Gt(m, hn::Set(d, 1.41421356237309504880));
-  m = hn::IfThenElse(large, hn::Mul(m, hn::Set(d, 0.5)), m);
-  n = hn::IfThenElse(large, hn::Add(n, hn::Set(d, 1.0)), n);
-  const V low = hn::Add(log_near_one(hn::Sub(m, hn::Set(d, 1.0))), hn::Mul(n, hn::Set(d, vmath::kLn2Low)));
-  return hn::Add(hn::Mul(n, hn::Set(d, vmath::kLn2High)), low);
-}
-
-HWY_INLINE V near_middle(V p) {
-  const D d;
-  const V q = hn::Sub(p, hn::Set(d, 0.5));
-  return hn::Mul(q, ratio(hn::Sub(hn::Set(d, 0.180625), hn::Mul(q, q)), vmath::kNormalA, vmath::kNormalB));
-}
-HWY_INLINE V far_from_middle(V p) {
-  const D d;
-  const auto low = hn::Lt(hn::Sub(p, hn::Set(d, 0.5)), hn::Zero(d));
-  const V tail = hn::Sqrt(hn::Neg(log(hn::IfThenElse(low, p, hn::Sub(hn::Set(d, 1.0), p)))));
-  const V x = ratio(hn::Sub(tail, hn::Set(d, 1.6)), vmath::kNormalC, vmath::kNormalD);
-  return hn::IfThenElse(low, hn::Neg(x), x);
-}
-
 constexpr std::size_t kLanes = hn::MaxLanes(D());
 constexpr std::size_t kRoom = std::extent_v<decltype(RandomRoom::numbers)>;
 static_assert(kLanes <= 8 && kRoom >= kRandomChunk + 3 + 4 * kLanes);
@@ -133,10 +87,11 @@ void normals(double* numbers, std::size_t count, double a, double b) {
       far[many] = numbers[place[many]];
       ++many;
     }
-    hn::Store(scaled(near_middle(p)), d, numbers + i);
+    hn::Store(scaled(math::inverse_normal_near(p)), d, numbers + i);
   }
   for (std::size_t i = many; i < many + lanes; ++i) far[i] = 0.01;  // the last vector is full
-  for (std::size_t i = 0; i < many; i += lanes) hn::Store(scaled(far_from_middle(hn::Load(d, far + i))), d, far + i);
+  for (std::size_t i = 0; i < many; i += lanes)
+    hn::Store(scaled(math::inverse_normal_far(hn::Load(d, far + i))), d, far + i);
   for (std::size_t i = 0; i < many; ++i) numbers[place[i]] = far[i];
 }
 

@@ -1,4 +1,4 @@
-// Random numbers in runs, on vectors: to the bit those of runtime/kernels/random.h. The number of an element depends on
+// Random numbers in runs, on vectors: to the bit those of runtime/random.h. The number of an element depends on
 // the key, the step, the iteration and the element's place in the whole tensor, and on nothing else.
 #pragma once
 

@@ -197,14 +197,7 @@ class SweepBinder {
   void apply(Step& step, const Term& now) const {
     step.lane = lane_of(term(now.args[0]).dtype);
     step.function = now.function;
-    if (now.dtype == DType::kBool && gives_truths(now.function->name)) step.fit = nullptr;
-  }
-
-  static bool gives_truths(std::string_view name) {
-    for (const char* truth : {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and",
-                              "logical_or", "logical_not"})
-      if (name == truth) return true;
-    return false;
+    if (now.function->gives_truth()) step.fit = nullptr;
   }
 
   void join(Step& step, int t) {

@@ -85,13 +85,10 @@ class Collector {
   void function(Term& term, const MapNode& node) const {
     term.kind = Term::Kind::kApply;
     term.function = find_pointwise(node.op);
-    if (!term.function) throw InternalError(str("no pointwise function '", node.op, "'"));
-    if (term.args.size() != at(term.function->arity))
-      throw InternalError(str("the pointwise function '", node.op, "' takes ", term.function->arity, " values"));
-    const DType dtype = this->term(term.args[0]).dtype;
-    const Pointwise& f = *term.function;
-    if (is_float(dtype) ? !f.f1 && !f.f2 : !f.i1 && !f.i2)
-      throw InternalError(str("no pointwise function '", node.op, "' of ", dtype));
+    std::vector<DType> operands;
+    for (int arg : term.args) operands.push_back(this->term(arg).dtype);
+    const std::string misuse = pointwise_misuse(node.op, operands, node.dtype);
+    if (!misuse.empty()) throw InternalError(misuse);
   }
 
   int reduction(const Instr& instr) {

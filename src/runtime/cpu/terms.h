@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "program/fusible.h"
-#include "runtime/kernels/pointwise.h"
+#include "kernels/pointwise.h"
 
 namespace weft::cpu {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/cpu/tile_ops.h"
-#include "runtime/kernels/pointwise.h"
+#include "kernels/pointwise.h"
 
 namespace weft::cpu {
 

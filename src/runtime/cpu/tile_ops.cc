@@ -1,189 +1,79 @@
 #include "runtime/cpu/tile_ops.h"
 
 #include <cstring>
+#include <type_traits>
 
-#include "runtime/kernels/pointwise_list.h"
+#include "kernels/pointwise.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/cpu/tile_ops.cc"
 #include "runtime/cpu/targets.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/highway-inl.h"
 #include "runtime/cpu/tile_loops-inl.h"
-#include "runtime/kernels/vmath-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace weft::cpu::HWY_NAMESPACE {
 
 namespace math = vmath::HWY_NAMESPACE;
 
-// One struct per name of the list, over vectors of f32 or i32.
-#define WEFT_UNARY(name, result)              \
-  struct name {                               \
-    template <class D, class V>               \
-    HWY_INLINE V operator()(D d, V x) const { \
-      (void)d;                                \
-      return result;                          \
-    }                                         \
-  };
-WEFT_UNARY(identity, x)
-WEFT_UNARY(negative, hn::Neg(x))
-WEFT_UNARY(abs, hn::Abs(x))
-WEFT_UNARY(sign, hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Set(d, 1),
-                                hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Set(d, -1), x)))
-WEFT_UNARY(square, hn::Mul(x, x))
-WEFT_UNARY(sqrt, hn::Sqrt(x))
-// rsqrt: 2 ulp.
-WEFT_UNARY(rsqrt, hn::Div(hn::Set(d, 1.0f), hn::Sqrt(x)))
-WEFT_UNARY(reciprocal, hn::Div(hn::Set(d, 1.0f), x))
-WEFT_UNARY(exp, math::exp(d, x))
-WEFT_UNARY(expm1, math::expm1(d, x))
-WEFT_UNARY(log, math::log(d, x))
-WEFT_UNARY(log1p, math::log1p(d, x))
-WEFT_UNARY(sin, math::sin(d, x))
-WEFT_UNARY(cos, math::cos(d, x))
-WEFT_UNARY(tanh, math::tanh(d, x))
-WEFT_UNARY(erf, math::erf(d, x))
-WEFT_UNARY(sigmoid, math::sigmoid(d, x))
-WEFT_UNARY(softplus, math::softplus(d, x))
-WEFT_UNARY(relu, hn::IfThenElse(hn::IsNaN(x), x, hn::Max(x, hn::Zero(d))))
-WEFT_UNARY(elu, hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, math::expm1(d, x)))
-#undef WEFT_UNARY
+namespace bodies {
 
-struct floor {
-  template <class D>
-  HWY_INLINE hn::VFromD<D> operator()(D, hn::VFromD<D> x) const {
-    if constexpr (hwy::IsFloat<hn::TFromD<D>>()) return hn::Floor(x);
-    else return x;
-  }
-};
-struct selu {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    constexpr double kScale = 1.0507009873554804934, kAlpha = 1.6732632423543772848;
-    const V below = hn::Mul(hn::Set(d, static_cast<float>(kScale * kAlpha)), math::expm1(d, x));
-    return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Mul(hn::Set(d, static_cast<float>(kScale)), x), below);
-  }
-};
+#define WEFT_FN HWY_INLINE
+#include "kernels/bodies-inl.h"
+#include "kernels/pointwise-inl.h"
+#undef WEFT_FN
 
-#define WEFT_BINARY(name, result)                  \
-  struct name {                                    \
-    template <class D, class V>                    \
-    HWY_INLINE V operator()(D d, V x, V y) const { \
-      (void)d;                                     \
-      return result;                               \
-    }                                              \
-  };
-WEFT_BINARY(add, hn::Add(x, y))
-WEFT_BINARY(subtract, hn::Sub(x, y))
-WEFT_BINARY(multiply, hn::Mul(x, y))
-WEFT_BINARY(divide, hn::Div(x, y))
-WEFT_BINARY(pow, math::pow(d, x, y))
-#undef WEFT_BINARY
+}  // namespace bodies
 
-// x86's min and max give the second operand if either is NaN; ours give the NaN.
-template <class D, class V>
-HWY_INLINE V unless_nan(D, V x, V otherwise) {
-  if constexpr (hwy::IsFloat<hn::TFromD<D>>()) return hn::IfThenElse(hn::IsNaN(x), x, otherwise);
-  else return otherwise;
-}
-struct minimum {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x, V y) const {
-    return unless_nan(d, x, hn::Min(x, y));
-  }
-};
-struct maximum {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x, V y) const {
-    return unless_nan(d, x, hn::Max(x, y));
-  }
-};
-// By doubles, as the scalar functions: a quotient that f32 rounds up to a whole number would have another floor.
-struct floordiv {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x, V y) const {
-    return math::in_double(
-        d, [](auto, auto a, auto b) HWY_ATTR { return hn::Floor(hn::Div(a, b)); }, x, y);
-  }
-};
-struct mod {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x, V y) const {
-    return math::in_double(
-        d, [](auto, auto a, auto b) HWY_ATTR { return hn::Sub(a, hn::Mul(b, hn::Floor(hn::Div(a, b)))); }, x, y);
-  }
-};
-
-template <class V>
-HWY_INLINE auto at_most(V x, V y) {
-  if constexpr (hwy::IsFloat<hn::TFromV<V>>()) return hn::Le(x, y);
-  else return hn::Not(hn::Gt(x, y));
-}
-
-// Truths are 0 and 1 in i32 lanes.
-#define WEFT_COMPARISON(name, mask)                                           \
-  struct name {                                                               \
-    template <class D, class V>                                               \
-    HWY_INLINE hn::Vec<hn::RebindToSigned<D>> operator()(D, V x, V y) const { \
-      const hn::RebindToSigned<D> di;                                         \
-      return hn::IfThenElseZero(hn::RebindMask(di, mask), hn::Set(di, 1));    \
-    }                                                                         \
-  };
-WEFT_COMPARISON(less, hn::Lt(x, y))
-WEFT_COMPARISON(less_equal, at_most(x, y))
-WEFT_COMPARISON(greater, hn::Gt(x, y))
-WEFT_COMPARISON(greater_equal, at_most(y, x))
-WEFT_COMPARISON(equal, hn::Eq(x, y))
-WEFT_COMPARISON(not_equal, hn::Not(hn::Eq(x, y)))  // NaN is not equal to itself
-WEFT_COMPARISON(logical_and, hn::And(hn::Ne(x, hn::Zero(di)), hn::Ne(y, hn::Zero(di))))
-WEFT_COMPARISON(logical_or, hn::Or(hn::Ne(x, hn::Zero(di)), hn::Ne(y, hn::Zero(di))))
-#undef WEFT_COMPARISON
-struct logical_not {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return hn::IfThenElseZero(hn::Eq(x, hn::Zero(d)), hn::Set(d, 1));
+// A function of the table as the loops call it. Truths are 0 and 1 in i32 lanes.
+template <class Body, pointwise::Gives kGives>
+struct OfLanes {
+  template <class D, class... V>
+  HWY_INLINE auto operator()(D, V... x) const {
+    if constexpr (kGives == pointwise::Gives::kSame) {
+      return Body()(x...);
+    } else {
+      const hn::RebindToSigned<D> di;
+      return hn::IfThenElseZero(hn::RebindMask(di, Body()(x...)), hn::Set(di, 1));
+    }
   }
 };
 
 using F = float;
 using I = std::int32_t;
 
-TileOp find_f32(std::string_view name, Forms forms) {
-#define WEFT_NONE(op)
-#define WEFT_ONE(op) \
-  if (name == #op) return unary_loop<F, F, op>;
-#define WEFT_TWO(op) \
-  if (name == #op) return binary<F, F, op>(forms);
-#define WEFT_COMPARE(op) \
-  if (name == #op) return binary<F, I, op>(forms);
-  WEFT_POINTWISE_UNARY(WEFT_ONE, WEFT_ONE, WEFT_NONE)
-  WEFT_POINTWISE_BINARY(WEFT_TWO, WEFT_TWO, WEFT_NONE)
-  WEFT_POINTWISE_COMPARISON(WEFT_COMPARE)
-#undef WEFT_ONE
-#undef WEFT_TWO
-#undef WEFT_COMPARE
-  return nullptr;
+// The loop over lanes of type T; null where the function takes no such numbers.
+template <class T, class Body, unsigned kTakes, pointwise::Gives kGives>
+TileOp unary_op() {
+  using Out = std::conditional_t<kGives == pointwise::Gives::kSame, T, I>;
+  if constexpr ((kTakes & (std::is_same_v<T, F> ? pointwise::kFloats : pointwise::kIntegers | pointwise::kBools)) != 0)
+    return unary_loop<T, Out, OfLanes<Body, kGives>>;
+  else return nullptr;
+}
+template <class T, class Body, unsigned kTakes, pointwise::Gives kGives>
+TileOp binary_op(Forms forms) {
+  using Out = std::conditional_t<kGives == pointwise::Gives::kSame, T, I>;
+  if constexpr ((kTakes & (std::is_same_v<T, F> ? pointwise::kFloats : pointwise::kIntegers | pointwise::kBools)) != 0)
+    return binary<T, Out, OfLanes<Body, kGives>>(forms);
+  else return nullptr;
 }
 
-TileOp find_i32(std::string_view name, Forms forms) {
-  if (name == "floordiv" || name == "mod") return nullptr;
-#define WEFT_ONE(op) \
-  if (name == #op) return unary_loop<I, I, op>;
-#define WEFT_TWO(op)                                                       \
-  if constexpr (!std::is_same_v<op, floordiv> && !std::is_same_v<op, mod>) \
-    if (name == #op) return binary<I, I, op>(forms);
-  WEFT_POINTWISE_UNARY(WEFT_ONE, WEFT_NONE, WEFT_ONE)
-  WEFT_POINTWISE_BINARY(WEFT_TWO, WEFT_NONE, WEFT_TWO)
-  WEFT_POINTWISE_COMPARISON(WEFT_TWO)
-#undef WEFT_ONE
-#undef WEFT_TWO
-#undef WEFT_NONE
+template <class T>
+TileOp find_of(std::string_view op, Forms forms) {
+  using namespace pointwise;
+  using enum Gives;
+#define WEFT_UNARY(name, takes, gives, flops, algebra, ...) \
+  if (op == #name) return unary_op<T, bodies::name, takes, gives>();
+#define WEFT_BINARY(name, takes, gives, flops, algebra, ...) \
+  if (op == #name) return binary_op<T, bodies::name, takes, gives>(forms);
+#include "kernels/pointwise-inl.h"
   return nullptr;
 }
 
 TileOp find(std::string_view name, Lane lane, Forms forms) {
-  return lane == Lane::kF32 ? find_f32(name, forms) : lane == Lane::kI32 ? find_i32(name, forms) : nullptr;
+  return lane == Lane::kF32 ? find_of<F>(name, forms) : lane == Lane::kI32 ? find_of<I>(name, forms) : nullptr;
 }
 
 // Lanes of 4 bytes are chosen as i32, whatever they hold.
@@ -230,7 +120,7 @@ void pair_loop(const TileArgs& args) {
     else if constexpr (kPair == Pair::kSubtractProduct) return hn::Sub(c, hn::Mul(a, b));
     else if constexpr (kPair == Pair::kMultiplyMultiply) return hn::Mul(hn::Mul(a, b), c);
     else if constexpr (kPair == Pair::kSubtractMultiply) return hn::Mul(hn::Sub(a, b), c);
-    else return math::exp(d, hn::Sub(a, b));
+    else return math::exp(hn::Sub(a, b));
   };
   for (std::size_t row = 0; row < args.rows; ++row) {
     const auto r = static_cast<std::ptrdiff_t>(row);

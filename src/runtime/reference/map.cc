@@ -6,7 +6,7 @@
 
 #include "base/dispatch.h"
 #include "base/str.h"
-#include "runtime/kernels/pointwise.h"
+#include "kernels/pointwise.h"
 #include "runtime/reference/kernels.h"
 
 namespace weft::reference {
@@ -32,7 +32,7 @@ class MapKernel {
         rows_(out_.shape, strides_) {
     for (const MapNode& node : nodes_) {
       functions_.push_back(find_pointwise(node.op));
-      check(node, functions_.back());
+      check(node);
     }
   }
 
@@ -53,15 +53,13 @@ class MapKernel {
   }
 
   // Before the first step, not in the middle of it.
-  void check(const MapNode& node, const Pointwise* function) const {
+  void check(const MapNode& node) const {
     for (const char* own : {"input", "literal", "index", "cast", "select"})
       if (node.op == own) return;
-    if (!function) throw InternalError(str("no pointwise function '", node.op, "'"));
-    if (node.args.size() != static_cast<std::size_t>(function->arity))
-      throw InternalError(str("the pointwise function '", node.op, "' takes ", function->arity, " values"));
-    const DType dtype = nodes_[static_cast<std::size_t>(node.args.at(0))].dtype;
-    const bool known = is_float(dtype) ? function->f1 || function->f2 : function->i1 || function->i2;
-    if (!known) throw InternalError(str("no pointwise function '", node.op, "' of ", dtype));
+    std::vector<DType> operands;
+    for (int arg : node.args) operands.push_back(nodes_[static_cast<std::size_t>(arg)].dtype);
+    const std::string misuse = pointwise_misuse(node.op, operands, node.dtype);
+    if (!misuse.empty()) throw InternalError(misuse);
   }
 
   void tile(const std::int64_t* offsets, const std::int64_t* index, std::int64_t begin, std::int64_t count) {

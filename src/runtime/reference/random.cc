@@ -5,7 +5,7 @@
 
 #include "base/dispatch.h"
 #include "base/philox.h"
-#include "runtime/kernels/random.h"
+#include "runtime/random.h"
 #include "runtime/reference/kernels.h"
 
 namespace weft::reference {

@@ -9,7 +9,7 @@
 #include "base/dispatch.h"
 #include "base/philox.h"
 #include "program/ir.h"
-#include "runtime/kernels/vmath.h"
+#include "kernels/vmath.h"
 
 namespace weft {
 

@@ -1,5 +1,5 @@
 // The table of pointwise functions against the C library, over floats and integers; no entry is left out.
-#include "runtime/kernels/pointwise.h"
+#include "kernels/pointwise.h"
 
 #include <gtest/gtest.h>
 
@@ -64,18 +64,93 @@ const std::map<std::string, std::function<double(double, double)>> kBinary = {
 
 const std::vector<std::string> kOfBools = {"logical_not", "logical_and", "logical_or"};
 
-// A primitive whose kernel is in the table must be in the maps above.
+// Every entry of the table is an op, and is in the maps above.
 TEST(Pointwise, EveryFunctionIsTested) {
-  int found = 0;
-  for (const OpDef* op : op_catalog()) {
-    if (!find_pointwise(op->name)) continue;
-    ++found;
-    const bool tested = kUnary.contains(op->name) || kBinary.contains(op->name) ||
-                        std::find(kOfBools.begin(), kOfBools.end(), op->name) != kOfBools.end();
-    EXPECT_TRUE(tested) << op->name;
+  std::vector<std::string> ops;
+  for (const OpDef* op : op_catalog()) ops.push_back(op->name);
+  for (const Pointwise& function : pointwise_functions()) {
+    const std::string name(function.name);
+    EXPECT_EQ(kUnary.contains(name) + kBinary.contains(name) + std::ranges::count(kOfBools, name), 1) << name;
+    EXPECT_EQ(std::ranges::count(ops, name), 1) << name;
   }
-  EXPECT_EQ(found, static_cast<int>(kUnary.size() + kBinary.size() + kOfBools.size()));
+  EXPECT_EQ(pointwise_functions().size(), kUnary.size() + kBinary.size() + kOfBools.size());
   EXPECT_EQ(find_pointwise("no such function"), nullptr);
+}
+
+// There is a body for the numbers that the entry takes, and for no others.
+TEST(Pointwise, BodiesAreThoseOfTheDtypesTaken) {
+  for (const Pointwise& f : pointwise_functions()) {
+    const bool floats = f.takes_dtype(DType::kF32),
+               integers = f.takes_dtype(DType::kI32) || f.takes_dtype(DType::kBool);
+    EXPECT_EQ(f.f1 != nullptr, floats && f.arity == 1) << f.name;
+    EXPECT_EQ(f.f2 != nullptr, floats && f.arity == 2) << f.name;
+    EXPECT_EQ(f.i1 != nullptr, integers && f.arity == 1) << f.name;
+    EXPECT_EQ(f.i2 != nullptr, integers && f.arity == 2) << f.name;
+  }
+}
+
+// What the entries say of order, at many points, the ends and NaN. Up to rounding: an approximation may be a few units
+// out of order.
+TEST(Pointwise, IncreasingFunctionsNeverFall) {
+  for (const Pointwise& f : pointwise_functions()) {
+    if (!f.is(pointwise::kIncreasing)) continue;
+    ASSERT_EQ(f.arity, 1) << f.name;
+    EXPECT_TRUE(std::isnan(f.f1(kNaN))) << f.name;
+    double last = f.f1(-kInf);
+    ASSERT_FALSE(std::isnan(last)) << f.name;
+    for (double x = -750; x < 750; x += 0.0137) {
+      EXPECT_LE(last, f.f1(x) + 4e-15 * std::fabs(last)) << f.name << " of " << x;
+      last = f.f1(x);
+    }
+    EXPECT_LE(last, f.f1(kInf)) << f.name;
+  }
+}
+
+// What an entry says of its body, at numbers whose sums and products are exact.
+void expect_algebra(const Pointwise& f, double a, double b) {
+  using namespace pointwise;
+  const auto says = [&](Algebra property, const auto& holds) {
+    EXPECT_TRUE(!f.is(property) || holds()) << f.name << " of " << a << ", " << b << ": property " << property;
+  };
+  says(kIdentity, [&] { return f.f1(a) == a; });
+  says(kUndoesItself, [&] { return f.f1(f.f1(a)) == a; });
+  says(kZeroFirst, [&] { return f.f2(0, a) == a; });
+  says(kZeroSecond, [&] { return f.f2(a, 0) == a; });
+  says(kOneFirst, [&] { return f.f2(1, a) == a; });
+  says(kOneSecond, [&] { return f.f2(a, 1) == a; });
+  says(kAdditive,
+       [&] { return f.arity == 1 ? f.f1(a + b) == f.f1(a) + f.f1(b) : f.f2(a + b, b + 3) == f.f2(a, b) + f.f2(b, 3); });
+  says(kLinearInEach, [&] { return f.f2(a + 1, b) == f.f2(a, b) + f.f2(1, b); });
+  says(kLinearInEach, [&] { return f.f2(b, a + 1) == f.f2(b, a) + f.f2(b, 1); });
+  says(kLinearInFirst, [&] { return std::fabs(f.f2(a + 1, b) - f.f2(a, b) - f.f2(1, b)) < 1e-13; });
+  says(kShiftsFirst, [&] { return f.f2(a, b) < f.f2(a + 1, b); });
+  says(kShiftsSecond, [&] { return f.f2(b, a) < f.f2(b, a + 1); });
+  says(kScales, [&] { return b < 0 || (f.f2(a, b) < f.f2(a + 1, b) && f.f2(b, a) < f.f2(b, a + 1)); });
+  says(kJoinsMax, [&] { return f.f2(a, b) == std::max(a, b); });
+  says(kJoinsMin, [&] { return f.f2(a, b) == std::min(a, b); });
+}
+
+TEST(Pointwise, AlgebraHoldsOfTheBodies) {
+  const std::vector<double> numbers = {-7.25, -1, -0.5, 0.125, 1, 3, 40};
+  for (const Pointwise& f : pointwise_functions())
+    for (const double a : numbers)
+      for (const double b : numbers) expect_algebra(f, a, b);
+}
+
+TEST(Pointwise, MisuseIsTold) {
+  using enum DType;
+  EXPECT_EQ(pointwise_misuse("tanh", {kBF16}, kBF16), "");
+  EXPECT_EQ(pointwise_misuse("less", {kI64, kI64}, kBool), "");
+  EXPECT_EQ(pointwise_misuse("tahn", {kF32}, kF32), "there is no pointwise function 'tahn': did you mean 'tanh'?");
+  EXPECT_EQ(pointwise_misuse("frobnicate", {kF32}, kF32), "there is no pointwise function 'frobnicate'");
+  EXPECT_EQ(pointwise_misuse("tanh", {kF32, kF32}, kF32), "'tanh' takes 1 operand, not 2");
+  EXPECT_EQ(pointwise_misuse("add", {kF32}, kF32), "'add' takes 2 operands, not 1");
+  EXPECT_EQ(pointwise_misuse("add", {kF32, kBF16}, kF32), "'add' takes operands of one dtype, not f32 and bf16");
+  EXPECT_EQ(pointwise_misuse("exp", {kI32}, kI32), "'exp' takes no i32");
+  EXPECT_EQ(pointwise_misuse("logical_and", {kU8, kU8}, kBool), "'logical_and' takes no u8");
+  EXPECT_EQ(pointwise_misuse("multiply", {kBool, kBool}, kBool), "'multiply' takes no bool");
+  EXPECT_EQ(pointwise_misuse("exp", {kF32}, kBF16), "'exp' of f32 gives f32, not bf16");
+  EXPECT_EQ(pointwise_misuse("equal", {kF32, kF32}, kF32), "'equal' of f32 gives bool, not f32");
 }
 
 void expect_near(double got, double want, const std::string& what) {
