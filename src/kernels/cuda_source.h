@@ -1,0 +1,12 @@
+// The pointwise functions as CUDA source, for NVRTC: kernels are generated as text behind it and compiled with it. In
+// namespace weft, weft::bodies::tanh()(x) is the function of a float, a double or a vmath::Wrapped<int> or <long long>;
+// truths are bool. Compile with --std=c++20 --fmad=false, and results have the bits of the CPU engine.
+#pragma once
+
+#include <string>
+
+namespace weft {
+
+std::string cuda_pointwise_source();
+
+}  // namespace weft

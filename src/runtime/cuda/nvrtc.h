@@ -1,0 +1,12 @@
+// Compiling CUDA source while the program runs. Needs neither a driver nor a GPU.
+#pragma once
+
+#include <string>
+
+namespace weft::cuda {
+
+// The PTX of the source for an architecture such as "sm_90". Sums of products are not contracted and denormals are kept,
+// so that results have the bits of the CPU engine. InternalError with the compiler's log if the source is wrong.
+std::string compile_to_ptx(const std::string& source, const std::string& architecture);
+
+}  // namespace weft::cuda
