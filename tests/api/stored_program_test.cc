@@ -130,7 +130,7 @@ TEST(StoredProgram, RefusesTextsThatBreakRules) {
   end
 )")
                         .run({}, {.random_inputs = 1}),
-                    "the program cannot be bound to kernels: a fused body that cannot run in one sweep",
+                    "the program cannot be bound to kernels: ", "a fused body that cannot run in one sweep",
                     "compare the text with what weft explain --program writes");
 }
 
