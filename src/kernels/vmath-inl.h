@@ -13,6 +13,8 @@ WEFT_FN V per(double wide, float narrow) {
   else return set<V>(wide);
 }
 template <class V>
+constexpr int kMantissa = kIsF32<V> ? 23 : 52;  // its stored bits
+template <class V>
 WEFT_FN V infinity() {
   return as_float<V>(set<Wholes<V>>(kIsF32<V> ? 0x7f800000 : 0x7ff0000000000000));
 }
@@ -59,7 +61,7 @@ WEFT_FN ExpParts<V> exp_parts(V x) {
 // 2^n for exponents n of normal floats.
 template <class V>
 WEFT_FN V power_of_two(Wholes<V> n) {
-  return as_float<V>(shift_left < kIsF32<V> ? 23 : 52 > (n + set<Wholes<V>>(kIsF32<V> ? 127 : 1023)));
+  return as_float<V>(shift_left<kMantissa<V>>(n + set<Wholes<V>>(kIsF32<V> ? 127 : 1023)));
 }
 
 // 1.02 ulp; 4e-16. Subnormal results lose their own low bits.
@@ -116,10 +118,9 @@ struct LogParts {
 };
 template <class V>
 WEFT_FN LogParts<V> log_parts(V x) {
-  constexpr int kMantissa = kIsF32<V> ? 23 : 52;
   const Wholes<V> root_half = set<Wholes<V>>(kIsF32<V> ? 0x3f3504f3 : 0x3fe6a09e667f3bcd);
-  const Wholes<V> all = bits(x), n = shift_right<kMantissa>(all - root_half);
-  return {n, as_float<V>(all - shift_left<kMantissa>(n)) - set<V>(1)};
+  const Wholes<V> all = bits(x), n = shift_right<kMantissa<V>>(all - root_half);
+  return {n, as_float<V>(all - shift_left<kMantissa<V>>(n)) - set<V>(1)};
 }
 
 // y = log(x), and what log gives outside of the positive numbers, and at infinity.

@@ -44,19 +44,20 @@ struct OfLanes {
 using F = float;
 using I = std::int32_t;
 
+template <class T>
+constexpr unsigned kKinds = std::is_same_v<T, F> ? pointwise::kFloats : pointwise::kIntegers | pointwise::kBools;
+
 // The loop over lanes of type T; null where the function takes no such numbers.
 template <class T, class Body, unsigned kTakes, pointwise::Gives kGives>
 TileOp unary_op() {
   using Out = std::conditional_t<kGives == pointwise::Gives::kSame, T, I>;
-  if constexpr ((kTakes & (std::is_same_v<T, F> ? pointwise::kFloats : pointwise::kIntegers | pointwise::kBools)) != 0)
-    return unary_loop<T, Out, OfLanes<Body, kGives>>;
+  if constexpr ((kTakes & kKinds<T>) != 0) return unary_loop<T, Out, OfLanes<Body, kGives>>;
   else return nullptr;
 }
 template <class T, class Body, unsigned kTakes, pointwise::Gives kGives>
 TileOp binary_op(Forms forms) {
   using Out = std::conditional_t<kGives == pointwise::Gives::kSame, T, I>;
-  if constexpr ((kTakes & (std::is_same_v<T, F> ? pointwise::kFloats : pointwise::kIntegers | pointwise::kBools)) != 0)
-    return binary<T, Out, OfLanes<Body, kGives>>(forms);
+  if constexpr ((kTakes & kKinds<T>) != 0) return binary<T, Out, OfLanes<Body, kGives>>(forms);
   else return nullptr;
 }
 
