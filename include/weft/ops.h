@@ -61,6 +61,7 @@ Tensor log(const Tensor& x, Site site = Site::current());
 Tensor log1p(const Tensor& x, Site site = Site::current());
 Tensor sin(const Tensor& x, Site site = Site::current());
 Tensor cos(const Tensor& x, Site site = Site::current());
+Tensor asinh(const Tensor& x, Site site = Site::current());
 Tensor tanh(const Tensor& x, Site site = Site::current());
 Tensor erf(const Tensor& x, Site site = Site::current());
 Tensor sigmoid(const Tensor& x, Site site = Site::current());

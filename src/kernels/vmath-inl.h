@@ -262,6 +262,21 @@ WEFT_FN V cos(V x) {
   return in_double(TurnedSin{1}, x);
 }
 
+struct InverseSinh {
+  template <class V>
+  WEFT_FN V operator()(V x) const {
+    const V one = set<V>(1), a = magnitude(x), z = a * a;
+    const V near = log1p(a + z / (one + sqrt(one + z)));
+    const V far = log(a) + set<V>(0.693147180559945309417);  // 1 is lost beside a^2
+    return with_sign(choose(less(a, set<V>(0x1p28)), near, far), x);
+  }
+};
+// log(x + sqrt(1 + x^2)), odd and without cancellation. 1 ulp; 1e-15.
+template <class V>
+WEFT_FN V asinh(V x) {
+  return in_double(InverseSinh{}, x);
+}
+
 struct Power {
   template <class V>
   WEFT_FN V operator()(V x, V y) const {

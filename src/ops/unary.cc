@@ -30,6 +30,8 @@ const OpDef& kLog1p =
     unary("log1p", "log(1 + x), exact near 0.", uniform(-0.5, 3), [](G g) { return g.dy() / (g.x() + 1.0); });
 const OpDef& kSin = unary("sin", "The sine.", uniform(-4, 4), [](G g) { return g.dy() * cos(g.x()); });
 const OpDef& kCos = unary("cos", "The cosine.", uniform(-4, 4), [](G g) { return -(g.dy() * sin(g.x())); });
+const OpDef& kAsinh = unary("asinh", "The inverse hyperbolic sine.", uniform(-3, 3),
+                            [](G g) { return g.dy() * rsqrt(square(g.x()) + 1.0); });
 const OpDef& kTanh =
     unary("tanh", "The hyperbolic tangent.", uniform(-3, 3), [](G g) { return g.dy() * (1.0 - square(g.y())); });
 const OpDef& kErf = unary("erf", "The error function.", uniform(-2, 2),
@@ -101,6 +103,7 @@ Tensor log(const Tensor& x, Site site) { return apply(kLog, {x}, site); }
 Tensor log1p(const Tensor& x, Site site) { return apply(kLog1p, {x}, site); }
 Tensor sin(const Tensor& x, Site site) { return apply(kSin, {x}, site); }
 Tensor cos(const Tensor& x, Site site) { return apply(kCos, {x}, site); }
+Tensor asinh(const Tensor& x, Site site) { return apply(kAsinh, {x}, site); }
 Tensor tanh(const Tensor& x, Site site) { return apply(kTanh, {x}, site); }
 Tensor erf(const Tensor& x, Site site) { return apply(kErf, {x}, site); }
 Tensor sigmoid(const Tensor& x, Site site) { return apply(kSigmoid, {x}, site); }

@@ -29,8 +29,8 @@ const std::vector<std::string> kUnary = functions(1, DType::kF32), kBinary = fun
 
 // In ulp of the f32 result. What is not here is exact: the double result, rounded.
 const std::map<std::string, double> kBounds = {
-    {"exp", 1.02}, {"expm1", 2},   {"log", 1},      {"log1p", 2}, {"tanh", 2}, {"erf", 2},    {"sin", 1},
-    {"cos", 1},    {"sigmoid", 3}, {"softplus", 3}, {"rsqrt", 2}, {"elu", 2},  {"selu", 3.5}, {"pow", 1}};
+    {"exp", 1.02}, {"asinh", 1},   {"expm1", 2},    {"log", 1},   {"log1p", 2}, {"tanh", 2},   {"erf", 2}, {"sin", 1},
+    {"cos", 1},    {"sigmoid", 3}, {"softplus", 3}, {"rsqrt", 2}, {"elu", 2},   {"selu", 3.5}, {"pow", 1}};
 double bound(const std::string& name) {
   const auto found = kBounds.find(name);
   return found == kBounds.end() ? 0 : found->second;

@@ -303,6 +303,7 @@ Rules pointwise_rules() {
       {"expm1", real([](double x) { return std::expm1(x); }, Kind::kFunction)},
       {"log", real([](double x) { return std::log(x); }, Kind::kFunction)},
       {"log1p", real([](double x) { return std::log1p(x); }, Kind::kFunction)},
+      {"asinh", real([](double x) { return std::asinh(x); }, Kind::kFunction)},
       {"tanh", real([](double x) { return std::tanh(x); }, Kind::kFunction)},
       {"erf", real([](double x) { return std::erf(x); }, Kind::kFunction)},
       {"sigmoid", real(sigmoid, Kind::kFunction)},

@@ -35,6 +35,7 @@ const std::map<std::string, std::function<double(double)>> kUnary = {
     {"log1p", [](double x) { return std::log1p(x); }},
     {"sin", [](double x) { return std::sin(x); }},
     {"cos", [](double x) { return std::cos(x); }},
+    {"asinh", [](double x) { return std::asinh(x); }},
     {"tanh", [](double x) { return std::tanh(x); }},
     {"erf", [](double x) { return std::erf(x); }},
     {"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }},

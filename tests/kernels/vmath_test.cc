@@ -117,6 +117,17 @@ TEST(Vmath, SinAndCos) {
   EXPECT_EQ(vmath::sin(0x1p-1074), 0x1p-1074);
 }
 
+TEST(Vmath, Asinh) {
+  expect_relative(vmath::asinh, std::asinh, grid(-30, 30), 1e-15);
+  expect_relative(vmath::asinh, std::asinh, grid(0x1p28 - 4, 0x1p28 + 4), 1e-15);
+  expect_relative(vmath::asinh, std::asinh, powers(1e-300, 1e308, true), 1e-15);
+  EXPECT_EQ(vmath::asinh(0x1p-1074), 0x1p-1074);
+  EXPECT_TRUE(std::signbit(vmath::asinh(-0.0)));
+  EXPECT_EQ(vmath::asinh(vmath::kInfinity), vmath::kInfinity);
+  EXPECT_EQ(vmath::asinh(-vmath::kInfinity), -vmath::kInfinity);
+  EXPECT_TRUE(std::isnan(vmath::asinh(vmath::kNaN)));
+}
+
 TEST(Vmath, Tanh) {
   expect_relative(vmath::tanh, std::tanh, grid(-30, 30), 2e-15);
   expect_relative(vmath::tanh, std::tanh, grid(-1, 1), 2e-15);
