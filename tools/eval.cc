@@ -1,4 +1,5 @@
 // weft eval: how well a trained model foresees a text, or translates one.
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iomanip>
@@ -10,6 +11,7 @@
 #include "config_options.h"
 #include "lines.h"
 #include "weft/data.h"
+#include "weft/evaluate.h"
 #include "weft/train.h"
 
 namespace weft::tools {
@@ -24,13 +26,13 @@ struct EvalWords {
   bool bleu = false, json = false;
 };
 
-// The inputs and the targets of the files, line by line; of a language model all is targets. Files of tokens have none.
+// The inputs and the targets of the files, line by line; without inputs all is targets. Files of tokens have none.
 struct Sides {
   std::vector<std::string> inputs, targets;
 };
 Sides sides_of(const train::TrainedModel& model, const std::vector<std::string>& files) {
   if (model.config().data.format == "pairs" && files.size() == 2) return {read_lines(files[0]), read_lines(files[1])};
-  const bool pairs = model.config().model.kind == models::Kind::kEncoderDecoder;
+  const bool pairs = model.config().model->has_inputs();
   Sides sides;
   if (data::format_of({.files = files, .format = model.config().data.format}) == "tokens") return sides;
   for (const std::string& path : files)
@@ -42,41 +44,34 @@ Sides sides_of(const train::TrainedModel& model, const std::vector<std::string>&
   return sides;
 }
 
-void write_per_line(const std::string& path, const std::vector<evaluate::Scores>& all) {
+void write_per_line(const std::string& path, const train::Task& task, const std::vector<train::Sums>& all) {
   std::ostringstream text;
   text << std::setprecision(9);
-  for (const evaluate::Scores& s : all)
-    text << -s.negative_log_likelihood << "\t" << s.tokens << "\t" << s.correct << "\n";
+  for (const train::Sums& sums : all) {
+    const char* between = "";
+    for (const double figure : task.example_figures(sums)) text << std::exchange(between, "\t") << figure;
+    text << "\n";
+  }
   write_text(path, text.str(), "--per-line");
 }
 
 void score(const EvalWords& o, train::TrainedModel& model, const std::vector<std::string>& files, const Sides& sides,
            nlohmann::ordered_json& report) {
-  evaluate::Scores scores;
+  const train::Task& task = model.config().model.task();
+  train::Sums sums;
   if (o.per_line) {
-    const std::vector<evaluate::Scores> each = model.score_each(files);
-    for (const evaluate::Scores& s : each) {
-      scores.negative_log_likelihood += s.negative_log_likelihood;
-      scores.tokens += s.tokens;
-      scores.correct += s.correct;
-      scores.sequences += s.sequences;
-      scores.whole += s.whole;
-    }
-    write_per_line(*o.per_line, each);
+    const std::vector<train::Sums> each = model.evaluate_each(files);
+    for (const train::Sums& one : each)
+      for (const auto& [name, sum] : one) sums[name] += sum;
+    write_per_line(*o.per_line, task, each);
   } else {
-    scores = model.score(files);
+    sums = model.evaluate(files).sums;
   }
-  std::int64_t words = 0;
-  for (const std::string& line : sides.targets) words += evaluate::words(line);
-  report["tokens"] = scores.tokens;
-  report["log_perplexity"] = scores.log_perplexity();
-  if (words > 0) {  // files of tokens have no words
-    report["words"] = words;
-    report["log_perplexity_per_word"] = scores.log_perplexity_per_word(words);
+  for (const std::string& line : sides.targets) sums["words"] += static_cast<double>(evaluate::words(line));
+  for (const train::Metric& metric : task.metrics(sums)) {
+    if (metric.is_count) report[metric.name] = std::llround(metric.value);
+    else report[metric.name] = metric.value;
   }
-  report["token_accuracy"] = scores.token_accuracy();
-  report["sequences"] = scores.sequences;
-  report["sequence_accuracy"] = scores.sequence_accuracy();
 }
 
 void translate(const EvalWords& o, train::TrainedModel& model, const Sides& sides, nlohmann::ordered_json& report) {
@@ -124,8 +119,9 @@ void run_eval(const EvalWords& o) {
       throw UserError({.what = "the run's data.dev names the file '" + path + "', which is not there",
                        .where = model.path(),
                        .fix = "name the files where they are now: --data PATH"});
-  if (o.bleu && model.config().model.kind != models::Kind::kEncoderDecoder)
-    throw UserError({.what = "'" + model.path() + "' is a language model, which translates nothing",
+  if (o.bleu && model.config().model->decoding() != train::Decoding::kTranslation)
+    throw UserError({.what = "'" + model.path() + "' is a model of kind '" + model.config().model->kind() +
+                             "', which translates nothing",
                      .where = "--bleu",
                      .fix = "leave --bleu out"});
   std::optional<StandardInputFile> input;
@@ -154,7 +150,8 @@ void add_eval(CLI::App& app, Action& action) {
                   "Files in the format of the config's data; - is standard input; default: its data.dev");
   add_config_options(*sub, o->words);
   sub->add_option("--per-line", o->per_line,
-                  "Write log-probability, tokens and right tokens of every example to this file");
+                  "Write the figures of every example to this file: log-probability, tokens and right tokens, or those "
+                  "of the model's kind");
   sub->add_flag("--bleu", o->bleu, "Of a translation model: also translate the files and give BLEU");
   sub->add_option("--translations", o->translations, "With --bleu: write the translations to this file");
   sub->add_flag("--json", o->json, "One JSON object");

@@ -47,10 +47,11 @@ void print(const GenerateWords& o, const train::TrainedModel::Text& best, const 
 void print_json(const train::TrainedModel& model, const std::vector<std::string>& prompts,
                 const std::vector<std::vector<train::TrainedModel::Text>>& texts) {
   const data::Vocabulary vocabulary = data::Vocabulary::of(model.config().data.vocabulary);
-  const bool translates = model.config().model.kind == models::Kind::kEncoderDecoder;
+  const train::Decoding decoding = model.config().model->decoding();
+  const bool translates = decoding == train::Decoding::kTranslation;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     std::vector<std::int32_t> ids = vocabulary.encode(prompts[i]), none;
-    if (translates || model.config().model.prefix) ids.push_back(data::Vocabulary::kEnd);
+    if (decoding != train::Decoding::kContinuation) ids.push_back(data::Vocabulary::kEnd);
     nlohmann::ordered_json line = {{"prompt", translates ? none : ids}, {"inputs", translates ? ids : none}};
     for (const train::TrainedModel::Text& best : texts[i])
       line["hypotheses"].push_back(
@@ -95,15 +96,16 @@ void check_sampling(const GenerateWords& o, const train::Config& config) {
 void run_generate(const GenerateWords& o, bool translates) {
   train::TrainedModel model(o.model, o.assignments(), o.words.allow_change);
   check_sampling(o, model.config());
-  const bool translator = model.config().model.kind == models::Kind::kEncoderDecoder;
-  if (translator != translates)
+  const train::Decoding decoding = model.config().model->decoding();
+  const bool translator = decoding == train::Decoding::kTranslation;
+  if (translator != translates && decoding != train::Decoding::kNone)
     throw UserError({.what = "'" + model.path() + "' is " + (translator ? "a translation" : "a language") + " model",
                      .where = translates ? "weft translate" : "weft generate",
                      .fix = translator ? "use weft translate" : "use weft generate"});
   std::vector<std::string> prompts = o.prompts;
   if (!o.file.empty()) prompts = read_lines(o.file);
   else if (prompts.empty()) prompts = {""};
-  const bool goes_on = !translates && !model.config().model.prefix;  // a prefix is an input, not the text's beginning
+  const bool goes_on = decoding == train::Decoding::kContinuation;
   // Of one text the tokens are printed as they come. A score stands before its text.
   const bool streams = prompts.size() == 1 && model.config().decode.beams == 1 && !o.json && !o.scores;
   if (streams) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,9 +12,27 @@
 #include "weft/decode.h"
 #include "weft/mesh.h"
 #include "weft/optim.h"
-#include "weft/transformer.h"
+#include "weft/task.h"
 
 namespace weft::train {
+
+// Section [model]: the task of that kind, which has the other settings of the section.
+class ModelConfig {
+ public:
+  ModelConfig();  // kind "lm"
+  ModelConfig(const ModelConfig& other);
+  ModelConfig& operator=(const ModelConfig& other);
+  ~ModelConfig();
+
+  // One of task_kinds(). Settings keep their values if the kind has the same ones, else they are those of a new task.
+  void set_kind(const std::string& kind);
+  Task& task() { return *task_; }
+  const Task& task() const { return *task_; }
+  const Task* operator->() const { return task_.get(); }
+
+ private:
+  std::unique_ptr<Task> task_;
+};
 
 struct DataConfig {
   std::vector<std::string> train, dev;       // files; two of parallel text: the inputs', then the targets'
@@ -49,7 +68,7 @@ struct RunConfig {
 
 struct Config {
   std::string name = "run";
-  models::TransformerOptions model;
+  ModelConfig model;
   DataConfig data;
   BatchConfig batch;
   optim::OptimizerOptions optimizer;

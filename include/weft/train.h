@@ -13,7 +13,6 @@
 
 #include "weft/checkpoint.h"
 #include "weft/config.h"
-#include "weft/evaluate.h"
 #include "weft/explain.h"
 #include "weft/models.h"
 
@@ -25,6 +24,14 @@ struct WarmStart {
   // As those of Checkpoint::LoadOptions.
   std::vector<std::pair<std::string, std::string>> rename = {};
   bool allow_missing = false, allow_unused = false;
+};
+
+// How well weights do on some files.
+struct Evaluation {
+  Sums sums;                    // over the examples
+  std::vector<Metric> metrics;  // of the task, made of the sums
+
+  double metric(const std::string& name) const;  // UserError if the task has no such metric
 };
 
 struct TrainOptions {
@@ -43,8 +50,8 @@ struct Trained {
   std::int64_t first = 0, step = 0;  // this call began after step `first`; `step` are done
   bool stopped = false;              // by SIGINT, SIGTERM, SIGHUP or SIGPIPE, after a checkpoint
   std::vector<double> losses;        // of the steps of this call
-  std::optional<evaluate::Scores> dev;
-  double tokens_per_second = 0;  // targets, padding counted; evaluations and checkpoints included
+  std::optional<Evaluation> dev;
+  double tokens_per_second = 0;  // padding counted; evaluations and checkpoints included
 };
 
 // UserError for a config that cannot be run, or that gives the weights it goes on from another meaning; RunError if a processor, a disk or the numbers fail: a loss that is not finite
@@ -90,9 +97,9 @@ class TrainedModel {
   std::int64_t step() const;
 
   // Over all examples of the files, whose format is the config's unless their ending says otherwise.
-  evaluate::Scores score(const std::vector<std::string>& files);
-  // The same for each example by itself, in the files' order.
-  std::vector<evaluate::Scores> score_each(const std::vector<std::string>& files);
+  Evaluation evaluate(const std::vector<std::string>& files);
+  // The sums of each example by itself, in the files' order.
+  std::vector<Sums> evaluate_each(const std::vector<std::string>& files);
 
   struct Text {
     std::string text;
@@ -100,8 +107,8 @@ class TrainedModel {
     double score = 0;  // as decode::Hypothesis
     bool ended = false;
   };
-  // The best texts for each prompt, as config().decode says: what a language model goes on with, or what an
-  // encoder-decoder or a prefix language model makes of each as its whole input. Prompts may be of unlike lengths. With one
+  // The best texts for each prompt, as config().decode and the task's Decoding say. UserError if the task makes no text.
+  // Prompts may be of unlike lengths. With one
   // beam, `listener` is called with the number of a prompt and the next piece of its text as soon as that is known: the
   // pieces of a prompt in a row are its text.
   using Listener = std::function<void(std::size_t prompt, const std::string& piece)>;

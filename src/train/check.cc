@@ -4,7 +4,6 @@
 
 #include "train/parts.h"
 #include "train/error_setting.h"
-#include "weft/data.h"
 #include "weft/error.h"
 #include "weft/words.h"
 
@@ -36,16 +35,14 @@ void check_batch(const Config& c) {
 bool packs(const Config& config) {
   const std::string& format = config.data.format;
   const bool tsv = !config.data.train.empty() && config.data.train[0].ends_with(".tsv");
-  return config.data.pack && (format == "documents" || format == "lines" || format == "tsv" || format == "pairs" ||
-                              (format.empty() && tsv));
+  return source(config, config.data.train, true).pack &&
+         (format == "documents" || format == "lines" || format == "tsv" || format == "pairs" ||
+          (format.empty() && tsv));
 }
 
 Config completed(const Config& config) {
   Config whole = config;
-  if (whole.model.vocab == 0) whole.model.vocab = data::Vocabulary::of(whole.data.vocabulary).size();
-  // Most tokens of an encoder's rows are not masked and have no loss: the mean is over those that have one.
-  const bool is_encoder = whole.model.kind == models::Kind::kEncoder;
-  if (is_encoder && !whole.model.loss_denominator) whole.model.loss_per_token = true;
+  whole.model.task().complete(config);
   return whole;
 }
 
@@ -65,9 +62,6 @@ void check(const Config& config) {
   refuse(config, config.data.format == "pairs" && config.data.train.size() != 2, "data.train",
          "pairs are two files, but data.train has " + std::to_string(config.data.train.size()),
          "give the file of the inputs, then that of the targets");
-  refuse(config, config.model.kind == models::Kind::kEncoder && !(config.data.mask > 0 && config.data.mask < 1),
-         "data.mask", "an encoder learns to guess masked tokens, but data.mask is " + number_text(config.data.mask),
-         "set data.mask to a number above 0 and below 1, such as 0.15");
   refuse(config, !(config.run.checkpoint_minutes >= 0), "run.checkpoint_minutes",
          "checkpoints cannot be less than 0 minutes apart", "set run.checkpoint_minutes to minutes, or to 0 for none");
   refuse(config, config.rate && !(*config.rate > 0 && std::isfinite(*config.rate)), "optimizer.rate",
@@ -77,8 +71,8 @@ void check(const Config& config) {
   layout_of(config);
   store_of(config);
   schedule_of(config);
-  const models::TransformerOptions model = completed(config).model;
-  placed(config, {.section = "model", .otherwise = "model.kind"}, [&] { models::check(model); });
+  const Config whole = completed(config);
+  placed(config, {.section = "model", .otherwise = "model.kind"}, [&] { whole.model->check(whole); });
 }
 
 }  // namespace weft::train

@@ -9,8 +9,10 @@
 #include <map>
 #include <sstream>
 
+#include "train/identity.h"
 #include "train/rules.h"
 #include "train/settings.h"
+#include "train/tasks.h"
 #include "weft/error.h"
 #include "weft/words.h"
 
@@ -88,24 +90,22 @@ void take(const std::string& key, const Given& given, std::vector<optim::Rule>& 
   field.clear();
   for (const std::string& text : texts) field.push_back(parse_rule(text, given.where));
 }
-template <class T>
-requires std::is_enum_v<T>
-void take(const std::string& key, const Given& given, T& field) {
-  std::string text, list;
+
+std::string listed(const std::vector<std::string>& words) {
+  std::string list;
+  for (const std::string& word : words) list += (list.empty() ? "" : ", ") + word;
+  return list;
+}
+
+void take(const std::string& key, const Given& given, const Choice& choice) {
+  std::string text;
   take(key, given, text);
-  std::vector<std::string> known;
-  for (const auto& [word, value] : words_of(T{})) {
-    if (word == text) {
-      field = value;
-      return;
-    }
-    known.push_back(word);
-    list += (list.empty() ? "" : ", ") + word;
-  }
-  const std::string near = nearest_word(text, known);
-  throw UserError({.what = "setting '" + key + "' cannot be '" + text + "'",
-                   .where = given.where,
-                   .fix = (near.empty() ? "" : "did you mean '" + near + "'? ") + "it is one of: " + list});
+  if (std::find(choice.words.begin(), choice.words.end(), text) != choice.words.end()) return choice.set(text);
+  const std::string near = nearest_word(text, choice.words);
+  throw UserError(
+      {.what = "setting '" + key + "' cannot be '" + text + "'",
+       .where = given.where,
+       .fix = (near.empty() ? "" : "did you mean '" + near + "'? ") + "it is one of: " + listed(choice.words)});
 }
 
 template <class T>
@@ -115,7 +115,60 @@ void take(const std::string& key, const Given& given, std::optional<T>& field) {
   field = value;
 }
 
+template <class T>
+void take(const std::string& key, const Given& given, T* field) {
+  take(key, given, *field);
+}
+void take(const std::string& key, const Given& given, Setting& setting) {
+  std::visit([&](auto& field) { take(key, given, field); }, setting.field);
+}
+
+// The settings of [model] that `config` was given for other kinds than the one to which `flat` changes it: the new task
+// gets them too.
+toml::table given_for_other_kind(const Config& config, const Flat& flat) {
+  const auto found = flat.find("model.kind");
+  const auto kind = found == flat.end() ? std::nullopt : found->second.node->value_exact<std::string>();
+  const std::vector<std::string> all = task_kinds();
+  const bool is_known = kind && std::find(all.begin(), all.end(), *kind) != all.end();
+  if (!is_known || &definition_of(*kind) == &definition_of(config.model->kind())) return {};
+  const std::map<std::string, std::string> values = values_of(config);
+  std::string text;
+  for (const auto& [key, place] : config.places)
+    if (key.starts_with("model.") && key != "model.kind" && !values.at(key).empty())
+      text += key + " = " + values.at(key) + "\n";
+  return toml::parse(text);
+}
+
+// The kinds that have a setting, such as "model.heads"; "" if none has.
+std::string kinds_with(const std::string& key) {
+  std::vector<std::string> kinds;
+  for (const TaskDefinition* definition : task_definitions()) {
+    const std::unique_ptr<Task> task = definition->make();
+    for (const Setting& setting : task->settings())
+      if ("model." + setting.name == key) kinds.insert(kinds.end(), definition->kinds.begin(), definition->kinds.end());
+  }
+  return listed(kinds);
+}
+
+[[noreturn]] void refuse_unknown(const Config& config, const std::string& key, const Given& given,
+                                 const std::vector<std::string>& known) {
+  if (const std::string kinds = kinds_with(key); !kinds.empty())
+    throw UserError({.what = "a model of kind '" + config.model->kind() + "' has no setting '" + key + "'",
+                     .where = given.where,
+                     .fix = "leave it out: it is for the kinds " + kinds});
+  std::string near = nearest_word(key, known);
+  for (const std::string& full : known)
+    if (near.empty() && full.ends_with("." + key)) near = full;  // only the section is missing
+  throw UserError({.what = "there is no setting '" + key + "'",
+                   .where = given.where,
+                   .fix = near.empty() ? "see docs/config.md for the settings" : "did you mean '" + near + "'?"});
+}
+
 void apply(Config& config, Flat flat) {
+  const toml::table kept = given_for_other_kind(config, flat);
+  Flat before;
+  flatten(kept, "", "", before);
+  for (const auto& [key, given] : before) flat.emplace(key, Given{given.node, config.places.at(key)});
   std::vector<std::string> known;
   each_setting(config, [&](const std::string& key, auto& field, const char*) {
     known.push_back(key);
@@ -125,14 +178,7 @@ void apply(Config& config, Flat flat) {
     config.places[key] = found->second.where;
     flat.erase(found);
   });
-  if (flat.empty()) return;
-  const auto& [key, given] = *flat.begin();
-  std::string near = nearest_word(key, known);
-  for (const std::string& full : known)
-    if (near.empty() && full.ends_with("." + key)) near = full;  // only the section is missing
-  throw UserError({.what = "there is no setting '" + key + "'",
-                   .where = given.where,
-                   .fix = near.empty() ? "see docs/config.md for the settings" : "did you mean '" + near + "'?"});
+  if (!flat.empty()) refuse_unknown(config, flat.begin()->first, flat.begin()->second, known);
 }
 
 toml::table parsed(std::string_view text, const std::string& name) {
@@ -181,7 +227,6 @@ Config parse_config(std::string_view text, const std::string& name) {
   Flat flat;
   flatten(table, "", name, flat);
   Config config;
-  config.model.vocab = 0;
   apply(config, std::move(flat));
   return config;
 }

@@ -8,6 +8,7 @@
 #include "train/rules.h"
 #include "train/settings.h"
 #include "train/stored.h"
+#include "train/tasks.h"
 #include "weft/error.h"
 
 namespace weft::train {
@@ -49,29 +50,27 @@ std::string toml(const std::vector<optim::Rule>& rules) {
   for (const optim::Rule& rule : rules) texts.push_back(text_of(rule));
   return toml(texts);
 }
-template <class T>
-requires std::is_enum_v<T> std::string toml(T value) {
-  for (const auto& [word, meant] : words_of(T{}))
-    if (meant == value) return quoted(word);
-  return quoted("");
-}
 
 template <class T>
 std::string toml(const std::optional<T>& value) {  // "": not written
   return value ? toml(*value) : "";
 }
 
-// What stands beside the default in the reference: the words of a choice.
+std::string toml(const Choice& choice) { return choice.get().empty() ? "" : quoted(choice.get()); }
 template <class T>
-std::string choices() {
-  std::string list;
-  if constexpr (std::is_enum_v<T>)
-    for (const auto& [word, value] : words_of(T{})) list += (list.empty() ? ": " : ", ") + word;
-  return list;
+std::string toml(T* field) {
+  return toml(*field);
+}
+std::string toml(const Setting& setting) {
+  return std::visit([](const auto& field) { return toml(field); }, setting.field);
 }
 
-bool is_identity(const std::string& key) {
-  return std::find(identity_keys().begin(), identity_keys().end(), key) != identity_keys().end();
+// The words of a choice, which stand behind the explanation in the reference.
+std::string choices(const Setting& setting) {
+  std::string list;
+  if (const Choice* choice = std::get_if<Choice>(&setting.field))
+    for (const std::string& word : choice->words) list += (list.empty() ? ": " : ", ") + word;
+  return list;
 }
 
 // What a setting is if nothing sets it and its own default does not say it.
@@ -79,9 +78,6 @@ std::string meaning_of_unset(const std::string& key) {
   const optim::AdamOptions adam;
   const optim::AdafactorOptions adafactor;
   const std::map<std::string, std::string> meanings = {
-      {"model.extra_logit", "no such class"},
-      {"model.loss_denominator", "the number of positions"},
-      {"model.slice", "as `stored`"},
       {"optimizer.rate", "`1.0`; without a schedule `0.001`"},
       {"optimizer.schedule", "`\"constant 1\"`"},
       {"optimizer.weight_decay", "`0.0`; of adamw `" + toml(optim::kAdamWDecay) + "`"},
@@ -135,32 +131,75 @@ std::map<std::string, std::string> values_of(const Config& config) {
   return values;
 }
 
+namespace {
+
+// A row of the reference's tables.
+std::string row(const std::string& key, const std::string& value, const std::string& unset, const std::string& doc,
+                bool is_identity) {
+  internal_check(!unset.empty() || !value.empty(), "a setting without a default has no meaning in docs/config.md");
+  return "| `" + section_and_name(key).second + "` | " + (unset.empty() ? "`" + value + "`" : unset) + " | " + doc +
+         (is_identity ? "; *identity*" : "") + " |\n";
+}
+
+constexpr const char* kTable = "| setting | default | |\n|---|---|---|\n";
+
+// Section [model]: the kinds, and the settings of each task.
+std::string model_reference() {
+  std::string text = std::string("\n## [model]\n") + kTable;
+  for (const TaskDefinition* definition : task_definitions()) {
+    ModelConfig model;
+    model.set_kind(definition->kinds[0]);
+    each_model_setting(model, [&](const std::string& key, const Setting& setting, const char* doc) {
+      const bool is_kind = key == "model.kind";
+      if (!is_kind || definition == task_definitions()[0])
+        text += row(key, toml(setting), setting.unset, doc + choices(setting), setting.is_identity);
+      if (!is_kind) return;
+      text += "\nOf kind";
+      for (const std::string& kind : definition->kinds)
+        text += (&kind == &definition->kinds[0] ? " `" : ", `") + kind + "`";
+      text += std::string(":\n\n") + kTable;
+    });
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string reference() {
-  std::ostringstream out;
-  out << "# The settings of a config\n\n"
-         "A config is a TOML file. More files may follow the first and hold over it (`configs/layouts` has meshes), "
-         "and\n"
-         "`weft train FILE --set section.name=value` holds over all; `--print-config` prints what came of it. An "
-         "unknown\n"
-         "setting is refused with the nearest known one. Paths are relative to the folder in which the command runs.\n"
-         "This page is generated from src/train/settings.h.\n\n"
-         "Settings marked *identity* give the weights of a run their meaning. A run that goes on, or is used, under "
-         "another value\n"
-         "is refused, unless `--allow-change KEY` says that the change is meant; see docs/checkpoints.md.\n\n";
+  std::string out =
+      "# The settings of a config\n\n"
+      "A config is a TOML file. More files may follow the first and hold over it (`configs/layouts` has meshes), and\n"
+      "`weft train FILE --set section.name=value` holds over all; `--print-config` prints what came of it. An unknown\n"
+      "setting is refused with the nearest known one. Paths are relative to the folder in which the command runs.\n"
+      "This page is generated from src/train/settings.h and the tasks of src/train/tasks.\n\n"
+      "Settings marked *identity* give the weights of a run their meaning. A run that goes on, or is used, under "
+      "another "
+      "value\n"
+      "is refused, unless `--allow-change KEY` says that the change is meant; see docs/checkpoints.md.\n\n";
   std::string open;
   Config defaults;
-  defaults.model.vocab = 0;
-  each_setting(defaults, [&]<class T>(const std::string& key, T& field, const char* doc) {
-    const auto [section, name] = section_and_name(key);
-    if (section != open) out << "\n## [" << section << "]\n";
-    if (section != open || section.empty()) out << "| setting | default | |\n|---|---|---|\n";
+  const std::vector<std::string> identity = identity_keys(defaults);
+  each_setting(defaults, [&](const std::string& key, auto& field, const char* doc) {
+    const std::string section = section_and_name(key).first;
+    if (section != open && section == "model") out += model_reference();
+    else if (section != open) out += "\n## [" + section + "]\n";
+    if (section != "model" && (section != open || section.empty())) out += kTable;
     open = section;
-    const std::string unset = meaning_of_unset(key), value = toml(field);
-    internal_check(!unset.empty() || !value.empty(), "a setting without a default has no meaning in docs/config.md");
-    out << "| `" << name << "` | " << (unset.empty() ? "`" + value + "`" : unset) << " | " << doc << choices<T>()
-        << (is_identity(key) ? "; *identity*" : "") << " |\n";
+    if (section == "model") return;
+    const bool is_identity = std::find(identity.begin(), identity.end(), key) != identity.end();
+    out += row(key, toml(field), meaning_of_unset(key), doc, is_identity);
   });
-  return out.str();
+  return out;
+}
+
+std::vector<std::string> identity_keys(const Config& config) {
+  std::vector<std::string> keys;
+  ModelConfig model = config.model;
+  each_model_setting(model, [&](const std::string& key, const Setting& setting, const char*) {
+    if (setting.is_identity) keys.push_back(key);
+  });
+  keys.insert(keys.end(), {"data.vocabulary", "optimizer.name"});
+  return keys;
 }
 
 }  // namespace weft::train

@@ -17,13 +17,14 @@ bool has_word(const std::string& text, const std::string& word) {
   return false;
 }
 
-std::string key_in(const SettingOfError& blame, const ErrorText& error) {
+std::string key_in(const Config& config, const SettingOfError& blame, const ErrorText& error) {
   for (const SettingOfError::PhraseRule& clue : blame.clues)
     if (error.what.find(clue.phrase) != std::string::npos || error.where.text.find(clue.phrase) != std::string::npos)
       return clue.key;
   std::string exact, named;
-  Config all;
+  Config all = config;
   each_setting(all, [&](const std::string& key, auto&, const char*) {
+    if (error.where.text == key) exact = key;
     if (blame.section.empty() || !key.starts_with(blame.section + ".")) return;
     const std::string name = key.substr(blame.section.size() + 1);
     if (error.where.text == name) exact = key;
@@ -55,7 +56,7 @@ std::string place_of(const Config& config, const std::string& key) {
 
 UserError at_setting(const Config& config, const SettingOfError& blame, const UserError& error) {
   ErrorText text = error.text();
-  const std::string key = key_in(blame, text), rest = without_own_lines(text.where.text);
+  const std::string key = key_in(config, blame, text), rest = without_own_lines(text.where.text);
   const bool names_it = rest.empty() || rest == key || key.ends_with("." + rest);
   text.where = place_of(config, key) + (names_it ? "" : ", " + rest);
   return UserError(text);

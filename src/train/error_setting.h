@@ -13,7 +13,7 @@ namespace weft::train {
 std::string place_of(const Config& config, const std::string& key);
 
 // Which setting an error speaks of: that of the first clue whose phrase is in the error's `what` or `where`; else the
-// setting of `section` that the error names; else `otherwise`.
+// setting that its `where` is; else the setting of `section` that the error names; else `otherwise`.
 struct SettingOfError {
   struct PhraseRule {
     std::string phrase, key;

@@ -24,14 +24,15 @@ std::string listed(const std::vector<std::string>& words, const std::string& bet
   return all;
 }
 
-void check_allowed(const std::vector<std::string>& allowed) {
+void check_allowed(const Config& config, const std::vector<std::string>& allowed) {
+  const std::vector<std::string> keys = identity_keys(config);
   for (const std::string& key : allowed) {
-    if (has(identity_keys(), key)) continue;
-    const std::string near = nearest_word(key, identity_keys());
+    if (has(keys, key)) continue;
+    const std::string near = nearest_word(key, keys);
     throw UserError({.what = "'" + key + "' is no setting that --allow-change is for",
                      .where = "--allow-change " + key,
                      .fix = (near.empty() ? "" : "did you mean '" + near + "'? ") +
-                            std::string("it is for the identity settings: ") + listed(identity_keys(), ", ")});
+                            std::string("it is for the identity settings: ") + listed(keys, ", ")});
   }
 }
 
@@ -45,19 +46,22 @@ std::string compared(const std::vector<std::string>& keys, const Config& stored,
   return listed(parts, "; ");
 }
 
+// Of the settings that both kinds of model have.
 template <class Wanted>
 std::vector<std::string> different(const Config& stored, const Config& given, const Wanted& wanted) {
   const std::map<std::string, std::string> there = values_of(stored);
   std::vector<std::string> keys;
   for (const auto& [key, value] : values_of(given))
-    if (value != there.at(key) && wanted(key)) keys.push_back(key);
+    if (const auto found = there.find(key); found != there.end() && value != found->second && wanted(key))
+      keys.push_back(key);
   return keys;
 }
 
 void check_settings(const Checkpoint& checkpoint, const Config& stored, const Config& config,
                     const std::vector<std::string>& allowed, Use use) {
+  const std::vector<std::string> identity = identity_keys(config);
   const std::vector<std::string> keys = different(stored, config, [&](const std::string& key) {
-    return key != kVocabulary && has(identity_keys(), key) && !has(allowed, key) &&
+    return key != kVocabulary && has(identity, key) && !has(allowed, key) &&
            !(use == Use::kBeginWith && key.starts_with("optimizer."));
   });
   if (keys.empty()) return;
@@ -128,7 +132,7 @@ void check_weights(const Checkpoint& checkpoint, const Config& stored, const Con
 
 void check_identity(const Checkpoint& checkpoint, const Config& config, const std::vector<std::string>& allowed,
                     Use use) {
-  check_allowed(allowed);
+  check_allowed(config, allowed);
   if (!checkpoint.state().texts.contains("config.toml")) return;
   const Config stored = stored_config(checkpoint);
   if (!has(allowed, kVocabulary)) check_vocabulary(checkpoint, config);
@@ -137,13 +141,9 @@ void check_identity(const Checkpoint& checkpoint, const Config& config, const st
 }
 
 std::map<std::string, Shape> weight_shapes(const Config& config) {
-  models::TransformerOptions model = config.model;
-  model.loss_chunks = 1;  // a batch of one row has no more
-  const bool has_inputs = model.kind == models::Kind::kEncoderDecoder;
-  const models::SequenceGraph made =
-      models::training_graph(model, {.batch = 1, .length = 1, .inputs_length = has_inputs ? 1 : 0});
+  const Graph graph = config.model->weights(config);
   std::map<std::string, Shape> shapes;
-  for (const Tensor& variable : made.graph.variables()) shapes[variable_name(variable)] = variable.shape();
+  for (const Tensor& variable : graph.variables()) shapes[variable_name(variable)] = variable.shape();
   return shapes;
 }
 

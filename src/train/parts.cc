@@ -23,29 +23,16 @@ const SettingOfError kOptimizer{.clues = {{" of the rule '", "optimizer.rules"},
 
 }  // namespace
 
-models::BatchSizes batch_sizes(const Config& config, bool packed) {
-  const bool has_inputs = config.model.kind == models::Kind::kEncoderDecoder;
-  return {.batch = config.sequences(),
-          .length = config.batch.length,
-          .inputs_length = has_inputs ? config.batch.inputs_length : 0,
-          .packed = packed};
-}
-
 data::SourceOptions source(const Config& config, const std::vector<std::string>& files, bool endless) {
   data::SourceOptions options;
   options.files = files;
   options.format = config.data.format;
   options.vocabulary = config.data.vocabulary;
-  options.vocab_limit = config.model.vocab;
   options.batch = config.sequences();
   options.length = config.batch.length;
   options.inputs_length = config.batch.inputs_length;
   options.pack = config.data.pack;
-  options.join = config.model.kind != models::Kind::kEncoderDecoder;
-  if (config.model.kind == models::Kind::kEncoder) {
-    options.mask = config.data.mask;
-    options.mask_id = static_cast<std::int32_t>(config.data.mask_id);
-  }
+  options.join = !config.model->has_inputs();
   options.shuffle = endless && config.data.shuffle;
   options.repeat = endless;
   options.seed = static_cast<std::uint64_t>(config.run.seed);
@@ -53,6 +40,7 @@ data::SourceOptions source(const Config& config, const std::vector<std::string>&
     options.targets_file = files[1];
     options.files = {files[0]};
   }
+  config.model->choose_data(config, options);
   return options;
 }
 
@@ -110,29 +98,40 @@ Executable compile(Session& session, const Config& config, const Graph& graph, c
   return placed(config, kCompiling, [&] { return session.compile(graph, layout, options); });
 }
 
-Feeds feeds_of(const models::SequenceGraph& graph, const data::Batch& batch) {
+Feeds feeds_of(const Features& features, const data::Batch& batch) {
   Feeds feeds;
-  for (const auto& [name, tensor] : graph.features) {
+  for (const auto& [name, tensor] : features) {
     const auto found = batch.find(name);
-    if (found == batch.end())
-      throw UserError({.what = "the model wants '" + name + "', which the data has not",
-                       .where = "data.format",
-                       .fix = "an encoder_decoder takes pairs: set data.format to tsv or pairs"});
+    if (found == batch.end()) {
+      std::string all;
+      for (const auto& [other, array] : batch) all += (all.empty() ? "" : ", ") + other;
+      throw UserError(
+          {.what = "the data has no feature '" + name + "', which the model needs (the data has: " + all + ")",
+           .where = "data.format",
+           .fix = "give pairs, which have inputs and targets: set data.format to tsv or pairs"});
+    }
     feeds.emplace_back(tensor, found->second);
   }
   return feeds;
 }
 
-void read_own_rows(data::Batches& batches, const Executable& executable, const models::SequenceGraph& graph) {
-  const auto [begin, end] = executable.local_range(graph.features.at("targets"), "batch");
-  batches.only_rows(begin, end);
+void read_own_rows(data::Batches& batches, const Executable& executable, const Features& features) {
+  std::optional<std::pair<std::int64_t, std::int64_t>> rows;  // that some feature needs
+  for (const auto& [name, tensor] : features) {
+    const auto [begin, end] = executable.local_range(tensor, "batch");
+    rows = {rows ? std::min(rows->first, begin) : begin, rows ? std::max(rows->second, end) : end};
+  }
+  if (rows) batches.only_rows(rows->first, rows->second);
 }
 
-std::optional<data::Batch> next_batch(const Session& session, data::Batches& batches) {
+std::optional<data::Batch> next_batch(const Session& session, const Config& config, data::Batches& batches) {
   std::optional<data::Batch> batch;
   std::exception_ptr error;
   try {
     batch = batches.next();
+    if (batch)
+      batch = placed(config, {.otherwise = "data.format"},
+                     [&] { return config.model->prepare(config, std::move(*batch)); });
   } catch (...) {
     error = std::current_exception();
   }
@@ -141,24 +140,22 @@ std::optional<data::Batch> next_batch(const Session& session, data::Batches& bat
 }
 
 TrainingStep::TrainingStep(const Config& config, bool packed)
-    : graph(placed(config, {.otherwise = "batch.length"},
-                   [&] {
-                     return models::training_graph(config.model, batch_sizes(config, packed),
-                                                   config.batch.microbatches);
-                   })),
+    : graph(
+          placed(config, {.otherwise = "batch.length"}, [&] { return config.model->training_graph(config, packed); })),
       optimizer(placed(config, kOptimizer,
                        [&] { return optim::make_optimizer(config.optimizer, graph.loss, graph.graph.variables()); })),
       schedule(schedule_of(config)) {}
 
 Feeds TrainingStep::feeds(std::int64_t step, const data::Batch& batch) const {
   Feeds feeds = optimizer->feeds(step, schedule.at(step));
-  for (auto& feed : feeds_of(graph, batch)) feeds.push_back(std::move(feed));
+  for (auto& feed : feeds_of(graph.features, batch)) feeds.push_back(std::move(feed));
   return feeds;
 }
 
 CompileOptions TrainingStep::compiled(const Config& config) const {
   CompileOptions options = compile_options(config);
   options.fetch = {graph.loss};
+  options.metrics = true;
   if (config.optimizer.clip_norm > 0) options.fetch.push_back(optimizer->gradient_norm());
   options.update = optimizer->updates();
   return options;

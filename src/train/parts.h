@@ -13,7 +13,6 @@
 
 namespace weft::train {
 
-models::BatchSizes batch_sizes(const Config& config, bool packed);
 // The files in order, without end, or, for evaluation, once, unshuffled.
 data::SourceOptions source(const Config& config, const std::vector<std::string>& files, bool endless);
 // Are rows of this config several examples each?
@@ -32,16 +31,16 @@ std::string number_text(double number);                // "0.15": as a stream pr
 Executable compile(Session& session, const Config& config, const Graph& graph, const CompileOptions& options);
 
 // Inputs of a graph from the arrays of a batch.
-Feeds feeds_of(const models::SequenceGraph& graph, const data::Batch& batch);
+Feeds feeds_of(const Features& features, const data::Batch& batch);
 
 // From now on a process reads of every batch the rows that its processors hold.
-void read_own_rows(data::Batches& batches, const Executable& executable, const models::SequenceGraph& graph);
-// The next batch; if it cannot be made in one process, all of them throw what that one threw.
-std::optional<data::Batch> next_batch(const Session& session, data::Batches& batches);
+void read_own_rows(data::Batches& batches, const Executable& executable, const Features& features);
+// The next batch, prepared by the task; if it cannot be made in one process, all of them throw what that one threw.
+std::optional<data::Batch> next_batch(const Session& session, const Config& config, data::Batches& batches);
 
 // One step of training as a graph.
 struct TrainingStep {
-  models::SequenceGraph graph;
+  TrainingGraph graph;
   std::unique_ptr<optim::Optimizer> optimizer;
   optim::Schedule schedule;
 

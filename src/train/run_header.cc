@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "weft/data.h"
+#include "train/parts.h"
 #include "weft/progress.h"
 
 namespace weft::train {
@@ -35,13 +35,16 @@ std::string files_text(const std::vector<std::string>& files) {
 
 std::string step_text(const Config& c) {
   const std::int64_t rows = c.sequences();
-  const std::string text = counted(rows, "sequence") + " of " + std::to_string(c.batch.length) + " targets, " +
-                           count_text(static_cast<double>(rows * c.batch.length)) + " tokens";
+  const auto [tokens, what] = c.model->row_tokens(c);
+  const std::string text = counted(rows, "sequence") + " of " + std::to_string(tokens) + " " + what + ", " +
+                           count_text(static_cast<double>(rows * tokens)) + " tokens";
   return c.batch.microbatches > 1 ? text + ", in " + std::to_string(c.batch.microbatches) + " microbatches" : text;
 }
 
 std::string vocabulary_text(const Config& c) {
-  return c.data.vocabulary + ", " + std::to_string(c.model.vocab) + " tokens";
+  const std::int64_t limit = source(c, c.data.train, true).vocab_limit;
+  return c.data.vocabulary + ", " + std::to_string(limit > 0 ? limit : data::Vocabulary::of(c.data.vocabulary).size()) +
+         " tokens";
 }
 
 std::string mesh_text(const Config& c, const Explanation& plan) {
@@ -82,7 +85,7 @@ double repeated_share(const Explanation& plan, const std::string& axis) {
 }
 
 // ", as \"batch:data\"": dims that the layout does not lay yet; "" if it lays the usual ones.
-std::string free_dims(const Explanation& plan, const std::string& axis) {
+std::string free_dims(const Config& c, const Explanation& plan, const std::string& axis) {
   const Layout layout = Layout::parse(plan.layout);
   const auto is_laid = [&](const std::string& dim) {
     return std::any_of(layout.rules().begin(), layout.rules().end(), [&](const auto& rule) { return rule.dim == dim; });
@@ -90,7 +93,7 @@ std::string free_dims(const Explanation& plan, const std::string& axis) {
   std::string dims = "batch";
   if (is_laid("batch")) {
     dims.clear();
-    for (const std::string dim : {"heads", "d_ff", "vocab"})
+    for (const std::string& dim : c.model->dims_to_split())
       if (!is_laid(dim)) dims += (dims.empty() ? "" : ",") + dim;
   }
   return dims.empty() ? "" : ", as \"" + dims + ":" + axis + "\"";
@@ -109,7 +112,7 @@ std::vector<std::string> warnings_of(const Config& c, const Explanation& plan, i
     const std::string who = "its " + counted(axis.size, "processor");
     if (!splits_something(plan, static_cast<int>(i)))
       all.push_back("axis '" + axis.name + "' splits nothing: " + who + " do the same work;" + kNext +
-                    "lay a dim on it in mesh.layout" + free_dims(plan, axis.name) + ", or leave it out");
+                    "lay a dim on it in mesh.layout" + free_dims(c, plan, axis.name) + ", or leave it out");
     else if (share >= kMuchRepeated)
       all.push_back("axis '" + axis.name + "': " + who + " do " + count_text(100 * share) + " % of the flops alike;" +
                     kNext + "weft train --dry-run says which");

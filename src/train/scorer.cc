@@ -1,49 +1,55 @@
 #include "train/scorer.h"
 
 #include "train/error_setting.h"
+#include "weft/error.h"
 
 namespace weft::train {
 
+double Evaluation::metric(const std::string& name) const {
+  std::string all;
+  for (const Metric& metric : metrics) {
+    if (metric.name == name) return metric.value;
+    all += (all.empty() ? "" : ", ") + metric.name;
+  }
+  throw UserError({.what = "the evaluation has no metric '" + name + "'", .where = "metric", .fix = "it has: " + all});
+}
+
 Scorer::Scorer(Session& session, const Config& config, const std::vector<std::string>& files)
     : session_(session),
-      options_(source(config, files, false)),
-      batches_(options_),
+      config_(config),
+      batches_(source(config, files, false)),
       begin_(batches_.position()),
       graph_(placed(config, {.otherwise = "batch.length"},
-                    [&] { return models::scoring_graph(config.model, batch_sizes(config, batches_.packed())); })),
+                    [&] { return config.model->evaluation_graph(config, batches_.packed()); })),
       executable_(compile(session, config, graph_.graph, [&] {
         CompileOptions options = compile_options(config);
-        options.fetch = {graph_.negative_log_likelihood, graph_.tokens, graph_.correct};
-        if (graph_.outcomes) options.fetch.push_back(graph_.outcomes);
+        for (const auto& [name, result] : graph_.results) options.fetch.push_back(result);
         return options;
       }())) {
-  read_own_rows(batches_, executable_, graph_);
+  read_own_rows(batches_, executable_, graph_.features);
 }
 
-evaluate::Scores Scorer::scores(std::int64_t most) {
-  evaluate::Scores sum;
+Evaluation Scorer::evaluation(std::int64_t most) {
+  Evaluation made;
   batches_.seek(begin_);
   for (std::int64_t i = 0; most == 0 || i < most; ++i) {
-    const std::optional<data::Batch> batch = next_batch(session_, batches_);
+    const std::optional<data::Batch> batch = next_batch(session_, config_, batches_);
     if (!batch) break;
-    const Values values = executable_.run(feeds_of(graph_, *batch));
-    const Array &nll = values[graph_.negative_log_likelihood], &tokens = values[graph_.tokens],
-                &correct = values[graph_.correct];
-    if (graph_.outcomes) sum.add_packed(nll, tokens, correct, values[graph_.outcomes]);
-    else sum.add(nll, tokens, correct, options_.batch);
+    const Values values = executable_.run(feeds_of(graph_.features, *batch));
+    config_.model->add_rows(graph_, values, 0, config_.sequences(), made.sums);
   }
-  return sum;
+  made.metrics = config_.model->metrics(made.sums);
+  return made;
 }
 
-std::vector<evaluate::Scores> Scorer::each() {
-  std::vector<evaluate::Scores> all;
+std::vector<Sums> Scorer::each() {
+  std::vector<Sums> all;
   batches_.seek(begin_);
-  while (const std::optional<data::Batch> batch = next_batch(session_, batches_)) {
-    const Values values = executable_.run(feeds_of(graph_, *batch));
-    for (std::int64_t row = 0; row < options_.batch; ++row) {
+  while (const std::optional<data::Batch> batch = next_batch(session_, config_, batches_)) {
+    const Values values = executable_.run(feeds_of(graph_.features, *batch));
+    for (std::int64_t row = 0; row < config_.sequences(); ++row) {
       if (static_cast<std::int64_t>(all.size()) == batches_.examples()) return all;
-      const auto one = [&](const Tensor& x) { return Array({{"batch", 1}}, {values[x].at(row)}, DType::kF32); };
-      all.emplace_back().add(one(graph_.negative_log_likelihood), one(graph_.tokens), one(graph_.correct), 1);
+      config_.model->add_rows(graph_, values, row, row + 1, all.emplace_back());
     }
   }
   return all;

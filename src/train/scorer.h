@@ -1,10 +1,9 @@
-// Scorer: how well a session's weights foresee some files.
+// Scorer: how well a session's weights do on some files, by the metrics of the config's task.
 #pragma once
 
 #include <vector>
 
 #include "train/parts.h"
-#include "weft/evaluate.h"
 
 namespace weft::train {
 
@@ -13,16 +12,16 @@ class Scorer {
   Scorer(Session& session, const Config& config, const std::vector<std::string>& files);
 
   // Over the first `most` batches, or, at 0, all of them; from the beginning each time.
-  evaluate::Scores scores(std::int64_t most = 0);
+  Evaluation evaluation(std::int64_t most = 0);
   // Of every example by itself, in order; of examples that are not packed.
-  std::vector<evaluate::Scores> each();
+  std::vector<Sums> each();
 
  private:
   Session session_;
-  data::SourceOptions options_;
+  Config config_;
   data::Batches batches_;
   std::string begin_;
-  models::SequenceGraph graph_;
+  EvaluationGraph graph_;
   Executable executable_;
 };
 

@@ -2,87 +2,21 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "weft/config.h"
 
 namespace weft::train {
 
-// The words of a setting that is a choice.
-template <class T>
-using Words = std::vector<std::pair<std::string, T>>;
-
-inline const Words<models::Kind>& words_of(models::Kind) {
-  static const Words<models::Kind> kWords = {{"lm", models::Kind::kLanguageModel},
-                                             {"encoder_decoder", models::Kind::kEncoderDecoder},
-                                             {"encoder", models::Kind::kEncoder}};
-  return kWords;
-}
-inline const Words<models::Norm>& words_of(models::Norm) {
-  static const Words<models::Norm> kWords = {
-      {"rms", models::Norm::kRms}, {"layer", models::Norm::kLayer}, {"scale", models::Norm::kScale}};
-  return kWords;
-}
-inline const Words<models::Positions>& words_of(models::Positions) {
-  using P = models::Positions;
-  static const Words<P> kWords = {{"none", P::kNone},
-                                  {"learned", P::kLearned},
-                                  {"sinusoid", P::kSinusoid},
-                                  {"rotary", P::kRotary},
-                                  {"relative", P::kRelative},
-                                  {"relative_shared", P::kRelativeShared},
-                                  {"relative_contextual", P::kRelativeContextual}};
-  return kWords;
-}
-inline const Words<DType>& words_of(DType) {
-  static const Words<DType> kWords = {{"f32", DType::kF32}, {"bf16", DType::kBF16}};
-  return kWords;
-}
-
-// visit(key, field, one line of explanation); keys are "section.name", in the order of docs/config.md.
+// visit(key, field, one line of explanation); keys are "section.name", in the order of docs/config.md. The field of a
+// setting of [model] is the Setting. If visit() sets the kind, the settings of that kind follow.
 template <class Visit>
-void each_model_setting(models::TransformerOptions& m, const Visit& visit) {
-  visit("model.kind", m.kind, "what it is");
-  visit("model.vocab", m.vocab, "tokens; 0: as many as data.vocabulary has");
-  visit("model.vocab_divisor", m.vocab_divisor, "the vocab dim is rounded up to a multiple of this");
-  visit("model.d_model", m.d_model, "width between the layers");
-  visit("model.heads", m.heads, "of every attention");
-  visit("model.memory_heads", m.memory_heads,
-        "heads of keys and values: 0 all, 1 multi-query, else a divisor of heads");
-  visit("model.d_kv", m.d_kv, "width of a head");
-  visit("model.d_ff", m.d_ff, "width inside the feed-forward nets");
-  visit("model.layers", m.layers, "of the model, or of its encoder");
-  visit("model.decoder_layers", m.decoder_layers, "of an encoder_decoder's decoder; 0: as many as layers");
-  visit("model.norm", m.norm, "before every sublayer");
-  visit("model.norm_bias", m.norm_bias, "whether a layer norm has a bias");
-  visit("model.norm_epsilon", m.norm_epsilon, "added to the mean square");
-  visit("model.positions", m.positions, "how the model knows them");
-  visit("model.max_length", m.max_length, "rows of the learned table of positions");
-  visit("model.buckets", m.buckets, "of relative positions");
-  visit("model.max_distance", m.max_distance, "beyond it, relative positions share a bucket");
-  visit("model.rotary_base", m.rotary_base, "the longest wave of rotary positions");
-  visit("model.activation", m.activation, "of the feed-forward nets; two are multiplied, as [\"gelu\", \"linear\"]");
-  visit("model.ff_bias", m.ff_bias, "whether feed-forward nets have biases");
-  visit("model.tied", m.tied, "the logits' table is the embedding's");
-  visit("model.shared_embedding", m.shared_embedding, "encoder and decoder have one embedding");
-  visit("model.shared_kv", m.shared_kv, "keys and values are the same");
-  visit("model.fold_scaling", m.fold_scaling, "1/sqrt(d_kv) lies in the queries' first kernel, not in the scores");
-  visit("model.extra_logit", m.extra_logit, "one more class of every attention's softmax");
-  visit("model.prefix", m.prefix, "the part up to the end-of-sequence token sees all of itself");
-  visit("model.dropout", m.dropout, "probability that an element is dropped, after every sublayer");
-  visit("model.dropout_along_length", m.dropout_along_length, "one draw for all positions");
-  visit("model.attention_dropout", m.attention_dropout, "the same, in the attentions");
-  visit("model.label_smoothing", m.label_smoothing, "how much of a target is spread over all tokens");
-  visit("model.z_loss", m.z_loss, "times log(Z)^2, added to the loss");
-  visit("model.loss_denominator", m.loss_denominator, "what the summed loss is divided by, in place of the positions");
-  visit("model.loss_per_token", m.loss_per_token, "the denominator is the number of targets that count");
-  visit("model.loss_on_targets_only", m.loss_on_targets_only, "with prefix: inputs have no loss");
-  visit("model.loss_chunks", m.loss_chunks, "parts of the batch whose logits exist at a time");
-  visit("model.recompute", m.recompute, "layers are computed again in the backward pass, to save memory");
-  visit("model.stored", m.stored, "dtype of the variables");
-  visit("model.slice", m.slice, "dtype in which the optimizer updates them; by default as stored");
-  visit("model.activations", m.activations, "dtype of what is between them");
+void each_model_setting(ModelConfig& m, const Visit& visit) {
+  const auto kind = [&m] { return m->kind(); };
+  Setting first{"kind", Choice{task_kinds(), kind, [&m](const std::string& word) { m.set_kind(word); }}, "what it is",
+                kIdentity};
+  visit("model.kind", first, first.doc.c_str());
+  for (Setting& setting : m.task().settings()) visit("model." + setting.name, setting, setting.doc.c_str());
 }
 
 template <class Visit>
@@ -179,12 +113,6 @@ void each_setting(Config& c, const Visit& visit) {
 // Settings that give weights and optimizer state their meaning: under another value the shapes may be the same, but the
 // numbers make no sense. Of data.vocabulary it is the contents that count. A run goes on, and is used, under its own values
 // of them (train/identity.h).
-inline const std::vector<std::string>& identity_keys() {
-  static const std::vector<std::string> kKeys = {
-      "model.kind",         "model.norm",        "model.norm_epsilon", "model.positions",        "model.max_distance",
-      "model.rotary_base",  "model.activation",  "model.tied",         "model.shared_embedding", "model.shared_kv",
-      "model.fold_scaling", "model.extra_logit", "model.prefix",       "data.vocabulary",        "optimizer.name"};
-  return kKeys;
-}
+std::vector<std::string> identity_keys(const Config& config);
 
 }  // namespace weft::train

@@ -7,7 +7,6 @@
 #include "train/error_setting.h"
 #include "train/scorer.h"
 #include "train/text_stream.h"
-#include "weft/decode.h"
 #include "weft/error.h"
 #include "weft/progress.h"
 
@@ -43,9 +42,11 @@ void tell(const TrainedModel::Listener& listener, std::size_t prompt, const std:
   if (!piece.empty()) listener(prompt, piece);
 }
 
-// Whether a prompt is a whole input, which ends as in training, and not the beginning of a text.
-bool ends_prompts(const models::TransformerOptions& model) {
-  return model.kind == models::Kind::kEncoderDecoder || model.prefix;
+void check_decodes(const Config& config, const std::string& path) {
+  if (config.model->decoding() != Decoding::kNone) return;
+  throw UserError({.what = "'" + path + "' is a model of kind '" + config.model->kind() + "', which makes no text",
+                   .where = path,
+                   .fix = "use weft eval, which says how well it does on files"});
 }
 
 // A multiple of `unit` that is at least `least`.
@@ -70,9 +71,9 @@ struct TrainedModel::State {
   // The weights of what has been compiled. Caches and the like are the session's own.
   void load() { checkpoint.load(session, {.optimizer_state = false, .allow_missing = true}); }
 
-  // Of what comes after the prompt. Only a language model's text goes on from its prompt's.
+  // Of what comes after the prompt.
   TextStream stream(const std::vector<std::int32_t>& prompt) const {
-    const bool goes_on = config.model.kind == models::Kind::kLanguageModel && !config.model.prefix;
+    const bool goes_on = config.model->decoding() == Decoding::kContinuation;
     return TextStream(vocabulary, goes_on ? prompt : std::vector<std::int32_t>());
   }
 
@@ -93,13 +94,13 @@ const std::string& TrainedModel::path() const { return state_->checkpoint.path()
 std::int64_t TrainedModel::step() const { return state_->checkpoint.state().step; }
 const TrainedModel::Speed& TrainedModel::speed() const { return state_->speed; }
 
-evaluate::Scores TrainedModel::score(const std::vector<std::string>& files) {
+Evaluation TrainedModel::evaluate(const std::vector<std::string>& files) {
   Scorer scorer(state_->session, state_->config, files);
   state_->load();
-  return scorer.scores();
+  return scorer.evaluation();
 }
 
-std::vector<evaluate::Scores> TrainedModel::score_each(const std::vector<std::string>& files) {
+std::vector<Sums> TrainedModel::evaluate_each(const std::vector<std::string>& files) {
   Scorer scorer(state_->session, state_->unpacked(), files);
   state_->load();
   return scorer.each();
@@ -108,24 +109,23 @@ std::vector<evaluate::Scores> TrainedModel::score_each(const std::vector<std::st
 std::vector<std::vector<TrainedModel::Text>> TrainedModel::generate(const std::vector<std::string>& prompts,
                                                                     const Listener& listener) {
   State& s = *state_;
-  const bool translates = s.config.model.kind == models::Kind::kEncoderDecoder;
+  check_decodes(s.config, path());
+  const Task& task = s.config.model.task();
   std::vector<std::vector<std::int32_t>> ids;
   std::size_t longest = 0, shortest = prompts.empty() ? 0 : SIZE_MAX;
   for (const std::string& prompt : prompts) {
     ids.push_back(s.vocabulary.encode(prompt));
-    if (ends_prompts(s.config.model)) ids.back().push_back(data::Vocabulary::kEnd);
-    if (!translates) check_room(s.config, ids.back(), ids.size(), prompts.size());
+    if (task.decoding() != Decoding::kContinuation) ids.back().push_back(data::Vocabulary::kEnd);
+    if (task.decoding() != Decoding::kTranslation) check_room(s.config, ids.back(), ids.size(), prompts.size());
     longest = std::max(longest, ids.back().size());
     shortest = std::min(shortest, ids.back().size());
   }
   const auto count = static_cast<std::int64_t>(prompts.size());
   const std::int64_t batch =
       std::min(s.config.sequences(), rounded_up(std::max<std::int64_t>(1, count), s.session.mesh().size()));
-  const Layout layout = layout_of(s.config);
-  decode::Decoder decoder = placed(s.config, kDecoding, [&] {
-    return decode::Decoder(
-        s.session, s.config.model, layout, batch, translates ? rounded_up(static_cast<std::int64_t>(longest), 16) : 0,
-        translates ? 0 : static_cast<std::int64_t>(s.config.model.prefix ? longest : shortest), s.config.decode);
+  const std::unique_ptr<TextDecoder> decoder = placed(s.config, kDecoding, [&] {
+    return task.decoder(s.session, s.config, batch, static_cast<std::int64_t>(shortest),
+                        static_cast<std::int64_t>(longest));
   });
   s.load();
   std::vector<std::size_t> order(ids.size());  // rows of about the same length go together
@@ -135,17 +135,16 @@ std::vector<std::vector<TrainedModel::Text>> TrainedModel::generate(const std::v
   ProgressLine progress(wire::process() == 0);
   for (std::size_t first = 0; first < order.size(); first += static_cast<std::size_t>(batch)) {
     const std::size_t end = std::min(order.size(), first + static_cast<std::size_t>(batch));
-    std::vector<std::vector<std::int32_t>> rows, none(translates ? end - first : 0);
+    std::vector<std::vector<std::int32_t>> rows;
     std::vector<TextStream> streams;
     for (std::size_t i = first; i < end; ++i) {
       rows.push_back(ids[order[i]]);
       streams.push_back(s.stream(rows.back()));
     }
     if (listener)
-      decoder.on_token(
+      decoder->on_token(
           [&](std::size_t row, std::int32_t id) { tell(listener, order[first + row], streams[row].add(id)); });
-    const auto found = placed(s.config, {.otherwise = "data.vocabulary"},
-                              [&] { return translates ? decoder.run(none, rows) : decoder.run(rows); });
+    const auto found = placed(s.config, {.otherwise = "data.vocabulary"}, [&] { return decoder->run(rows); });
     for (std::size_t i = first; i < end; ++i) {
       for (const decode::Hypothesis& h : found[i - first])
         texts[order[i]].push_back({s.stream(rows[i - first]).whole(h.ids), h.ids, h.score, h.ended});
@@ -155,7 +154,8 @@ std::vector<std::vector<TrainedModel::Text>> TrainedModel::generate(const std::v
       progress.draw(static_cast<double>(end) / static_cast<double>(count),
                     {{std::to_string(end) + " of " + std::to_string(count) + " texts"}});
   }
-  s.speed = {decoder.speed().tokens, decoder.speed().prefill_seconds, decoder.speed().decode_seconds};
+  const decode::Speed speed = decoder->speed();
+  s.speed = {speed.tokens, speed.prefill_seconds, speed.decode_seconds};
   return texts;
 }
 

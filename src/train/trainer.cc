@@ -30,12 +30,6 @@ constexpr std::int64_t kTracedSteps = 20, kBatchesAhead = 4;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-std::string number(const char* format, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 bool due(std::int64_t every, std::int64_t step) { return every > 0 && step % every == 0; }
 
 bool first_process() { return wire::process() == 0; }
@@ -87,7 +81,7 @@ struct TrainingSetup {
         step(config, batches.packed()),
         session(open_session(config)),
         executable(compile(session, config, step.graph.graph, compiled(config, more))) {
-    read_own_rows(batches, executable, step.graph);
+    read_own_rows(batches, executable, step.graph.features);
     if (!from) {
       begin_with(init);
       return;
@@ -126,7 +120,9 @@ struct TrainingSetup {
     return options;
   }
 
-  PendingRun start(std::int64_t number) { return executable.start(step.feeds(number, *next_batch(session, batches))); }
+  PendingRun start(const Config& config, std::int64_t number) {
+    return executable.start(step.feeds(number, *next_batch(session, config, batches)));
+  }
   double loss(const Values& values) const { return values.scalar(step.graph.loss); }
 };
 
@@ -152,6 +148,9 @@ class Trainer {
 
  private:
   std::int64_t first() const { return from_ ? from_->state().step : 0; }
+  double tokens_per_step() const {
+    return static_cast<double>(config_.sequences() * config_.model->row_tokens(config_).first);
+  }
   void check_weights() const;
   void prepare();
   void announce();
@@ -245,7 +244,7 @@ Trained Trainer::run() {
   logged_step_ = first();
   steps();
   const auto made = static_cast<double>(done_.step - first());
-  done_.tokens_per_second = made * static_cast<double>(config_.sequences() * config_.batch.length) / (now() - begin);
+  done_.tokens_per_second = made * tokens_per_step() / (now() - begin);
   write_trace();
   return done_;
 }
@@ -278,7 +277,7 @@ void Trainer::steps() {
 // Returns once the processors are at the step.
 void Trainer::begin(std::int64_t step) {
   fault_.at("step", seconds_ / 2);
-  PendingRun running = machinery_->start(step);
+  PendingRun running = machinery_->start(config_, step);
   begun_.push_back({step, machinery_->batches.epoch(), std::move(running), now()});
 }
 
@@ -298,13 +297,12 @@ void Trainer::log(const StartedStep& begun, const Values& values) {
   const std::int64_t step = begun.step;
   const bool logged = due(config_.run.log_every, step) || step == config_.run.steps || step == first() + 1;
   const double since = std::max(1e-9, now() - logged_at_);
-  const auto tokens = static_cast<double>(config_.sequences() * config_.batch.length);
   const double per_second = logged ? static_cast<double>(step - logged_step_) / since : 1 / std::max(1e-9, seconds_);
   const bool one_host = wire::named(config_.mesh.wire).name == wire::threads().name;
   const double peak = one_host ? machine_.flops_per_second : 0;
   const ProgressNumbers numbers{.step = step,
                                 .loss = machinery_->loss(values),
-                                .tokens_per_second = per_second * tokens,
+                                .tokens_per_second = per_second * tokens_per_step(),
                                 .flops_per_second = per_second * flops_,
                                 .fraction_of_peak = peak > 0 ? per_second * flops_ / peak : 0};
   progress_.step(numbers, logged);
@@ -318,6 +316,7 @@ void Trainer::log(const StartedStep& begun, const Values& values) {
                      {"flops_per_second", numbers.flops_per_second},
                      {"fraction_of_peak", numbers.fraction_of_peak},
                      {"epoch", static_cast<double>(begun.epoch)}};
+  for (const auto& [name, value] : values.metrics()) metrics.emplace(name, value);
   if (config_.optimizer.clip_norm > 0)
     metrics["gradient_norm"] = values.scalar(machinery_->step.optimizer->gradient_norm());
   write_metrics(step, metrics);
@@ -326,15 +325,16 @@ void Trainer::log(const StartedStep& begun, const Values& values) {
 void Trainer::evaluate(std::int64_t step) {
   if (!scorer_) return;
   const double begin = now();
-  done_.dev = scorer_->scores(config_.run.eval_batches);
-  const double perplexity = std::exp(done_.dev->log_perplexity());
-  progress_.say({{"dev at step " + std::to_string(step)},
-                 {number("log-perplexity %.4f", done_.dev->log_perplexity())},
-                 {number("perplexity %.2f", perplexity), 1},
-                 {number("accuracy %.1f %%", 100 * done_.dev->token_accuracy()), 2},
-                 {duration_text(now() - begin), 3}});
-  write_metrics(
-      step, {{"dev/log_perplexity", done_.dev->log_perplexity()}, {"dev/token_accuracy", done_.dev->token_accuracy()}});
+  done_.dev = scorer_->evaluation(config_.run.eval_batches);
+  std::vector<LinePart> parts = {{"dev at step " + std::to_string(step)}};
+  int rank = 0;
+  for (const std::string& part : config_.model->summary(done_.dev->sums)) parts.push_back({part, rank++});
+  parts.push_back({duration_text(now() - begin), rank});
+  progress_.say(parts);
+  Metrics metrics;
+  for (const Metric& metric : done_.dev->metrics)
+    if (metric.is_logged) metrics["dev/" + metric.name] = metric.value;
+  write_metrics(step, metrics);
   logged_at_ += now() - begin;  // the speed that is shown is that of training
 }
 
@@ -428,7 +428,7 @@ void Trainer::not_finite(Checkpoints& checkpoints, std::int64_t step, double los
     CompileOptions more;
     more.check_finite = true;
     TrainingSetup again(config_, from, options_.init, more);
-    for (std::int64_t s = begin + 1; s <= step; ++s) again.start(s).get();
+    for (std::int64_t s = begin + 1; s <= step; ++s) again.start(config_, s).get();
   } catch (const RunError& error) {
     throw RunError({.what = what + ": " + error.text().what,
                     .where = error.text().where.text,

@@ -232,7 +232,7 @@ TEST_F(TrainCommand, RefusesWhatCannotBe) {
          "the model is another than that of '" + folder_ + "/lm/step-00000008': model.layers is 1 there and 2 here; ",
          "leave the settings of [model] as they were in training");
   expect("eval " + folder_ + "/lm --bleu",
-         "'" + folder_ + "/lm/step-00000008' is a language model, which translates nothing", "leave --bleu out");
+         "'" + folder_ + "/lm/step-00000008' is a model of kind 'lm', which translates nothing", "leave --bleu out");
   expect("eval " + folder_ + "/lm --set data.dev=[]",
          "there is nothing to evaluate on: the config of '" + folder_ + "/lm/step-00000008' has no data.dev",
          "name the files: --data dev.txt");

@@ -8,6 +8,7 @@
 
 #include "support/expect_error.h"
 #include "train/parts.h"
+#include "train/tasks/transformer.h"
 #include "weft/train.h"
 
 namespace weft::train {
@@ -22,6 +23,10 @@ std::string file_text(const std::string& path) {
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
+}
+
+const models::TransformerOptions& transformer(const Config& config) {
+  return dynamic_cast<const TransformerTask&>(config.model.task()).options;
 }
 
 TEST(Config, ReadsEverySectionAndKeepsDefaults) {
@@ -43,13 +48,15 @@ rules = ["embedding: rate 0.5, decay 0", "^decoder/: frozen"]
 layout = "batch:data heads,d_ff:model"
 )");
   EXPECT_EQ(c.name, "mine");
-  EXPECT_EQ(c.model.kind, models::Kind::kEncoderDecoder);
-  EXPECT_EQ(c.model.layers, 3);
-  EXPECT_EQ(c.model.norm, models::Norm::kLayer);
-  EXPECT_EQ(c.model.activation, (std::vector<std::string>{"gelu", "linear"}));
-  EXPECT_EQ(c.model.extra_logit, 0.0);
-  EXPECT_EQ(c.model.activations, DType::kBF16);
-  EXPECT_EQ(c.model.heads, models::TransformerOptions{}.heads);
+  const models::TransformerOptions& model = transformer(c);
+  EXPECT_EQ(c.model->kind(), "encoder_decoder");
+  EXPECT_EQ(model.kind, models::Kind::kEncoderDecoder);
+  EXPECT_EQ(model.layers, 3);
+  EXPECT_EQ(model.norm, models::Norm::kLayer);
+  EXPECT_EQ(model.activation, (std::vector<std::string>{"gelu", "linear"}));
+  EXPECT_EQ(model.extra_logit, 0.0);
+  EXPECT_EQ(model.activations, DType::kBF16);
+  EXPECT_EQ(model.heads, models::TransformerOptions{}.heads);
   EXPECT_EQ(c.data.train, std::vector<std::string>{"a.tsv"});
   ASSERT_EQ(c.optimizer.rules.size(), 2u);
   EXPECT_EQ(c.optimizer.rules[0].pattern, "embedding");
@@ -66,7 +73,7 @@ TEST(Config, TextParsesBackToTheSame) {
   set(c, "optimizer.epsilon=1e-30,model.dropout=0.1");
   const std::string once = text(c);
   EXPECT_EQ(text(parse_config(once)), once);
-  EXPECT_EQ(parse_config(once).model.extra_logit, 0.25);
+  EXPECT_EQ(transformer(parse_config(once)).extra_logit, 0.25);
   EXPECT_EQ(parse_config(once).optimizer.epsilon, 1e-30);
   EXPECT_EQ(parse_config(once).name, c.name);
 }
@@ -75,7 +82,7 @@ TEST(Config, SetTakesManyAndWordsWithoutQuotes) {
   Config c;
   set(c, "run.steps=7,model.kind=encoder,mesh.layout=batch:data heads,d_ff:model,mesh.mesh=data:2 model:2");
   EXPECT_EQ(c.run.steps, 7);
-  EXPECT_EQ(c.model.kind, models::Kind::kEncoder);
+  EXPECT_EQ(transformer(c).kind, models::Kind::kEncoder);
   EXPECT_EQ(c.mesh.layout, "batch:data heads,d_ff:model");
   EXPECT_EQ(c.mesh.mesh, "data:2 model:2");
   set(c, "data.train=[\"a,b\", \"c\"]");
@@ -188,7 +195,7 @@ TEST(Config, ThoseThatShipAreWhole) {
     if (!paper.contains(name)) continue;
     ++seen;
     EXPECT_NO_THROW(check(c));
-    EXPECT_NEAR(static_cast<double>(models::weights(c.model)) / 1e9, paper.at(name), 0.0051);
+    EXPECT_NEAR(static_cast<double>(models::weights(transformer(c))) / 1e9, paper.at(name), 0.0051);
     EXPECT_EQ(c.mesh.mesh.find("batch:"), 0u);
   }
   EXPECT_EQ(seen, 13);

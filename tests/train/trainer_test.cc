@@ -28,7 +28,9 @@ TEST(Trainer, LearnsAndLeavesCheckpointsAndMetrics) {
   ASSERT_EQ(done.losses.size(), 60u);
   EXPECT_LT(done.losses.back(), 0.6 * done.losses.front());
   ASSERT_TRUE(done.dev);
-  EXPECT_NEAR(done.dev->log_perplexity(), done.losses.back(), 0.5);
+  EXPECT_NEAR(done.dev->metric("log_perplexity"), done.losses.back(), 0.5);
+  EXPECT_USER_ERROR(done.dev->metric("accuracy"), "the evaluation has no metric 'accuracy'",
+                    "it has: tokens, log_perplexity, token_accuracy, sequences, sequence_accuracy");
   EXPECT_EQ(checkpoints_in(config.out()), (std::vector<std::string>{"step-00000040", "step-00000060"}));
   std::ifstream lines(config.out() + "/metrics.jsonl");
   EXPECT_EQ(std::count(std::istreambuf_iterator<char>(lines), {}, '\n'), 61);  // and the evaluation
@@ -182,8 +184,9 @@ TEST(Trainer, MomentsToFailAtAreChecked) {
 TEST(Trainer, PairsForALanguageModelAlone) {
   const SmallRun run("features");
   Config config = run.with("model.kind=encoder_decoder,batch.inputs_length=16");
-  EXPECT_USER_ERROR(train(config, kQuiet), "the model wants 'inputs', which the data has not",
-                    "an encoder_decoder takes pairs: set data.format to tsv or pairs");
+  EXPECT_USER_ERROR(train(config, kQuiet),
+                    "the data has no feature 'inputs', which the model needs (the data has: targets)",
+                    "give pairs, which have inputs and targets: set data.format to tsv or pairs");
 }
 
 // --- An encoder learns to guess masked tokens ---
@@ -209,8 +212,8 @@ TEST(TrainEncoder, LearnsToGuessMaskedTokens) {
   EXPECT_GT(done.losses.front(), 4) << "the mean over the masked tokens of about log(259)";
   EXPECT_LT(done.losses.back(), 0.5 * done.losses.front());
   ASSERT_TRUE(done.dev);
-  EXPECT_GT(done.dev->token_accuracy(), 0.4);
-  EXPECT_LT(done.dev->tokens, 0.25 * 4 * 16 * 16) << "only masked tokens count";
+  EXPECT_GT(done.dev->metric("token_accuracy"), 0.4);
+  EXPECT_LT(done.dev->metric("tokens"), 0.25 * 4 * 16 * 16) << "only masked tokens count";
 }
 
 TEST(TrainEncoder, MeshesAgree) {
