@@ -155,7 +155,8 @@ struct VariableShard {
   std::string variable;
   std::string slot_of;  // the variable whose optimizer state this is, if any
   Shape whole;
-  DType dtype = DType::kF32;
+  DType dtype = DType::kF32;   // of the bytes that the processor holds
+  DType stored = DType::kF32;  // what a checkpoint holds: VariableOptions::stored, `dtype` of optimizer state
   std::vector<std::int64_t> begin, sizes;
   int processor = 0;
   bool is_primary = false;  // of all that hold this very piece it is the first: at coordinate 0 of the other axes

@@ -82,7 +82,11 @@ void check_held(const SessionState& session, const Program& program, const Progr
 // Gives a variable its memory and first values. Every processor makes its own shard: the whole is nowhere.
 void hold(SessionState& session, const GraphData& graph, const Value& value, const std::string& name) {
   const Node& node = graph.nodes[static_cast<std::size_t>(graph.variable_nodes.at(name))];
-  SessionVariable variable{session.processors->allocate(value), node.attrs.get<VariableOptions>("options").slot_of};
+  const VariableOptions& options = node.attrs.get<VariableOptions>("options");
+  const bool is_slice =
+      value.dtype == options.slice.value_or(options.stored);  // not so under CompileOptions::compute_as
+  SessionVariable variable{session.processors->allocate(value), options.slot_of,
+                           is_slice ? options.stored : value.dtype};
   session.processors->on_each([&](int p) {
     session.processors->device(p).fill(variable.on(p), value, name, node.attrs.get<Init>("init"), session.options.seed);
   });

@@ -12,7 +12,8 @@
 namespace weft {
 
 struct SessionVariable : VariableMemory {
-  std::string slot_of = {};  // the variable whose optimizer state this is
+  std::string slot_of = {};    // the variable whose optimizer state this is
+  DType stored = DType::kF32;  // what a checkpoint holds
 };
 
 struct SessionState {

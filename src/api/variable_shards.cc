@@ -25,6 +25,7 @@ std::vector<VariableShard> Session::shards() const {
                      .slot_of = held.slot_of,
                      .whole = whole,
                      .dtype = value.dtype,
+                     .stored = held.stored,
                      .begin = shard_begin(value.shape, value.sharding, state_->mesh(), p),
                      .sizes = sizes,
                      .processor = p,

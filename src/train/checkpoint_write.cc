@@ -89,7 +89,21 @@ struct ShardFile {
   std::vector<std::byte> bytes;  // keeps its memory from save to save
 };
 
-CheckpointVariable variable_of(const VariableShard& shard) { return {shard.whole, shard.dtype, shard.slot_of}; }
+CheckpointVariable variable_of(const VariableShard& shard) { return {shard.whole, shard.stored, shard.slot_of}; }
+
+std::size_t stored_bytes(const VariableShard& shard) {
+  return static_cast<std::size_t>(shard.elements()) * size_of(shard.stored);
+}
+
+// Values of the shard's dtype as the checkpoint holds them: rounded, if that is narrower. `room` keeps what was cast.
+std::span<const std::byte> as_stored(const VariableShard& shard, std::span<const std::byte> values, Array& room) {
+  if (shard.dtype == shard.stored) return values;
+  const auto count = static_cast<std::int64_t>(values.size() / size_of(shard.dtype));
+  Array held({{"elements", count}}, shard.dtype);
+  std::memcpy(held.bytes(), values.data(), values.size());
+  room = held.cast(shard.stored);
+  return {room.bytes(), static_cast<std::size_t>(count) * size_of(shard.stored)};
+}
 
 void check(const CheckpointOptions& options) {
   if (options.folder.empty() || options.keep < 0)
@@ -163,7 +177,7 @@ void Checkpoints::Writer::open() {
   prepare();
 }
 
-// Gives every file its shards and memory. Wide dtypes first, then names, as write_safetensors has them.
+// Gives every file its shards and memory. Wide stored dtypes first, then names, as write_safetensors has them.
 void Checkpoints::Writer::prepare() {
   files.resize(session.processors().size());
   for (std::size_t i = 0; i < files.size(); ++i) {
@@ -180,7 +194,7 @@ void Checkpoints::Writer::prepare() {
   }
   for (ShardFile& file : files) {
     std::stable_sort(file.shards.begin(), file.shards.end(), [](const VariableShard& a, const VariableShard& b) {
-      return size_of(a.dtype) > size_of(b.dtype);
+      return size_of(a.stored) > size_of(b.stored);
     });
     std::size_t bytes = 0;
     for (const VariableShard& shard : file.shards) bytes += shard.bytes();
@@ -237,30 +251,33 @@ void Checkpoints::Writer::write_files() {
 void Checkpoints::Writer::write_file(const ShardFile& file) {
   const std::string name = checkpoint::shard_name(file.processor), path = in(partial(), name);
   std::vector<StoredTensor> tensors;
-  for (const VariableShard& shard : file.shards) tensors.push_back({shard.variable, shard.dtype, shard.sizes});
+  for (const VariableShard& shard : file.shards) tensors.push_back({shard.variable, shard.stored, shard.sizes});
   const std::string header = safetensors_header(path, tensors);
   checkpoint::NewFile out(path);
   out.write(header);
   std::span<const std::byte> rest(file.bytes);
+  std::size_t written_bytes = header.size();
+  Array room;
   for (const VariableShard& shard : file.shards) {
     std::uint32_t crc = 0;
     for (std::size_t left = shard.bytes(); left > 0;) {
-      const std::span<const std::byte> chunk = rest.first(std::min(left, kChunk));
+      const std::span<const std::byte> held = rest.first(std::min(left, kChunk)), chunk = as_stored(shard, held, room);
       at("mid-shard");
-      if (options.finite && !is_finite(shard.dtype, chunk))
+      if (options.finite && !is_finite(shard.stored, chunk))
         throw RunError({.what = sentence("variable '", shard.variable, "' has values that are no numbers at step ",
                                          state.step, ": no checkpoint is made of it"),
                         .where = path,
                         .fix = "go on from the checkpoint before, with a lower learning rate"});
       crc = checkpoint::crc32c(crc, chunk);
       out.write(chunk);
-      rest = rest.subspan(chunk.size());
-      left -= chunk.size();
+      rest = rest.subspan(held.size());
+      left -= held.size();
     }
+    written_bytes += stored_bytes(shard);
     index.variables.at(shard.variable).pieces.push_back({name, shard.begin, shard.sizes, crc});
   }
   out.close();
-  index.files[name] = header.size() + file.bytes.size();
+  index.files[name] = written_bytes;
 }
 
 // In another process than that of processor 0. The first note has the pieces of all files.

@@ -68,6 +68,15 @@ std::string rescaled_schedule(const Config& config, const Checkpoint& from) {
   return "";
 }
 
+// Whether checkpoints hold weights in another dtype than the optimizer updates, as a sentence; "" if not.
+std::string rounding_of(const Session& session) {
+  for (const VariableShard& shard : session.shards())
+    if (shard.stored != shard.dtype)
+      return "checkpoints hold weights as " + std::string(name_of(shard.stored)) + ", which the optimizer updates as " +
+             std::string(name_of(shard.dtype));
+  return "";
+}
+
 // The processors, the step compiled for them and the stream of batches, at the place where the run is.
 struct TrainingSetup {
   data::Batches batches;
@@ -211,6 +220,9 @@ void Trainer::prepare() {
   if (from_) progress_.say("going on from " + from_->path());
   if (from_ && !begin.empty()) progress_.say("the run has begun already: the weights of " + begin + " are not used");
   if (!from_ && !begin.empty()) progress_.say("beginning with the weights of " + begin);
+  const std::string rounds = rounding_of(machinery_->session);
+  if (!rounds.empty())
+    progress_.say("note: " + rounds + ", so a run that goes on from one begins with rounded weights");
   const std::string rescaled = from_ ? rescaled_schedule(config_, *from_) : "";
   if (!rescaled.empty()) progress_.say(rescaled);
 }
@@ -413,6 +425,7 @@ void Trainer::not_finite(Checkpoints& checkpoints, std::int64_t step, double los
                             : loss > 0       ? "inf"
                                              : "-inf") +
                            " at step " + std::to_string(step);
+  const std::string rounds = rounding_of(machinery_->session);
   begun_.clear();
   scorer_.reset();
   machinery_.reset();
@@ -434,9 +447,12 @@ void Trainer::not_finite(Checkpoints& checkpoints, std::int64_t step, double los
                     .where = error.text().where.text,
                     .fix = "lower the learning rate, or clip with optimizer.clip_norm; " + left});
   }
-  throw RunError({.what = what + ", but not when the steps are made again",
-                  .where = "processors of mesh " + config_.mesh.mesh,
-                  .fix = "suspect the machine's memory; " + left});
+  throw RunError(
+      {.what = what + ", but not when the steps are made again",
+       .where = "processors of mesh " + config_.mesh.mesh,
+       .fix = (from && !rounds.empty() ? rounds + ", so the steps were not quite the same: lower the learning rate; "
+                                       : "suspect the machine's memory; ") +
+              left});
 }
 
 }  // namespace

@@ -54,6 +54,45 @@ TEST(CheckpointSave, WritesShardsTextsAndLatest) {
   expect_equal(read, t.values());
 }
 
+// Weights that are updated in f32 and stored as bf16: the files have bf16, the state of the optimizer stays f32.
+TEST(CheckpointSave, HoldsTheStoredDtype) {
+  const std::string folder = new_folder("stored");
+  test::TrainingOptions options = kGrid;
+  options.dtype = DType::kBF16;
+  options.slice = DType::kF32;
+  Training t(options);
+  t.train(2);
+  Checkpoints checkpoints(t.session, {.folder = folder, .finite = true});
+  checkpoints.save(t.state());
+  checkpoints.wait();
+  const TensorFile file = TensorFile::open(folder + "/step-00000002/shard-0.safetensors");
+  EXPECT_EQ(file.tensors().at("first/w").dtype, DType::kBF16);
+  EXPECT_EQ(file.tensors().at("first/w.m").dtype, DType::kF32);
+  const Checkpoint found = Checkpoint::open(folder);
+  std::map<std::string, Array> expected = t.values(), rounded;
+  EXPECT_EQ(expected.at("first/w").dtype(), DType::kF32);
+  for (auto& [name, value] : expected)
+    if (found.variables().at(name).slot_of.empty()) {
+      EXPECT_FALSE(test::same_bits(value.cast(DType::kBF16).cast(DType::kF32), value) && value.elements() > 1) << name;
+      value = value.cast(DType::kBF16);
+    }
+  std::map<std::string, Array> read;
+  for (const auto& [name, variable] : found.variables()) {
+    EXPECT_EQ(variable.dtype, variable.slot_of.empty() ? DType::kBF16 : DType::kF32) << name;
+    read[name] = found.read(name);
+  }
+  expect_equal(read, expected);
+
+  options.mesh = "model:4";
+  options.layout = "hidden:model";
+  Training again(options);
+  found.load(again.session);
+  for (const auto& [name, value] : again.values()) {
+    EXPECT_EQ(value.dtype(), DType::kF32);
+    EXPECT_TRUE(test::same_bits(value, expected.at(name).cast(DType::kF32))) << name;
+  }
+}
+
 TEST(CheckpointSave, RefusesWhatIsNoNumber) {
   const std::string folder = new_folder("finite");
   Training t(kGrid);

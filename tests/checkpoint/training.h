@@ -54,7 +54,8 @@ inline std::vector<std::string> names_in(const std::string& folder) {
 struct TrainingOptions {
   std::string mesh = "", layout = "";
   Store store = {};
-  DType dtype = DType::kF32;  // of the weights
+  DType dtype = DType::kF32;        // of the weights
+  std::optional<DType> slice = {};  // in which they are updated
 };
 
 class Training {
@@ -69,7 +70,7 @@ class Training {
   Training(const Session& own, const TrainingOptions& o) : session(own) {
     const Dim batch{"batch", 8}, in{"in", 8}, qkv{"qkv", 3}, hidden{"hidden", 16};
     x_ = graph.input("x", {batch, in});
-    const VariableOptions as{.stored = o.dtype, .activation = DType::kF32};
+    const VariableOptions as{.stored = o.dtype, .slice = o.slice, .activation = DType::kF32};
     const Tensor w = graph.variable("first/w", {in, qkv, hidden}, init::fan_in(in), as);
     const Tensor v = graph.variable("second/v", {hidden, in}, init::fan_in(hidden), as);
     const Tensor scale = graph.variable("scale", {}, init::ones(), as);

@@ -290,6 +290,30 @@ TEST(Trainer, DoesNotWarnIfTheScheduleNamesItsSteps) {
   EXPECT_THAT(said_by(run.with("run.steps=6")), ::testing::Not(::testing::HasSubstr("warning")));
 }
 
+TEST(Trainer, SaysThatCheckpointsRoundTheWeights) {
+  const SmallRun run("rounds", "run.steps=2");
+  const std::string note =
+      "note: checkpoints hold weights as bf16, which the optimizer updates as f32, so a run that goes on from one "
+      "begins "
+      "with rounded weights";
+  EXPECT_THAT(said_by(run.with("model.stored=bf16,model.slice=f32", "rounded")), ::testing::HasSubstr(note));
+  EXPECT_THAT(said_by(run.with("", "same")), ::testing::Not(::testing::HasSubstr("note:")));
+  const auto dtype = [&](const std::string& sub) {
+    return Checkpoint::open(run.folder + "/" + sub).variables().at("embedding").dtype;
+  };
+  EXPECT_EQ(dtype("rounded"), DType::kBF16);
+  EXPECT_EQ(dtype("same"), DType::kF32);
+}
+
+TEST(Trainer, GoesOnBitForBitWithNarrowWeights) {
+  const SmallRun run("narrow", "model.stored=bf16,model.activations=bf16");
+  const std::vector<double> whole = train(run.with("", "whole"), kQuiet).losses;
+  std::vector<double> parts = train(run.with("run.steps=5", "parts"), kQuiet).losses;
+  const std::vector<double> rest = train(run.with("", "parts"), kQuiet).losses;
+  parts.insert(parts.end(), rest.begin(), rest.end());
+  EXPECT_EQ(parts, whole);
+}
+
 TEST(Trainer, ChecksIdsIfAsked) {
   const SmallRun run("ids", "model.positions=learned,run.check_ids=true,run.steps=2");
   EXPECT_NO_THROW(train(run.config, kQuiet));
