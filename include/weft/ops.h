@@ -142,6 +142,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const Dim& cla
 Tensor sigmoid_cross_entropy(const Tensor& logits, const Tensor& targets, Site site = Site::current());
 Tensor cumsum(const Tensor& x, const Dim& dim, bool exclusive = false, bool reverse = false,
               Site site = Site::current());
+Tensor cummax(const Tensor& x, const Dim& dim, bool reverse = false, Site site = Site::current());
 
 // --- Indices ---
 Tensor one_hot(const Tensor& indices, const Dim& dim, double on = 1, double off = 0, DType dtype = DType::kF32,

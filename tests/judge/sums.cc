@@ -154,8 +154,39 @@ void cumsum(const Call& call) {
   sums.finish();
 }
 
+// Element k of a line is the largest of those up to it; reversed, from it on. It is as uncertain as the least certain of
+// those that may be the largest.
+void cummax(const Call& call) {
+  const Dim dim = call.attr<Dim>("dim");
+  const bool reverse = call.attr<bool>("reverse");
+  const Value& x = call.x();
+  Value& y = call.y();
+  const I stride = dense_strides(x.shape)[x.shape.position(dim.name)];
+  Writer out(call.arithmetic, y);
+  Walk(x.shape.minus({dim}), {&x.shape}).each([&](const I* p) {
+    for (I k = 0; k < dim.size; ++k) {
+      const I first = reverse ? k : 0, last = reverse ? dim.size - 1 : k;
+      const auto place = [&](I j) { return at(p[0] + j * stride); };
+      if (!x.is_real()) {
+        I most = x.i[place(first)];
+        bool known = true;
+        for (I j = first; j <= last; ++j) most = std::max(most, x.i[place(j)]), known = known && x.known(place(j));
+        out.whole(place(k), most, known);
+        continue;
+      }
+      double most = x.f[place(first)], error = 0;
+      for (I j = first; j <= last; ++j) {
+        const double v = x.f[place(j)];
+        most = most != most ? most : v != v ? v : std::max(most, v);
+        error = std::max(error, x.error[place(j)]);
+      }
+      out.exactly(place(k), most, error);
+    }
+  });
+}
+
 }  // namespace
 
-Rules sum_rules() { return {{"einsum", einsum}, {"reduce", reduce}, {"cumsum", cumsum}}; }
+Rules sum_rules() { return {{"einsum", einsum}, {"reduce", reduce}, {"cumsum", cumsum}, {"cummax", cummax}}; }
 
 }  // namespace weft::judge
