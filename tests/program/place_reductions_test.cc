@@ -65,10 +65,10 @@ output o %23)",
 %23 f32 [a=4 b=2] {b:model} = copy %24
 output o %23)");
   EXPECT_PLACES(kA + R"(
-%22 f32 [a=4 b=1] = take %20, %8 dim=b
+%22 f32 [a=4 b=1] = dynamic_slice %20, %8 dim=b
 output o %22)",
                 R"(
-%22 f32 [a=4 b=1] {| sum:data} = take %0, %8 dim=b
+%22 f32 [a=4 b=1] {| sum:data} = dynamic_slice %0, %8 dim=b
 %23 f32 [a=4 b=1] = all_reduce %22 how=sum axes=data
 output o %23)");
 }
@@ -145,7 +145,7 @@ output o %23)",
 )" + reduced,
            kA + R"(
 %25 i64 [] = axis_index axes=data
-%22 f32 [a=1 b=8] = take %20, %25 dim=a
+%22 f32 [a=1 b=8] = dynamic_slice %20, %25 dim=a
 output o %22)",
        })
     EXPECT_STAYS(lines);
@@ -154,11 +154,11 @@ output o %22)",
 TEST(PlaceReductions, OtherAxesDoNotHinder) {
   EXPECT_PLACES(kA + R"(
 %25 i64 [] = axis_index axes=model
-%22 f32 [a=1 b=8] = take %20, %25 dim=a
+%22 f32 [a=1 b=8] = dynamic_slice %20, %25 dim=a
 output o %22)",
                 R"(
 %25 i64 [] = axis_index axes=model
-%22 f32 [a=1 b=8] {| sum:data} = take %0, %25 dim=a
+%22 f32 [a=1 b=8] {| sum:data} = dynamic_slice %0, %25 dim=a
 %23 f32 [a=1 b=8] = all_reduce %22 how=sum axes=data
 output o %23)");
 }

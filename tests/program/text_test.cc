@@ -29,8 +29,8 @@ variable "scope with space/b" %4."scope with space/b" f32 [out=16] {} fixed
 %8.r f32 [batch=4] {batch:data} = reduce %7.z how=max  @forward
 %9.c f32 [out=16 batch=4] {batch:data} = copy %7.z  @forward
 %10.c f32 [out=32 batch=4] {batch:data} = concat %9.c, %9.c dim=out  @forward
-%11.t f32 [out=4 batch=4] {batch:data} = take %10.c, %2.at dim=out  @forward
-%12.p f32 [out=32 batch=4] {batch:data} = put %10.c, %11.t, %2.at dim=out  @forward
+%11.t f32 [out=4 batch=4] {batch:data} = dynamic_slice %10.c, %2.at dim=out  @forward
+%12.p f32 [out=32 batch=4] {batch:data} = dynamic_update %10.c, %11.t, %2.at dim=out  @forward
 %13.g f32 [batch=4 out=16] {batch:data} = gather %3.w, %1.ids dim=hidden  @forward
 %14.s f32 [hidden=8 out=16] {hidden:model | sum:data} = scatter_add %1.ids, %13.g dim=hidden  @backward
 %15.s f32 [batch=4 out=16] {batch:data} = scan %7.z dim=out how=sum exclusive=true reverse=false  @forward

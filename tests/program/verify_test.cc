@@ -86,20 +86,21 @@ TEST(Verify, Map) {
 }
 
 TEST(Verify, Moves) {
-  expect_whole({"%20 f32 [b=8 a=4] = copy %0", "%20 f32 [a=8 b=8] = concat %0, %0 dim=a",
-                "%20 f32 [a=4 b=2] = take %0, %3 dim=b",
-                "%20 f32 [a=4 b=2] = take %0, %3 dim=b\n%21 f32 [a=4 b=8] = put %0, %20, %3 dim=b"});
+  expect_whole(
+      {"%20 f32 [b=8 a=4] = copy %0", "%20 f32 [a=8 b=8] = concat %0, %0 dim=a",
+       "%20 f32 [a=4 b=2] = dynamic_slice %0, %3 dim=b",
+       "%20 f32 [a=4 b=2] = dynamic_slice %0, %3 dim=b\n%21 f32 [a=4 b=8] = dynamic_update %0, %20, %3 dim=b"});
   expect_broken({{"%20 f32 [b=8] = copy %0", "a copy keeps the dims"},
                  {"%20 f32 [a=4 b=8] = copy %4", "a copy keeps the sharding"},
                  {"%20 f32 [a=4 b=8] = copy %8", "one dtype"},
                  {"%20 f32 [a=7 b=8] = concat %0, %0 dim=a", "sizes along the dim add up"},
                  {"%20 f32 [a=8 b=8] = concat %0, %1 dim=a", "every operand has the dim"},
                  {"%20 f32 [a=8 b=4] = concat %0, %0 dim=a", "has the output's other dims"},
-                 {"%20 f32 [a=4 b=9] = take %0, %3 dim=b", "takes no more than there is"},
-                 {"%20 f32 [a=4 b=2] = take %0, %2 dim=b", "the offset is an integer scalar"},
-                 {"%20 f32 [a=2 b=2] = take %0, %3 dim=b", "the other dims are kept"},
-                 {"%20 f32 [a=4 b=8] = put %0, %1, %3 dim=b", "the piece has the other dims"},
-                 {"%20 f32 [a=4 b=9] = put %0, %0, %3 dim=b", "keeps the shape"}});
+                 {"%20 f32 [a=4 b=9] = dynamic_slice %0, %3 dim=b", "takes no more than there is"},
+                 {"%20 f32 [a=4 b=2] = dynamic_slice %0, %2 dim=b", "the offset is an integer scalar"},
+                 {"%20 f32 [a=2 b=2] = dynamic_slice %0, %3 dim=b", "the other dims are kept"},
+                 {"%20 f32 [a=4 b=8] = dynamic_update %0, %1, %3 dim=b", "the piece has the other dims"},
+                 {"%20 f32 [a=4 b=9] = dynamic_update %0, %0, %3 dim=b", "keeps the shape"}});
 }
 
 TEST(Verify, IndexedWork) {
@@ -206,16 +207,17 @@ TEST(Verify, SumsPassWhatIsLinear) {
        {"map %5 expr=negative($0)", "map %5, %0 expr=multiply($0, $1)", "map %0, %5 expr=multiply($0, $1)",
         "map %5, %0 expr=divide($0, $1)", "map %5, %5 expr=add($0, subtract($1, $0))",
         "map %5, %7 expr=select($1, $0, 0:f32)", "map %5 expr=multiply($0, 65536:f32)", "map %5 expr=add($0, 0:f32)",
-        "copy %5", "view %5 offset=0 strides=[8 1]", "put %5, %5, %3 dim=a",
+        "copy %5", "view %5 offset=0 strides=[8 1]", "dynamic_update %5, %5, %3 dim=a",
         "scan %5 dim=a how=sum exclusive=false reverse=false"})
     EXPECT_NO_THROW(program_of(kGiven + "%20" + pending + line)) << line;
-  expect_whole(
-      {"%20 f64 [a=4 b=8] {| sum:data} = map %5 expr=cast<f64>($0)",
-       "%20 f32 [a=4 c=16] {| sum:data} = contract %5, %1", "%20 f32 [a=4] {| sum:data} = reduce %5 how=sum",
-       "%20 f32 [a=8 b=8] {| sum:data} = concat %5, %5 dim=a", "%20 f32 [a=4 b=2] {| sum:data} = take %5, %3 dim=b",
-       "%20 f32 [a=4] {| sum:data} = gather %5, %2 dim=b", "%20 f32 [n=9 b=8] {| sum:data} = scatter_add %2, %5 dim=n",
-       "%20 f32 [a=4 b=2] {b:model | sum:data} = shard %5 dim=b axes=model",
-       "%20 f32 [a=4 b=8] = map %9 expr=exp($0)"});
+  expect_whole({"%20 f64 [a=4 b=8] {| sum:data} = map %5 expr=cast<f64>($0)",
+                "%20 f32 [a=4 c=16] {| sum:data} = contract %5, %1", "%20 f32 [a=4] {| sum:data} = reduce %5 how=sum",
+                "%20 f32 [a=8 b=8] {| sum:data} = concat %5, %5 dim=a",
+                "%20 f32 [a=4 b=2] {| sum:data} = dynamic_slice %5, %3 dim=b",
+                "%20 f32 [a=4] {| sum:data} = gather %5, %2 dim=b",
+                "%20 f32 [n=9 b=8] {| sum:data} = scatter_add %2, %5 dim=n",
+                "%20 f32 [a=4 b=2] {b:model | sum:data} = shard %5 dim=b axes=model",
+                "%20 f32 [a=4 b=8] = map %9 expr=exp($0)"});
 }
 
 TEST(Verify, SumsPassNothingElse) {
@@ -223,9 +225,9 @@ TEST(Verify, SumsPassNothingElse) {
   for (const char* line :
        {"map %5 expr=exp($0)", "map %5, %0 expr=add($0, $1)", "map %5, %5 expr=multiply($0, $1)",
         "map %5, %0 expr=divide($1, $0)", "map %5 expr=add($0, 1:f32)", "map %5, %7 expr=select($1, $0, 1:f32)",
-        "map %5 expr=cast<f32>(cast<bf16>($0))", "map %5, %0 expr=select(less($0, $1), $1, $1)", "put %5, %0, %3 dim=a",
-        "scan %5 dim=a how=max exclusive=false reverse=false", "map %5 expr=multiply($0, 1e30:f32)",
-        "map %5 expr=divide($0, 1e-30:f32)", "map %5 expr=multiply($0, nan:f32)",
+        "map %5 expr=cast<f32>(cast<bf16>($0))", "map %5, %0 expr=select(less($0, $1), $1, $1)",
+        "dynamic_update %5, %0, %3 dim=a", "scan %5 dim=a how=max exclusive=false reverse=false",
+        "map %5 expr=multiply($0, 1e30:f32)", "map %5 expr=divide($0, 1e-30:f32)", "map %5 expr=multiply($0, nan:f32)",
         "map %5 expr=cast<f32>(cast<f64>($0))"}) {
     EXPECT_INTERNAL_ERROR(verify(raw_program_of(kGiven + pending + line), "p"), "cannot pass this") << line;
   }
