@@ -107,9 +107,8 @@ double process_seconds() {
 std::vector<LinePart> progress_parts(int done, int all, double loss, double seconds) {
   std::ostringstream numbers;
   numbers << "loss " << loss;
-  std::ostringstream time;
-  time << seconds * 1e3 << " ms";
-  return {{"step " + std::to_string(done) + " of " + std::to_string(all)}, {numbers.str(), 1}, {time.str(), 2}};
+  return {
+      {"step " + std::to_string(done) + " of " + std::to_string(all)}, {numbers.str(), 1}, {seconds_text(seconds), 2}};
 }
 
 std::unique_ptr<optim::Optimizer> optimizer_of(const LmOptions& o, const models::LanguageModel& lm) {

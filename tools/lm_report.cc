@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "lm_weights.h"
+#include "weft/progress.h"
 
 namespace weft::tools {
 
@@ -61,15 +62,15 @@ std::string LmReport::json() const {
 }
 
 std::string LmReport::table() const {
-  const double ms = median(seconds) * 1e3, gflop = lm_gflop(sizes);
+  const double step = median(seconds), gflop = lm_gflop(sizes);
   const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
   const double tokens = static_cast<double>(sizes.at("batch") * sizes.at("length"));
   std::ostringstream out;
   out << "lm " << config << ", " << (mesh.empty() ? "one processor" : "mesh " + mesh + ", layout \"" + layout + "\"")
       << ", " << dtype << ", " << optimizer << ", device " << device << ", wire " << wire << "\n"
-      << std::fixed << std::setprecision(2) << "  step      " << ms << " ms (median of " << seconds.size() << "; "
-      << *least * 1e3 << " to " << *most * 1e3 << "), " << std::setprecision(0) << tokens / ms * 1e3 << " tokens/s\n"
-      << std::setprecision(1) << "  products  " << gflop / ms * 1e3 << " GFLOP/s (" << std::setprecision(3) << gflop
+      << "  step      " << seconds_text(step) << " (median of " << seconds.size() << "; " << seconds_text(*least)
+      << " to " << seconds_text(*most) << "), " << std::fixed << std::setprecision(0) << tokens / step << " tokens/s\n"
+      << std::setprecision(1) << "  products  " << gflop / step << " GFLOP/s (" << std::setprecision(3) << gflop
       << " GFLOP a step)\n"
       << std::setprecision(1) << "  memory    " << static_cast<double>(peak_bytes) / (1 << 20)
       << " MiB resident at most\n"

@@ -11,6 +11,7 @@ namespace weft {
 std::string count_text(double count);        // "12.3 M"; numbers below 1000 as whole ones
 std::string bytes_text(std::int64_t bytes);  // "12.3 MiB"
 std::string duration_text(double seconds);   // "2 h 05 min", "3 min 20 s", "12 s"
+std::string seconds_text(double seconds);    // "1.54 s", "12.3 ms", "45.6 us"
 
 // A part of a line. Where not all parts fit, those of the highest rank are left out, the last of equal ones first.
 struct LinePart {

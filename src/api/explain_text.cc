@@ -91,7 +91,7 @@ std::string heading(const Explanation& e) {
   return str("mesh ", e.mesh.axes().empty() ? "of one processor" : e.mesh.text(), ", layout \"", e.layout, "\"",
              e.store.level() == 0 ? "" : str(", store \"", e.store.text(), "\" level ", e.store.level()), ": ", n,
              n == 1 ? " processor, " : " processors, ", e.instructions, " instructions, compiled in ",
-             count_text(e.compile_seconds * 1e3), " ms\n");
+             seconds_text(e.compile_seconds), "\n");
 }
 
 std::string counts_text(const Explanation& e) {

@@ -71,6 +71,12 @@ std::string bytes_text(std::int64_t bytes) {
   return with_unit(static_cast<double>(bytes), 1024, {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"});
 }
 
+std::string seconds_text(double seconds) {
+  if (seconds == 0 || seconds >= 0.9995) return print(seconds >= 999.5 ? "%.0f s" : "%.3g s", seconds);
+  if (seconds >= 0.9995e-3) return print("%.3g ms", seconds * 1e3);
+  return print("%.3g us", seconds * 1e6);
+}
+
 std::string duration_text(double seconds) {
   const auto s = static_cast<long long>(std::llround(std::max(0.0, seconds)));
   if (s >= 3600) return print("%lld h %02lld min", s / 3600, s % 3600 / 60);

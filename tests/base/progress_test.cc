@@ -23,6 +23,12 @@ TEST(ProgressText, Durations) {
   EXPECT_EQ(duration_text(12.4), "12 s");
   EXPECT_EQ(duration_text(200), "3 min 20 s");
   EXPECT_EQ(duration_text(7500), "2 h 05 min");
+  EXPECT_EQ(seconds_text(0), "0 s");
+  EXPECT_EQ(seconds_text(45.6e-6), "45.6 us");
+  EXPECT_EQ(seconds_text(0.01234), "12.3 ms");
+  EXPECT_EQ(seconds_text(0.9996), "1 s");
+  EXPECT_EQ(seconds_text(1.5432), "1.54 s");
+  EXPECT_EQ(seconds_text(2000), "2000 s");
 }
 
 TEST(ProgressText, TheLeastImportantPartsAreLeftOutFirst) {
