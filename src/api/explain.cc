@@ -2,6 +2,7 @@
 #include "weft/explain.h"
 
 #include <algorithm>
+#include <future>
 #include <set>
 
 #include "api/compile.h"
@@ -53,6 +54,14 @@ Mesh one_processor(const Mesh& mesh) {
   std::vector<Axis> axes = mesh.axes();
   for (Axis& axis : axes) axis.size = 1;
   return Mesh(axes);
+}
+
+// Seconds of the work of one processor that does it all.
+double seconds_alone(const Graph& graph, const Mesh& mesh, const Layout& layout, CompileOptions options,
+                     const Machine& machine, const Store& store, const Engine& engine) {
+  options.dump = {};
+  options.memory_bytes = 0;
+  return work_seconds(compile_program(graph, one_processor(mesh), layout, options, store, engine).program, machine);
 }
 
 Explanation::Placed placed(const Program& p, ValueId id, std::string name, const char* use) {
@@ -135,6 +144,10 @@ Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, 
                      .where = "explain",
                      .fix = "give rates above zero, or what measure_machine() says"});
   const Engine& engine = engine_named(device.name, "explain");
+  std::future<double> alone;  // meanwhile
+  if (mesh.size() > 1 || options.memory_bytes > 0)
+    alone = std::async(std::launch::async,
+                       [&] { return seconds_alone(graph, mesh, layout, options, machine, store, engine); });
   const auto shared = std::make_shared<const Compiled>(compile_program(graph, mesh, layout, options, store, engine));
   const Compiled& compiled = *shared;
   const Program& p = compiled.program;
@@ -147,19 +160,12 @@ Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, 
   e.scratch_bytes = engine.scratch_bytes(shared, {});
   count_work(p, e);
   e.model_flops = model_flops(*graph.data(), options);
-  e.work_ratio = 1;
-  if (mesh.size() > 1 || options.memory_bytes > 0) {
-    CompileOptions quiet = options;
-    quiet.dump = {};
-    quiet.memory_bytes = 0;
-    const Program alone = compile_program(graph, one_processor(mesh), layout, quiet, store, engine).program;
-    if (const double one = work_seconds(alone, machine); one > 0)
-      e.work_ratio = work_seconds(p, machine) * mesh.size() / one;
-  }
   e.warnings = warnings_of(p, e);
   for (Explanation::Warning& warning : stored_whole(p, *graph.data(), e)) e.warnings.push_back(std::move(warning));
   e.tensors = placed_tensors(p);
   e.program = to_text(p);
+  if (const double one = alone.valid() ? alone.get() : 0; one > 0)
+    e.work_ratio = work_seconds(p, machine) * mesh.size() / one;
   for (const PassTime& time : compiled.times) {
     e.passes.push_back({time.pass, time.seconds});
     e.compile_seconds += time.seconds;

@@ -1,6 +1,8 @@
 // Idle axes, replicated work and big replicated tensors: what processors along an axis do or hold alike.
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string_view>
 
 #include "api/explain_parts.h"
 #include "base/str.h"
@@ -111,6 +113,7 @@ bool is_big(std::int64_t bytes, const Explanation& e) {
 void replicated_tensors(const Program& p, const Explanation& e, std::vector<Explanation::Warning>& warnings) {
   struct Found {
     std::vector<std::string> names, listed;
+    std::set<std::string_view> known;  // the names
     std::int64_t variable_bytes = 0;
   };
   std::map<Axes, Found> found;
@@ -122,7 +125,7 @@ void replicated_tensors(const Program& p, const Explanation& e, std::vector<Expl
     if (axes.empty() || !is_big(bytes, e)) continue;
     Found& here = found[axes];
     if (i < p.variables.size()) here.variable_bytes += bytes;
-    if (std::find(here.names.begin(), here.names.end(), v.name) != here.names.end()) continue;
+    if (!here.known.insert(v.name).second) continue;
     here.names.push_back(v.name);
     here.listed.push_back(str(v.name, " (", bytes_text(bytes), ")"));
   }

@@ -12,7 +12,7 @@ std::string three_lines(const ErrorText& text) {
 
 }  // namespace
 
-std::string to_string(const Site& site) { return str(site.file_name(), ":", site.line()); }
+std::string to_string(const Site& site) { return std::string(site.file_name()) + ":" + std::to_string(site.line()); }
 
 Error::Error(ErrorText text) : std::runtime_error(three_lines(text)), text_(std::move(text)) {}
 

@@ -122,10 +122,14 @@ DimAxes resolve(const Store& store, const Mesh& mesh, const std::vector<std::str
 
 void check_one_dim_per_axis(const DimAxes& axes, const Shape& dims, const Mesh& mesh, const Subject& subject) {
   std::vector<std::vector<std::string>> laid(mesh.axes().size());
+  bool twice = false;
   for (const Dim& dim : dims)
     if (const auto found = axes.find(dim.name); found != axes.end())
-      for (int axis : found->second) laid[static_cast<std::size_t>(axis)].push_back(dim.name);
-
+      for (int axis : found->second) {
+        laid[static_cast<std::size_t>(axis)].push_back(dim.name);
+        twice = twice || laid[static_cast<std::size_t>(axis)].size() > 1;
+      }
+  if (!twice) return;
   std::vector<std::string> free;
   for (std::size_t i = 0; i < laid.size(); ++i)
     if (laid[i].empty()) free.push_back(mesh.axes()[i].name);

@@ -89,7 +89,7 @@ class Partitioner : private LoweringContext {
 
   // What is in the body of a recomputed loop is recomputed too.
   Origin origin(const Node& node) const {
-    Origin origin{node.phase, {str(to_string(node.site), " ", node.op->name)}, node.recompute};
+    Origin origin{node.phase, {to_string(node.site) + " " + node.op->name}, node.recompute};
     if (around_ && around_->recompute && !node.recompute) {
       origin.recompute = around_->recompute;
       if (origin.phase == Phase::kForward) origin.phase = Phase::kRecompute;
@@ -98,7 +98,7 @@ class Partitioner : private LoweringContext {
   }
 
   Subject subject(const Node& node, const std::string& name) const {
-    return {name, str(node.op->name, " at ", to_string(node.site)), request_.layout.text()};
+    return {name, node.op->name + " at " + to_string(node.site), request_.layout.text()};
   }
 
   // The axes of the op's dims. What the operands have is followed if they agree and nothing clashes; otherwise all go
@@ -166,7 +166,7 @@ class Partitioner : private LoweringContext {
                                const DimAxes& axes) const {
     std::vector<Sharding> result;
     for (std::size_t i = 0; i < call.outputs.size(); ++i) {
-      const Subject who = subject(node, str("tensor '", node.name, "'"));
+      const Subject who = subject(node, "tensor '" + node.name + "'");
       DimAxes by = rule.reshards_output ? global_ : axes;
       if (rule.reshards_output && node.attrs.has("layout"))
         for (const auto& [dim, list] : own_axes(node, call.out(i))) by[dim] = list;

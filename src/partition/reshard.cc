@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <queue>
+#include <unordered_map>
 
-#include "base/str.h"
 #include "partition/reshard_moves.h"
 #include "weft/error.h"
 
@@ -111,25 +111,48 @@ std::vector<ReshardStep> find_path(const Shape& global, DType dtype, const Shard
   return steps;
 }
 
-std::string key_of(const Shape& global, DType dtype, const Sharding& have, const Sharding& want, const Mesh& mesh) {
-  return str(global, dtype, text_of(have, global, mesh), text_of(want, global, mesh), mesh);
-}
+// What a path depends on.
+struct Question {
+  Shape global;
+  DType dtype = DType::kF32;
+  Sharding have, want;
+  Mesh mesh;
+  bool operator==(const Question&) const = default;
+};
+
+// The sizes and axes: enough to tell most questions apart.
+struct QuestionHash {
+  std::size_t operator()(const Question& q) const {
+    std::size_t hash = static_cast<std::size_t>(q.dtype);
+    const auto add = [&](std::int64_t number) { hash = hash * 1'000'003 + static_cast<std::size_t>(number) + 1; };
+    for (const Dim& dim : q.global) add(dim.size);
+    for (const Sharding* sharding : {&q.have, &q.want}) {
+      for (const Axes& axes : sharding->dims) {
+        add(-1);
+        for (int axis : axes) add(axis);
+      }
+      for (int axis : sharding->partial) add(axis);
+    }
+    return hash;
+  }
+};
 
 }  // namespace
 
 std::vector<ReshardStep> reshard_path(const Shape& global, DType dtype, const Sharding& have, const Sharding& want,
                                       const Mesh& mesh) {
   if (have == want) return {};
-  thread_local std::map<std::string, std::vector<ReshardStep>> known;
+  thread_local std::unordered_map<Question, std::vector<ReshardStep>, QuestionHash> known;
   constexpr std::size_t kMostKnown = 10'000;
-  const std::string key = key_of(global, dtype, have, want, mesh);
-  const auto found = known.find(key);
+  Question question{global, dtype, have, want, mesh};
+  const auto found = known.find(question);
   if (found != known.end()) return found->second;
   if (known.size() >= kMostKnown) known.clear();
-  return known[key] = find_path(global, dtype, have, want, mesh);
+  return known[std::move(question)] = find_path(global, dtype, have, want, mesh);
 }
 
 ValueId reshard(Builder& builder, ValueId x, const Sharding& want) {
+  if (builder.value(x).sharding == want) return x;
   const ValueType type = builder.type(x);
   const Shape global = global_shape(type.shape, type.sharding, builder.mesh());
   for (const ReshardStep& step : reshard_path(global, type.dtype, type.sharding, want, builder.mesh())) {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <unordered_map>
 
 #include "program/builder.h"
+#include "program/packing.h"
 
 namespace weft {
 
@@ -32,6 +34,7 @@ class Planner {
 
   MemoryPlan run() {
     find_last_uses();
+    find_next_contents();
     for (std::size_t i = 0; i < p_.inputs.size(); ++i)
       if (carried_ == kNoLoop || i == 0) make(p_.inputs[i].value, -1);
     for (int i = 0; i < static_cast<int>(p_.body.size()); ++i) visit(i);
@@ -65,6 +68,15 @@ class Planner {
         last_use_[at(id)] = std::max(last_use_[at(id)], used);
         last_read_[at(id)] = std::max(last_read_[at(id)], read);
       }
+    }
+  }
+
+  void find_next_contents() {
+    if (carried_ == kNoLoop) {
+      for (const ProgramVariable& variable : p_.variables)
+        if (variable.update) next_of_[*variable.update].push_back(variable.value);
+    } else {
+      for (std::size_t k = 0; k < carried_; ++k) next_of_[p_.outputs[k].value].push_back(p_.inputs[k + 1].value);
     }
   }
 
@@ -161,21 +173,20 @@ class Planner {
   // The k-th next value may be written over the k-th carried one where that dies and nothing else reads it.
   bool write_over_carried(int i, const Instr& instr, ValueId out) {
     if (carried_ == kNoLoop || !(instr.is<Map>() || instr.is<Fused>() || instr.is<DynamicUpdate>())) return false;
-    for (std::size_t k = 0; k < carried_; ++k) {
-      const ValueId last = p_.inputs[k + 1].value;
-      if (p_.outputs[k].value == out && write_over_held(i, instr, out, last)) return true;
-    }
-    return false;
+    const auto next = next_of_.find(out);
+    if (next == next_of_.end()) return false;
+    return std::ranges::any_of(next->second, [&](ValueId last) { return write_over_held(i, instr, out, last); });
   }
 
   // A variable's new contents may be written over the old ones where these die and nothing else reads them.
   bool write_over_variable(int i, const Instr& instr, ValueId out) {
     const bool may_read = instr.is<Map>() || instr.is<Fused>() || instr.is<DynamicUpdate>();
-    for (const ProgramVariable& variable : p_.variables) {
-      if (variable.update != out) continue;
-      if (may_read && write_over_held(i, instr, out, variable.value)) return true;
-      if (!instr.is<Loop>() && last_use_[at(variable.value)] < i && same_storage(out, variable.value)) {
-        plan_.over[out] = variable.value;
+    const auto next = next_of_.find(out);
+    if (carried_ != kNoLoop || next == next_of_.end()) return false;
+    for (const ValueId variable : next->second) {
+      if (may_read && write_over_held(i, instr, out, variable)) return true;
+      if (!instr.is<Loop>() && last_use_[at(variable)] < i && same_storage(out, variable)) {
+        plan_.over[out] = variable;
         return true;
       }
     }
@@ -253,21 +264,11 @@ class Planner {
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return plan_.storages[a].bytes > plan_.storages[b].bytes; });
-    std::vector<const Storage*> placed;  // by offset
+    Packing packing(static_cast<int>(p_.body.size()) + 2);  // from -1 to the end
     for (std::size_t s : order) {
       Storage& storage = plan_.storages[s];
-      std::int64_t offset = 0;
-      for (const Storage* other : placed) {
-        const bool together = other->first <= storage.last && storage.first <= other->last;
-        if (!together || other->offset + other->bytes <= offset) continue;
-        if (other->offset >= offset + storage.bytes) break;
-        offset = other->offset + other->bytes;
-      }
-      storage.offset = offset;
-      plan_.arena_bytes = std::max(plan_.arena_bytes, offset + storage.bytes);
-      placed.insert(std::upper_bound(placed.begin(), placed.end(), &storage,
-                                     [](const Storage* a, const Storage* b) { return a->offset < b->offset; }),
-                    &storage);
+      storage.offset = packing.place(storage.first + 1, storage.last + 1, storage.bytes);
+      plan_.arena_bytes = std::max(plan_.arena_bytes, storage.offset + storage.bytes);
     }
   }
 
@@ -293,11 +294,12 @@ class Planner {
   std::vector<bool> dense_;
   std::vector<ValueId> root_;  // what a value is a view of, in the end; itself, if it is none
   std::vector<int> last_use_;
-  std::vector<int> last_read_;        // the same, but for a collective where it starts
-  std::vector<int> done_at_;          // per instruction: where its done stands, if it has one
-  std::map<int, int> loop_storage_;   // by position: what holds the arena of its body
-  std::vector<std::int64_t> filled_;  // per storage, without the rounding up
-  std::vector<int> read_until_;       // per storage
+  std::vector<int> last_read_;                                 // the same, but for a collective where it starts
+  std::vector<int> done_at_;                                   // per instruction: where its done stands, if it has one
+  std::unordered_map<ValueId, std::vector<ValueId>> next_of_;  // by new contents: the variables, or carried values
+  std::map<int, int> loop_storage_;                            // by position: what holds the arena of its body
+  std::vector<std::int64_t> filled_;                           // per storage, without the rounding up
+  std::vector<int> read_until_;                                // per storage
   MemoryPlan plan_;
 };
 

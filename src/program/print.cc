@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "base/str.h"
 #include "program/text.h"
@@ -33,6 +34,12 @@ std::string sharding_text(const Sharding& sharding, const Shape& shape, const Me
   return str("{", join(words, " "), "}");
 }
 
+std::string shape_text(const Shape& shape) {
+  std::string out = "[";
+  for (const Dim& dim : shape) out += (out.size() > 1 ? " " : "") + dim.name + "=" + std::to_string(dim.size);
+  return out + "]";
+}
+
 // --- One overload per kind of field ---
 
 std::string field_text(const std::string& word, const Mesh&) { return word_or_quoted(word); }
@@ -62,12 +69,14 @@ std::string field_text(const std::vector<Item>& numbers, const Mesh& mesh) {
 
 std::string fields_text(const Operation& operation, const Mesh& mesh) {
   return std::visit(
-      [&](auto copy) {
+      [&](const auto& of) {
         std::string out;
         const auto print = [&](const auto& field) {
-          out += str(" ", field.first, "=", field_text(*field.second, mesh));
+          out += std::string(" ") + field.first + "=" + field_text(std::as_const(*field.second), mesh);
         };
-        std::apply([&](const auto&... fields) { (print(fields), ...); }, copy.fields());
+        // The fields are pointers, for the parser to write through; here they are only read.
+        std::apply([&](const auto&... fields) { (print(fields), ...); },
+                   const_cast<std::decay_t<decltype(of)>&>(of).fields());
         return out;
       },
       operation);
@@ -82,7 +91,8 @@ std::string value_text(const Program& p, ValueId id) {
 std::string definition_text(const Program& p, ValueId id) {
   if (id < 0 || static_cast<std::size_t>(id) >= p.values.size()) return value_text(p, id);
   const Value& v = p.values[static_cast<std::size_t>(id)];
-  return str(value_text(p, id), " ", v.dtype, " ", v.shape, " ", sharding_text(v.sharding, v.shape, p.mesh));
+  return str(value_text(p, id), " ", v.dtype, " ", shape_text(v.shape), " ",
+             sharding_text(v.sharding, v.shape, p.mesh));
 }
 
 std::string left_side(const Program& p, const Instr& instr) {
@@ -102,9 +112,8 @@ std::string right_side(const Program& p, const Instr& instr) {
   return out;
 }
 
-std::string line_text(const Program& p, const Instr& instr, std::size_t width) {
+std::string line_text(const Program& p, const Instr& instr, std::string left, std::size_t width) {
   if (instr.outputs.empty()) return right_side(p, instr);
-  std::string left = left_side(p, instr);
   if (left.size() < width) left.resize(width, ' ');
   return str(left, " = ", right_side(p, instr));
 }
@@ -114,7 +123,9 @@ constexpr std::size_t kWidestLeftSide = 80;
 
 }  // namespace
 
-std::string to_text(const Program& program, const Instr& instr) { return line_text(program, instr, 0); }
+std::string to_text(const Program& program, const Instr& instr) {
+  return line_text(program, instr, left_side(program, instr), 0);
+}
 
 std::string work_text(const Program& program, const Instr& instr) {
   return name_of(instr) + fields_text(instr.operation, program.mesh);
@@ -132,13 +143,14 @@ void print_lines(std::ostream& out, const Program& p, const std::string& indent)
     out << "\n";
   }
   std::size_t width = 0;
+  std::vector<std::string> left;
   for (const Instr& instr : p.body) {
-    const std::size_t left = left_side(p, instr).size();
-    if (left <= kWidestLeftSide) width = std::max(width, left);
+    left.push_back(left_side(p, instr));
+    if (left.back().size() <= kWidestLeftSide) width = std::max(width, left.back().size());
   }
-  for (const Instr& instr : p.body) {
-    out << indent << line_text(p, instr, width) << "\n";
-    if (const Program* body = body_of(instr)) print_lines(out, *body, indent + "  ");
+  for (std::size_t i = 0; i < p.body.size(); ++i) {
+    out << indent << line_text(p, p.body[i], std::move(left[i]), width) << "\n";
+    if (const Program* body = body_of(p.body[i])) print_lines(out, *body, indent + "  ");
   }
   for (const ProgramOutput& output : p.outputs)
     out << indent << "output " << word_or_quoted(output.name) << " " << value_text(p, output.value) << "\n";

@@ -38,8 +38,8 @@ class ExpressionPrinter {
 
   std::string node(std::size_t at) {
     const MapNode& n = nodes_[at];
-    if (n.op == "input") return str("$", n.input);
-    if (n.op == "literal") return str(number_text(n.literal), ":", n.dtype);
+    if (n.op == "input") return "$" + std::to_string(n.input);
+    if (n.op == "literal") return number_text(n.literal) + ":" + std::string(name_of(n.dtype));
     if (const auto bound = bound_.find(at); bound != bound_.end()) return str("#", bound->second);
     const std::string dtype = is_usual(at) ? "" : str("<", n.dtype, ">");
     if (n.op == "index") return str("index", dtype, "(", n.dim, ")");
@@ -49,9 +49,12 @@ class ExpressionPrinter {
       bound_[at] = label;
       out = str("#", label, "=");
     }
-    std::vector<std::string> args;
-    for (int arg : n.args) args.push_back(is_earlier(arg, at) ? node(static_cast<std::size_t>(arg)) : "?");
-    return str(out, n.op, dtype, "(", join(args, ", "), ")");
+    out += n.op + dtype + "(";
+    for (std::size_t i = 0; i < n.args.size(); ++i) {
+      if (i > 0) out += ", ";
+      out += is_earlier(n.args[i], at) ? node(static_cast<std::size_t>(n.args[i])) : "?";
+    }
+    return out + ")";
   }
 
   bool is_usual(std::size_t at) const {

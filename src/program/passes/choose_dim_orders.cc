@@ -116,7 +116,7 @@ class Chooser {
   // Calls visit(contraction, which operand) for all that read the value or a view of it.
   template <class Visit>
   void each_contraction(ValueId id, const Visit& visit) const {
-    for (int position : uses_.users[at(id)]) {
+    for (int position : uses_.users(id)) {
       const Instr& user = p_.body[at(position)];
       if (user.is<View>()) each_contraction(user.outputs[0], visit);
       if (!user.is<Contract>()) continue;
@@ -127,7 +127,7 @@ class Chooser {
 
   template <class Visit>
   void each_view(ValueId id, const Visit& visit) {
-    for (int position : uses_.users[at(id)])
+    for (int position : uses_.users(id))
       if (Instr& user = p_.body[at(position)]; user.is<View>()) visit(user);
   }
 

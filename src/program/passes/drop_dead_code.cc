@@ -57,7 +57,7 @@ void thin_loop(Instr& instr, const std::vector<bool>& needed, const PassOptions&
   const Uses uses(body);
   std::vector<bool> read;
   for (std::size_t i = kept + 1; i < body.inputs.size(); ++i)
-    read.push_back(!uses.users[at(body.inputs[i].value)].empty() || uses.kept[at(body.inputs[i].value)]);
+    read.push_back(!uses.users(body.inputs[i].value).empty() || uses.kept[at(body.inputs[i].value)]);
   keep_marked(instr.inputs, kept, read);
   keep_marked(body.inputs, kept + 1, read);
   body = drop_dead_code(std::move(body), options);
@@ -72,7 +72,7 @@ void thin_fused(Instr& instr, const std::vector<bool>& needed, const PassOptions
   keep_marked(body.outputs, 0, kept);
   body = drop_dead_code(std::move(body), options);
   const Uses uses(body);
-  for (const ProgramInput& input : body.inputs) read.push_back(!uses.users[at(input.value)].empty());
+  for (const ProgramInput& input : body.inputs) read.push_back(!uses.users(input.value).empty());
   keep_marked(instr.inputs, 0, read);
   keep_marked(body.inputs, 0, read);
   body = drop_dead_code(std::move(body), options);

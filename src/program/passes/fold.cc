@@ -8,7 +8,7 @@ namespace weft {
 
 namespace {
 
-bool same_type(const ValueType& a, const ValueType& b) {
+bool same_type(const Value& a, const Value& b) {
   return a.dtype == b.dtype && a.shape == b.shape && a.sharding == b.sharding;
 }
 
@@ -17,7 +17,7 @@ class Folding {
   explicit Folding(Program program)
       : p_(std::move(program)),
         kept_(Uses(p_).kept),
-        strides_(strides_of(p_)),
+        strides_(p_),
         known_(p_.values.size()),
         defined_by_(p_.values.size(), -1),
         given_(p_.values.size(), true),
@@ -49,12 +49,11 @@ class Folding {
     p_.body.push_back(std::move(instr));
   }
 
-  bool is_dense(ValueId id) const { return strides_[at(id)] == dense_strides(p_.values[at(id)].shape); }
-
   // Uses x instead of y where that changes nothing: same type, x dense as y is. What the program keeps stays a value of
   // its own if x is an input's or a variable's storage.
   bool stands_for(ValueId y, ValueId x) {
-    if (!same_type(type_of(p_, x), type_of(p_, y)) || !is_dense(x) || (kept_[at(y)] && given_[at(x)])) return false;
+    if (!same_type(p_.values[at(x)], p_.values[at(y)]) || !strides_.is_dense(x) || (kept_[at(y)] && given_[at(x)]))
+      return false;
     by_[at(y)] = x;
     return true;
   }
@@ -106,18 +105,18 @@ class Folding {
   void fold_collective(Instr& instr) {
     const ValueId x = instr.inputs[0], y = instr.outputs[0];
     // Views of y count on its strides.
-    if (instr.is<Shard>() || is_dense(x)) {
-      instr.operation = View{0, strides_[at(x)]};
+    if (instr.is<Shard>() || strides_.is_dense(x)) {
+      instr.operation = View{0, strides_.of(x)};
       return;
     }
     const ValueId relabelled = add_value(p_, p_.values[at(y)].name, type_of(p_, y));
-    strides_.push_back(strides_[at(x)]);
+    strides_.set(relabelled, strides_.of(x));
     known_.emplace_back();
     defined_by_.push_back(-1);
     given_.push_back(false);
     kept_.push_back(false);
     by_.push_back(relabelled);
-    Instr label{View{0, strides_[at(x)]}, {x}, {relabelled}, instr.origin};
+    Instr label{View{0, strides_.of(x)}, {x}, {relabelled}, instr.origin};
     if (!fold_view(label, std::get<View>(label.operation))) append(std::move(label));
     instr.operation = Copy{};
     instr.inputs = {resolved(by_, relabelled)};
@@ -134,8 +133,9 @@ class Folding {
       }
     }
     const ValueId x = instr.inputs[0];
-    strides_[at(y)] = view.strides;
-    if (view.offset != 0 || view.strides != strides_[at(x)] || !same_type(type_of(p_, x), type_of(p_, y))) return false;
+    strides_.set(y, view.strides);
+    if (view.offset != 0 || view.strides != strides_.of(x) || !same_type(p_.values[at(x)], p_.values[at(y)]))
+      return false;
     if (kept_[at(y)] && given_[at(x)]) return false;
     by_[at(y)] = x;
     return true;
@@ -143,7 +143,7 @@ class Folding {
 
   Program p_;
   std::vector<bool> kept_;
-  std::vector<std::vector<std::int64_t>> strides_;
+  ValueStrides strides_;
   std::vector<std::optional<Number>> known_;  // the one number that fills a value
   std::vector<int> defined_by_;               // position in the new body
   std::vector<bool> given_;                   // lies in the storage of an input or a variable

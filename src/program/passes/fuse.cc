@@ -1,5 +1,6 @@
 #include <algorithm>
-#include <map>
+#include <set>
+#include <unordered_map>
 
 #include "base/str.h"
 #include "program/fusible.h"
@@ -20,30 +21,31 @@ bool is_heavy(const Instr& instr) { return !may_fuse(instr) && !is_view(instr); 
 
 // Maps and reductions that become one instruction, where its last member stands.
 struct Group {
-  bool open = true;
+  bool open = false;
   int recompute = 0;
   std::vector<std::size_t> members;  // positions, ascending
   std::vector<ValueId> operands;     // from outside
   Program body;
-  std::map<ValueId, ValueId> inside;  // a value of the program -> that of the body
+  std::unordered_map<ValueId, ValueId> inside;  // a value of the program -> that of the body
 };
 
 class Fuser {
  public:
-  explicit Fuser(Program program) : p_(std::move(program)), uses_(p_), group_of_(p_.values.size(), -1) {}
+  explicit Fuser(Program program)
+      : p_(std::move(program)), uses_(p_), group_of_(p_.values.size(), -1), holders_(p_.values.size()) {}
 
   Program run() {
     for (std::size_t i = 0; i < p_.body.size(); ++i) visit(i);
-    std::map<std::size_t, const Group*> last;
+    std::vector<Group*> last(p_.body.size());
     std::vector<bool> gone(p_.body.size());
-    for (const Group& group : groups_) {
+    for (Group& group : groups_) {
       if (group.members.size() < 2) continue;
       for (std::size_t i : group.members) gone[i] = true;
       last[group.members.back()] = &group;
     }
     std::vector<Instr> body;
     for (std::size_t i = 0; i < p_.body.size(); ++i) {
-      if (last.contains(i)) body.push_back(fused(*last.at(i)));
+      if (last[i]) body.push_back(fused(std::move(*last[i])));
       else if (!gone[i]) body.push_back(std::move(p_.body[i]));
     }
     p_.body = std::move(body);
@@ -55,7 +57,7 @@ class Fuser {
 
   void visit(std::size_t i) {
     const Instr& instr = p_.body[i];
-    if (is_heavy(instr)) heavy_ = i;
+    if (is_heavy(instr)) recent_.clear();
     if (!may_fuse(instr)) {
       for (ValueId id : instr.inputs) close(group_of_[at(id)]);
       return;
@@ -84,12 +86,21 @@ class Fuser {
   }
 
   int founded(std::size_t i) {
-    Group group;
-    group.recompute = p_.body[i].origin.recompute;
-    group.body.mesh = p_.mesh;
-    add(group, i);
-    groups_.push_back(std::move(group));
-    return static_cast<int>(groups_.size()) - 1;
+    const int g = static_cast<int>(groups_.size());
+    groups_.emplace_back();
+    group(g).open = true;
+    group(g).recompute = p_.body[i].origin.recompute;
+    group(g).body.mesh = p_.mesh;
+    add(group(g), i);
+    note(g, i);
+    return g;
+  }
+
+  // The group has a member now, the i-th instruction.
+  void note(int g, std::size_t i) {
+    recent_.insert(g);
+    for (const std::vector<ValueId>* ids : {&p_.body[i].inputs, &p_.body[i].outputs})
+      for (ValueId id : *ids) holders_[at(id)].push_back(g);
   }
 
   // A group that reads the same large operand, with nothing heavy in between: one sweep reads it once.
@@ -97,25 +108,44 @@ class Fuser {
     const Instr& instr = p_.body[i];
     std::int64_t largest = 2;
     for (ValueId id : instr.inputs) largest = std::max(largest, p_.values[at(id)].shape.elements());
-    for (std::size_t g = groups_.size(); g-- > 0;) {
-      if (!groups_[g].open || groups_[g].members.back() < heavy_) continue;
-      const auto shared = [&](ValueId id) {
-        return p_.values[at(id)].shape.elements() == largest && groups_[g].inside.contains(id);
-      };
-      if (std::any_of(instr.inputs.begin(), instr.inputs.end(), shared) && join(static_cast<int>(g), i))
-        return static_cast<int>(g);
+    std::set<int, std::greater<>> holders;  // the latest first
+    for (ValueId id : instr.inputs) {
+      if (p_.values[at(id)].shape.elements() != largest) continue;
+      const std::vector<int>& all = holders_[at(id)];
+      if (all.size() <= recent_.size()) {
+        std::copy_if(all.begin(), all.end(), std::inserter(holders, holders.end()),
+                     [&](int g) { return recent_.contains(g); });
+      } else {
+        std::copy_if(recent_.begin(), recent_.end(), std::inserter(holders, holders.end()),
+                     [&](int g) { return group(g).inside.contains(id); });
+      }
     }
+    for (int g : holders)
+      if (group(g).open && join(g, i)) return g;
     return -1;
   }
 
   bool join(int g, std::size_t i) {
     Group& group = this->group(g);
     if (group.recompute != p_.body[i].origin.recompute || group.members.size() == kMostMembers) return false;
-    const Group before = group;
+    const std::size_t values = group.body.values.size(), operands = group.operands.size();
     add(group, i);
-    if (row_plan(group.body)) return true;
-    group = before;
+    if (row_plan(group.body)) {
+      note(g, i);
+      return true;
+    }
+    remove_last(group, values, operands);
     return false;
+  }
+
+  // Undoes add(): the body had that many values and operands before.
+  void remove_last(Group& group, std::size_t values, std::size_t operands) {
+    std::erase_if(group.inside, [&](const auto& pair) { return at(pair.second) >= values; });
+    group.body.values.resize(values);
+    group.body.inputs.resize(operands);
+    group.operands.resize(operands);
+    group.body.body.pop_back();
+    group.members.pop_back();
   }
 
   // Moves the members of `from` into `to`, which reads of them.
@@ -125,15 +155,18 @@ class Fuser {
     std::vector<std::size_t> members;
     std::merge(a.members.begin(), a.members.end(), b.members.begin(), b.members.end(), std::back_inserter(members));
     Group both;
+    both.open = a.open;
     both.recompute = a.recompute;
     both.body.mesh = p_.mesh;
     for (std::size_t i : members) add(both, i);
     if (!row_plan(both.body)) return false;
-    for (std::size_t i : b.members)
+    for (std::size_t i : b.members) {
       for (ValueId id : p_.body[i].outputs) group_of_[at(id)] = to;
+      note(to, i);
+    }
     a = std::move(both);
     b = Group();
-    b.open = false;
+    recent_.erase(from);
     return true;
   }
 
@@ -160,13 +193,13 @@ class Fuser {
 
   bool is_needed_outside(const Group& group, ValueId id) const {
     if (uses_.kept[at(id)]) return true;
-    return std::any_of(uses_.users[at(id)].begin(), uses_.users[at(id)].end(), [&](int user) {
+    return std::any_of(uses_.users(id).begin(), uses_.users(id).end(), [&](int user) {
       return !std::binary_search(group.members.begin(), group.members.end(), static_cast<std::size_t>(user));
     });
   }
 
-  Instr fused(const Group& group) const {
-    Instr instr{Fused{Body(group.body)}, group.operands, {}, p_.body[group.members[0]].origin};
+  Instr fused(Group group) const {
+    Instr instr{Fused{Body(std::move(group.body))}, group.operands, {}, p_.body[group.members[0]].origin};
     Program& body = *body_of(instr);
     for (std::size_t i : group.members) {
       instr.origin = joined(std::move(instr.origin), p_.body[i].origin);
@@ -183,7 +216,8 @@ class Fuser {
   Uses uses_;
   std::vector<int> group_of_;  // by value
   std::vector<Group> groups_;
-  std::size_t heavy_ = 0;  // the last heavy instruction
+  std::set<int> recent_;                   // groups with a member behind the last heavy instruction
+  std::vector<std::vector<int>> holders_;  // by value: groups that read or gave it when they took a member
 };
 
 }  // namespace

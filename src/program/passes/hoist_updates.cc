@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <numeric>
+#include <unordered_map>
 
 #include "program/passes/passes.h"
 #include "program/passes/rewrite.h"
@@ -17,23 +19,25 @@ class Hoist {
  public:
   explicit Hoist(Program program) : p_(std::move(program)), uses_(p_), ready_(p_.values.size(), -1) {
     for (const ProgramVariable& variable : p_.variables)
-      if (variable.update) old_contents_of_.emplace_back(*variable.update, variable.value);
+      if (variable.update) old_contents_of_[*variable.update].push_back(variable.value);
     for (int i = 0; i < static_cast<int>(p_.body.size()); ++i)
       if (is_large(p_.body[at(i)])) large_.push_back(i);
   }
 
   Program run() {
-    std::vector<std::pair<int, Instr>> placed;  // after this position, in order
     for (int i = 0; i < static_cast<int>(p_.body.size()); ++i) {
-      Instr& instr = p_.body[at(i)];
+      const Instr& instr = p_.body[at(i)];
       const int to = may_move(instr) ? std::min(i, earliest(instr, i)) : i;
       moved_to_.push_back(to);
       for (ValueId id : instr.outputs) ready_[at(id)] = is_collective(instr) ? finished(to) : to;
-      placed.emplace_back(to, std::move(instr));
     }
-    std::stable_sort(placed.begin(), placed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    p_.body.clear();
-    for (auto& [position, instr] : placed) p_.body.push_back(std::move(instr));
+    std::vector<int> order(p_.body.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, {}, [&](int i) { return moved_to_[at(i)]; });
+    std::vector<Instr> body;
+    body.reserve(p_.body.size());
+    for (int i : order) body.push_back(std::move(p_.body[at(i)]));
+    p_.body = std::move(body);
     return std::move(p_);
   }
 
@@ -50,20 +54,22 @@ class Hoist {
   int earliest(const Instr& instr, int i) const {
     int to = -1;
     for (ValueId id : instr.inputs) to = std::max(to, ready_[at(id)]);
-    for (const auto& [update, old] : old_contents_of_) {
-      if (std::find(instr.outputs.begin(), instr.outputs.end(), update) == instr.outputs.end()) continue;
-      for (int user : uses_.users[at(old)])
-        if (user < i) to = std::max(to, moved_to_[at(user)]);
+    for (ValueId update : instr.outputs) {
+      const auto found = old_contents_of_.find(update);
+      if (found == old_contents_of_.end()) continue;
+      for (ValueId old : found->second)
+        for (int user : uses_.users(old))
+          if (user < i) to = std::max(to, moved_to_[at(user)]);
     }
     return to < 0 ? i : to;
   }
 
   Program p_;
   Uses uses_;
-  std::vector<int> large_;                                    // positions
-  std::vector<int> moved_to_;                                 // by position
-  std::vector<int> ready_;                                    // by value: the position behind which it is known
-  std::vector<std::pair<ValueId, ValueId>> old_contents_of_;  // an update and the variable's value
+  std::vector<int> large_;     // positions
+  std::vector<int> moved_to_;  // by position
+  std::vector<int> ready_;     // by value: the position behind which it is known
+  std::unordered_map<ValueId, std::vector<ValueId>> old_contents_of_;  // by update: values of its variables
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ struct Found {
 class Finder {
  public:
   explicit Finder(const Program& program)
-      : p_(program), uses_(program), defined_(definitions_of(program)), strides_(strides_of(program)) {}
+      : p_(program), uses_(program), defined_(definitions_of(program)), strides_(program) {}
 
   // The pattern that ends in the concat at `position`; `back` is -1 if there is none.
   Found at_concat(int position) const {
@@ -58,7 +58,7 @@ class Finder {
     const ValueId operand = concat.inputs[at(i)];
     const Shape &shape = p_.values[at(operand)].shape, &made = p_.values[at(back.outputs[at(i)])].shape;
     if (operation.length.empty() || shape.size_of(dim) != 1 || made.has(dim)) return false;
-    if (strides_[at(operand)] != dense_strides(shape)) return false;
+    if (!strides_.is_dense(operand)) return false;
     const Shape rest = shape.minus({shape.dim(dim)});
     if (!rest.has(operation.length) || !rest.has(operation.key)) return false;
     AttendBack joined = operation;
@@ -69,7 +69,7 @@ class Finder {
   const Program& p_;
   Uses uses_;
   std::vector<int> defined_;
-  std::vector<std::vector<std::int64_t>> strides_;
+  ValueStrides strides_;
 };
 
 }  // namespace

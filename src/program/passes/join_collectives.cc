@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/str.h"
 #include "program/passes/passes.h"
@@ -15,15 +16,10 @@ constexpr std::int64_t kMostScattered = std::int64_t{1} << 20;
 
 // Collectives that become one. A view of what they give is no use of it: it follows them.
 struct Bucket {
-  std::string key;  // of all members
   std::int64_t bytes = 0;
   bool open = true;
   std::vector<std::size_t> members;    // positions in the body
   std::vector<std::size_t> followers;  // of views that stand before the last member
-
-  bool takes(const Bucket& other, std::int64_t limit) const {
-    return open && key == other.key && bytes + other.bytes <= limit;
-  }
 };
 
 bool may_join(const Program& p, const Instr& instr) {
@@ -74,13 +70,17 @@ class Joiner {
     for (ValueId id : instr.inputs) bytes += bytes_of(p_, id);
     const std::int64_t limit = instr.is<AllReduce>() ? limit_ : std::min(limit_, kMostScattered);
     if (bytes >= limit) return;
-    const Bucket alone{.key = key_of(p_, instr), .bytes = bytes, .members = {}, .followers = {}};
-    auto bucket =
-        std::find_if(buckets_.begin(), buckets_.end(), [&](const Bucket& b) { return b.takes(alone, limit); });
-    if (bucket == buckets_.end()) bucket = buckets_.insert(buckets_.end(), alone);
-    else bucket->bytes += bytes;
-    bucket->members.push_back(i);
-    for (ValueId id : instr.outputs) bucket_of_[at(id)] = static_cast<int>(bucket - buckets_.begin());
+    std::vector<std::size_t>& alike = open_[key_of(p_, instr)];
+    std::erase_if(alike, [&](std::size_t b) { return !buckets_[b].open; });
+    const auto found = std::ranges::find_if(alike, [&](std::size_t b) { return buckets_[b].bytes + bytes <= limit; });
+    const std::size_t bucket = found == alike.end() ? buckets_.size() : *found;
+    if (found == alike.end()) {
+      alike.push_back(bucket);
+      buckets_.emplace_back();
+    }
+    buckets_[bucket].bytes += bytes;
+    buckets_[bucket].members.push_back(i);
+    for (ValueId id : instr.outputs) bucket_of_[at(id)] = static_cast<int>(bucket);
   }
 
   Program emit() {
@@ -115,6 +115,7 @@ class Joiner {
   Program p_;
   std::int64_t limit_;
   std::vector<Bucket> buckets_;
+  std::unordered_map<std::string, std::vector<std::size_t>> open_;  // those with members of one key, in order
   std::vector<int> bucket_of_;  // of each value that a bucket gives, by itself or through views
 };
 

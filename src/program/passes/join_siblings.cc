@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "program/matrix_form.h"
 #include "program/passes/passes.h"
@@ -20,7 +21,7 @@ struct Sibling {
 class Joiner {
  public:
   explicit Joiner(Program& program)
-      : p_(program), uses_(program), defined_(definitions_of(program)), strides_(strides_of(program)) {}
+      : p_(program), uses_(program), defined_(definitions_of(program)), strides_(program) {}
 
   void run() {
     for (std::size_t i = 0; i < p_.body.size(); ++i)
@@ -51,9 +52,11 @@ class Joiner {
       const int slice = defined_[at(p_.body[at(position)].inputs[k])];
       if (slice < 0 || !p_.body[at(slice)].is<View>()) continue;
       const Sibling found{position, k, slice};
+      std::vector<std::size_t>& known = by_operands_[{contraction(found).inputs[1 - k], p_.body[at(slice)].inputs[0]}];
       const auto family =
-          std::ranges::find_if(families_, [&](const std::vector<Sibling>& f) { return are_siblings(f[0], found); });
-      if (family != families_.end()) return family->push_back(found);
+          std::ranges::find_if(known, [&](std::size_t f) { return are_siblings(families_[f][0], found); });
+      if (family != known.end()) return families_[*family].push_back(found);
+      known.push_back(families_.size());
       families_.push_back({found});
       return;
     }
@@ -119,7 +122,8 @@ class Joiner {
   bool pays(const Sibling& s, ValueId shared, const Strided& all, const Shape& result) const {
     const auto form = [&](const Strided& sliced, const Shape& out) {
       const std::vector<std::int64_t> dense = dense_strides(out);
-      const Strided other{value(shared).shape, strides_[at(shared)]};
+      const std::vector<std::int64_t> lies = strides_.of(shared);
+      const Strided other{value(shared).shape, lies};
       return s.sliced == 0 ? matrix_form(sliced, other, {out, dense}) : matrix_form(other, sliced, {out, dense});
     };
     const MatrixForm one = form({slice(s).shape, view(s).strides}, made(s).shape), joined = form(all, result);
@@ -135,7 +139,7 @@ class Joiner {
     strides.erase(strides.begin() + place);
     Instr& instr = p_.body[at(s.position)];
     const ValueId part = instr.outputs[0];
-    for (int user : uses_.users[at(part)])
+    for (int user : uses_.users(part))
       if (Instr& seen = p_.body[at(user)]; seen.is<View>())
         seen.operation = *restrided(*seen.as<View>(), value(seen.outputs[0]).shape, value(part).shape, strides);
     instr.operation = View{offset, strides};
@@ -145,8 +149,9 @@ class Joiner {
   Program& p_;
   Uses uses_;
   std::vector<int> defined_;
-  std::vector<std::vector<std::int64_t>> strides_;
+  ValueStrides strides_;
   std::vector<std::vector<Sibling>> families_;
+  std::map<std::pair<ValueId, ValueId>, std::vector<std::size_t>> by_operands_;  // families, by whom they multiply
 };
 
 }  // namespace

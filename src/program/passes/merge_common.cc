@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/str.h"
 #include "program/passes/passes.h"
 #include "program/passes/rewrite.h"
 #include "program/pipeline.h"
@@ -23,16 +22,42 @@ std::vector<bool> copies_of_variables(const Program& p, bool in_loop) {
   return is_copy;
 }
 
+// A key is made of words and numbers, so that no two lists of them make one key.
+void add_to(std::string& key, std::int64_t number) {
+  key.append(reinterpret_cast<const char*>(&number), sizeof(number));
+}
+
+void add_to(std::string& key, std::string_view word) {
+  add_to(key, static_cast<std::int64_t>(word.size()));
+  key += word;
+}
+
+template <class Item>
+void add_to(std::string& key, const std::vector<Item>& items) {
+  add_to(key, static_cast<std::int64_t>(items.size()));
+  for (const Item& item : items) add_to(key, item);
+}
+
+void add_to(std::string& key, const Value& v) {
+  add_to(key, static_cast<std::int64_t>(v.dtype));
+  for (const Dim& dim : v.shape) {
+    add_to(key, dim.name);
+    add_to(key, dim.size);
+  }
+  add_to(key, v.sharding.dims);
+  add_to(key, v.sharding.partial);
+  if (v.sharding.is_partial()) add_to(key, static_cast<std::int64_t>(v.sharding.pending));
+}
+
 // Two instructions with one key give the same values. What is recomputed has keys of its own, or the merge would undo
 // the recomputation; so has a variable that is gathered after the forward pass, or it would be kept all the while.
 std::string key_of(const Program& p, const Instr& instr, const std::vector<bool>& is_copy) {
   std::vector<ValueId> inputs = instr.inputs;
   if (instr.is<Contract>()) std::sort(inputs.begin(), inputs.end());
-  std::string key = str(instr.origin.recompute, " ", work_text(p, instr), " ", join(inputs, ","));
-  for (ValueId id : instr.outputs) {
-    const Value& v = p.values[at(id)];
-    key += str(" ", v.dtype, v.shape, text_of(v.sharding, v.shape, p.mesh));
-  }
+  std::string key = work_text(p, instr);
+  add_to(key, instr.origin.recompute);
+  add_to(key, inputs);
+  for (ValueId id : instr.outputs) add_to(key, p.values[at(id)]);
   if (instr.is<AllGather>() && is_copy[at(instr.inputs[0])]) key += instr.origin.phase == Phase::kForward ? " f" : " b";
   return key;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "program/passes/passes.h"
 #include "program/passes/reduction_plan.h"
@@ -13,9 +14,10 @@ namespace {
 // Lands reductions where their plans pay.
 class ReductionPlacer {
  public:
-  explicit ReductionPlacer(Program& program)
+  // The plans are of the program as it is.
+  ReductionPlacer(Program& program, const ReductionPlans& plans)
       : p_(program),
-        plans_(program),
+        plans_(plans),
         by_(program.values.size()),
         removed_(program.body.size()),
         planned_(program.body.size()),
@@ -24,17 +26,22 @@ class ReductionPlacer {
     std::iota(by_.begin(), by_.end(), 0);
   }
 
-  // Lands a reduction right on this value if there is a way for it to and if `times` as many bytes may enter it above.
-  bool land_on(ValueId id, std::int64_t times) {
-    const int i = plans_.definitions()[at(id)];
-    if (i < 0 || p_.body[at(i)].outputs.size() != 1) return false;
-    for (const ReductionPlan& plan : plans_.of(id))
-      if (!plan.is_all_reduce() && plan.can_land && plan.land.half_bytes <= times * plan.below.half_bytes) {
+  // Lands a reduction right on each value if there is a way for it to and if `times` as many bytes may enter it above.
+  bool land_on(const std::vector<ValueId>& ids, std::int64_t times) {
+    bool changed = false;
+    for (ValueId id : ids) {
+      const int i = plans_.definitions()[at(id)];
+      if (i < 0 || p_.body[at(i)].outputs.size() != 1) continue;
+      for (const ReductionPlan& plan : plans_.of(id)) {
+        if (plan.is_all_reduce() || !plan.can_land || plan.land.half_bytes > times * plan.below.half_bytes) continue;
+        if (planned_[at(i)] || touches_planned(plan)) continue;
         land(at(i), plan);
-        rewrite();
-        return true;
+        changed = true;
+        break;
       }
-    return false;
+    }
+    if (changed) rewrite();
+    return changed;
   }
 
   // From the last instruction up: the lowest place that pays is better than any above it.
@@ -106,7 +113,7 @@ class ReductionPlacer {
   }
 
   Program& p_;
-  ReductionPlans plans_;
+  const ReductionPlans& plans_;
   std::vector<ValueId> by_;    // what stands for the result of a removed all_reduce
   std::vector<bool> removed_;  // per instruction, as all below
   std::vector<bool> planned_;  // part of a landing
@@ -137,19 +144,32 @@ bool join_nested(Program& p) {
   return std::erase_if(p.body, [&](const Instr&) { return removed[i++]; }) > 0;
 }
 
+// In it, or in a loop of it.
+bool has_all_reduce(const Program& p) {
+  return std::ranges::any_of(p.body, [](const Instr& instr) {
+    return instr.is<AllReduce>() || (instr.is<Loop>() && has_all_reduce(*body_of(instr)));
+  });
+}
+
 }  // namespace
 
-bool land_reduction_on(Program& program, ValueId id, std::int64_t times) {
-  return ReductionPlacer(program).land_on(id, times);
+bool land_reductions_on(Program& program, const std::vector<ValueId>& ids, std::int64_t times) {
+  const ReductionPlans plans(program);
+  return ReductionPlacer(program, plans).land_on(ids, times);
 }
 
 Program place_reductions(Program p, const PassOptions&) {
+  if (!has_all_reduce(p)) return p;
   // Each round lowers the bytes or the number of reductions, so this ends by itself: a regrouped sum pays to land on.
   bool changed = true;
   while (changed) {
     changed = join_nested(p);
-    if (regroup_sums(p)) changed = true;
-    if (ReductionPlacer(p).run()) changed = true;
+    std::optional<ReductionPlans> plans(std::in_place, p);
+    if (regroup_sums(p, *plans)) {
+      changed = true;
+      plans.emplace(p);
+    }
+    if (ReductionPlacer(p, *plans).run()) changed = true;
     if (sink_from_loops(p)) changed = true;
   }
   return p;

@@ -77,7 +77,7 @@ class Chooser {
 
   // The first use behind the peak, through views; -1 if a view must be kept.
   void find_late_use(ValueId id, int peak, int& late) const {
-    for (int user : uses_.users[at(id)]) {
+    for (int user : uses_.users(id)) {
       if (is_view(p_.body[at(user)])) {
         if (uses_.kept[at(p_.body[at(user)].outputs[0])]) late = -1;
         find_late_use(p_.body[at(user)].outputs[0], peak, late);
@@ -103,7 +103,7 @@ class Chooser {
 
   int last_use(ValueId id) const {
     int last = -1;
-    for (int user : uses_.users[at(id)])
+    for (int user : uses_.users(id))
       last = std::max(last, is_view(p_.body[at(user)]) ? last_use(p_.body[at(user)].outputs[0]) : user);
     return last;
   }

@@ -30,11 +30,7 @@ std::vector<Operation> steps_of(const AllReduce& reduce, const Shard& shard) {
 class Scattering {
  public:
   explicit Scattering(Program& program)
-      : p_(program),
-        uses_(program),
-        strides_(strides_of(program)),
-        instead_(program.body.size()),
-        removed_(program.body.size()) {}
+      : p_(program), uses_(program), strides_(program), instead_(program.body.size()), removed_(program.body.size()) {}
 
   bool run() {
     bool changed = false;
@@ -55,17 +51,15 @@ class Scattering {
     const ValueId y = p_.body[at(user)].outputs[0];
     const std::vector<Operation> steps = steps_of(*reduce, *shard);
     const bool dense = !std::holds_alternative<Shard>(steps.back());
-    if (is_viewed(y) && !(dense && (is_dense(y) || lay_views_of(y)))) return false;
+    if (is_viewed(y) && !(dense && (strides_.is_dense(y) || lay_views_of(y)))) return false;
     replace(i, steps, y);
     removed_[i] = removed_[at(user)] = true;
     return true;
   }
 
-  bool is_dense(ValueId id) const { return strides_[at(id)] == dense_strides(p_.values[at(id)].shape); }
-
   // Views of a value count on its strides.
   bool is_viewed(ValueId id) const {
-    return std::any_of(uses_.users[at(id)].begin(), uses_.users[at(id)].end(),
+    return std::any_of(uses_.users(id).begin(), uses_.users(id).end(),
                        [&](int user) { return is_view(p_.body[at(user)]); });
   }
 
@@ -81,9 +75,9 @@ class Scattering {
   // Views that only name the value's dims anew, or add some of one element, lie as the value does: with y they become
   // dense. False, and nothing done, if there are others.
   bool lay_views_of(ValueId y) {
-    const auto lies = steps_through(p_.values[at(y)].shape, strides_[at(y)]);
+    const auto lies = steps_through(p_.values[at(y)].shape, strides_.of(y));
     std::vector<Instr*> views;
-    for (int user : uses_.users[at(y)]) {
+    for (int user : uses_.users(y)) {
       Instr& instr = p_.body[at(user)];
       if (!is_view(instr)) continue;
       const auto* view = instr.as<View>();
@@ -119,7 +113,7 @@ class Scattering {
 
   Program& p_;
   Uses uses_;
-  std::vector<std::vector<std::int64_t>> strides_;
+  ValueStrides strides_;
   std::vector<std::vector<Instr>> instead_;
   std::vector<bool> removed_;
 };
@@ -143,20 +137,23 @@ const Instr* rename_after(const Program& p, const Uses& uses, const Instr& reduc
 
 void rename_first(Program& p) {
   const Uses uses(p);
-  const std::vector<std::vector<std::int64_t>> strides = strides_of(p);
+  const ValueStrides strides(p);
   std::vector<Instr> body;
-  std::vector<const Instr*> moved;
-  for (const Instr& instr : p.body) {
-    if (std::find(moved.begin(), moved.end(), &instr) != moved.end()) continue;
+  std::vector<bool> moved(p.body.size());
+  for (std::size_t i = 0; i < p.body.size(); ++i) {
+    if (moved[i]) continue;
+    Instr& instr = p.body[i];
     const Instr* view = rename_after(p, uses, instr);
-    body.push_back(instr);
-    if (!view) continue;
-    moved.push_back(view);
+    if (!view) {
+      body.push_back(std::move(instr));
+      continue;
+    }
+    moved[static_cast<std::size_t>(view - p.body.data())] = true;
     const ValueId x = instr.inputs[0], y = view->outputs[0];
     const ValueId renamed =
         add_value(p, p.values[at(y)].name, {p.values[at(x)].dtype, p.values[at(y)].shape, p.values[at(x)].sharding});
-    body.back() = {View{0, strides[at(x)]}, {x}, {renamed}, view->origin};
-    body.push_back({instr.operation, {renamed}, {y}, instr.origin});
+    body.push_back({View{0, strides.of(x)}, {x}, {renamed}, view->origin});
+    body.push_back({std::move(instr.operation), {renamed}, {y}, std::move(instr.origin)});
   }
   p.body = std::move(body);
 }
@@ -164,6 +161,7 @@ void rename_first(Program& p) {
 }  // namespace
 
 Program reduce_then_scatter(Program p, const PassOptions&) {
+  if (std::ranges::none_of(p.body, [](const Instr& instr) { return instr.is<AllReduce>(); })) return p;
   rename_first(p);
   // What is left to reduce after a scatter may meet a shard of its own.
   while (Scattering(p).run()) {

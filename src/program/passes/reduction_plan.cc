@@ -21,7 +21,7 @@ ReductionPlans::ReductionPlans(const Program& program)
     : p_(program),
       uses_(program),
       definitions_(definitions_of(program)),
-      strides_(strides_of(program)),
+      strides_(program),
       hidden_(hidden_axes(program)),
       plans_(program.values.size()) {
   for (const Instr& instr : p_.body) {
@@ -51,7 +51,7 @@ void ReductionPlans::plan_all_reduce(const Instr& instr) {
   const ValueId x = instr.inputs[0], y = instr.outputs[0];
   ReductionPlan plan{.key = {operation->axes, operation->how}, .land = {}, .below = {}, .pending = {}};
   plan.land = plan.below = cost_of(y, plan.key);
-  plan.same_strides = strides_[at(x)] == strides_[at(y)];
+  plan.same_strides = strides_.of(x) == strides_.of(y);
   plans_[at(y)].push_back(std::move(plan));
 }
 
@@ -105,9 +105,9 @@ void ReductionPlans::add_plan(const Instr& instr, const ReductionKey& key, std::
   ReductionPlan plan{.key = key, .land = cost_of(y, key), .below = {}, .pending = std::move(pending)};
   for (ValueId id : plan.pending) plan.below = plan.below + find(id, key)->best();
   // What an all_reduce gives is dense; views of y may count on other strides.
-  const bool is_viewed = std::any_of(uses_.users[at(y)].begin(), uses_.users[at(y)].end(),
-                                     [&](int user) { return is_view(p_.body[at(user)]); });
-  plan.can_land = !is_viewed || strides_[at(y)] == dense_strides(p_.values[at(y)].shape);
+  const bool is_viewed =
+      std::any_of(uses_.users(y).begin(), uses_.users(y).end(), [&](int user) { return is_view(p_.body[at(user)]); });
+  plan.can_land = !is_viewed || strides_.is_dense(y);
   plans_[at(y)].push_back(std::move(plan));
 }
 

@@ -41,9 +41,9 @@ struct ReductionPlan {
   MoveCost best() const { return pays() ? land : below; }
 };
 
-// Makes the reductions that a value stands on one, done right on it, where `times` their bytes is no less than its own
-// bytes. False if that cannot be.
-bool land_reduction_on(Program& program, ValueId id, std::int64_t times);
+// Makes the reductions that each of these values stands on one, done right on it, where `times` their bytes is no less
+// than its own bytes and that can be. False if nothing has changed.
+bool land_reductions_on(Program& program, const std::vector<ValueId>& ids, std::int64_t times);
 
 class ReductionPlans {
  public:
@@ -66,7 +66,7 @@ class ReductionPlans {
   const Program& p_;
   Uses uses_;
   std::vector<int> definitions_;
-  std::vector<std::vector<std::int64_t>> strides_;
+  ValueStrides strides_;
   std::vector<std::uint64_t> hidden_;
   std::vector<std::vector<ReductionPlan>> plans_;  // of every value
 };

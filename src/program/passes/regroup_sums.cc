@@ -34,12 +34,15 @@ std::vector<Term> terms_of(const Instr& instr) {
 
 class Regrouping {
  public:
-  explicit Regrouping(Program& program) : p_(program), plans_(program) {}
+  Regrouping(Program& program, const ReductionPlans& plans)
+      : p_(program), plans_(plans), instead_(program.body.size()), removed_(program.body.size()) {}
 
+  // No two trees have an instruction in common.
   bool run() {
-    for (std::size_t i = 0; i < p_.body.size(); ++i)
-      if (is_root(i) && regroup(i)) return true;  // positions have changed
-    return false;
+    bool changed = false;
+    for (std::size_t i = 0; i < p_.body.size(); ++i) changed = (is_root(i) && regroup(i)) || changed;
+    if (changed) rewrite();
+    return changed;
   }
 
  private:
@@ -88,12 +91,15 @@ class Regrouping {
     leaves_.clear();
     inner_.clear();
     flatten(p_.body[root], false, like);
+    std::vector<ReductionKey> tried;
     for (const Term& leaf : leaves_)
       for (const ReductionPlan& plan : plans_.of(leaf.value)) {
         const MoveCost once{2 * bytes_of(p_, y), 1};
         if (plan.key.how != Reduce::kSum || plans_.uses().only_user(leaf.value) < 0) continue;
+        if (std::ranges::find(tried, plan.key) != tried.end()) continue;
+        tried.push_back(plan.key);
         if (once < cost_now(y, plan.key, like, true) && split(plan.key, like)) {
-          rebuild(root, y);
+          build(root, y);
           return true;
         }
       }
@@ -113,18 +119,23 @@ class Regrouping {
   }
 
   // One instruction per addition, all at the root's place.
-  void rebuild(std::size_t root, ValueId y) {
-    std::vector<Instr> sum;
+  void build(std::size_t root, ValueId y) {
+    std::vector<Instr>& sum = instead_[root];
     const Instr old = p_.body[root];
     const ValueId group = append_sum(sum, old, group_);
     std::vector<Term> all{{group, false}};
     all.insert(all.end(), rest_.begin(), rest_.end());
     append_sum(sum, old, all);
     sum.back().outputs = {y};
+    removed_[root] = true;
+    for (std::size_t i : inner_) removed_[i] = true;
+  }
+
+  void rewrite() {
     std::vector<Instr> body;
     for (std::size_t i = 0; i < p_.body.size(); ++i) {
-      if (i == root) std::move(sum.begin(), sum.end(), std::back_inserter(body));
-      else if (std::find(inner_.begin(), inner_.end(), i) == inner_.end()) body.push_back(std::move(p_.body[i]));
+      std::move(instead_[i].begin(), instead_[i].end(), std::back_inserter(body));
+      if (!removed_[i]) body.push_back(std::move(p_.body[i]));
     }
     p_.body = std::move(body);
   }
@@ -147,13 +158,15 @@ class Regrouping {
   }
 
   Program& p_;
-  ReductionPlans plans_;
+  const ReductionPlans& plans_;
   std::vector<Term> leaves_, group_, rest_;
   std::vector<std::size_t> inner_;
+  std::vector<std::vector<Instr>> instead_;  // by position: a root's new instructions
+  std::vector<bool> removed_;                // by position
 };
 
 }  // namespace
 
-bool regroup_sums(Program& program) { return Regrouping(program).run(); }
+bool regroup_sums(Program& program, const ReductionPlans& plans) { return Regrouping(program, plans).run(); }
 
 }  // namespace weft

@@ -6,7 +6,7 @@
 namespace weft {
 
 // AR(a) + y + AR(b) becomes (AR(a) + AR(b)) + y, for a tree of add, subtract and negative whose inner values have no
-// other use, where reducing the group once then costs less. Does one tree; says whether there was one.
-bool regroup_sums(Program& program);
+// other use, where reducing the group once then costs less. Says whether there was one. The plans are of the program as it is.
+bool regroup_sums(Program& program, const ReductionPlans& plans);
 
 }  // namespace weft

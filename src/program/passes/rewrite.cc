@@ -1,23 +1,61 @@
 #include "program/passes/rewrite.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "program/attend.h"
 
 namespace weft {
 
-Uses::Uses(const Program& program) : users(program.values.size()), kept(program.values.size()) {
-  for (std::size_t i = 0; i < program.body.size(); ++i)
-    for (ValueId id : program.body[i].inputs) {
-      std::vector<int>& of = users[at(id)];
-      if (of.empty() || of.back() != static_cast<int>(i)) of.push_back(static_cast<int>(i));
-    }
+Uses::Uses(const Program& program) : kept(program.values.size()), first_(program.values.size() + 1) {
+  std::vector<int> last(program.values.size(), -1);  // the user that was met last
+  const auto each_use = [&](const auto& visit) {
+    std::fill(last.begin(), last.end(), -1);
+    for (int i = 0; i < static_cast<int>(program.body.size()); ++i)
+      for (ValueId id : program.body[at(i)].inputs)
+        if (std::exchange(last[at(id)], i) != i) visit(id, i);
+  };
+  each_use([&](ValueId id, int) { ++first_[at(id) + 1]; });
+  std::partial_sum(first_.begin(), first_.end(), first_.begin());
+  list_.resize(first_.back());
+  std::vector<std::size_t> next = first_;
+  each_use([&](ValueId id, int user) { list_[next[at(id)]++] = user; });
   for (const ProgramOutput& output : program.outputs) kept[at(output.value)] = true;
   for (const ProgramVariable& variable : program.variables)
     if (variable.update) kept[at(*variable.update)] = true;
 }
 
-int Uses::only_user(ValueId id) const { return users[at(id)].size() == 1 && !kept[at(id)] ? users[at(id)][0] : -1; }
+int Uses::only_user(ValueId id) const { return users(id).size() == 1 && !kept[at(id)] ? users(id)[0] : -1; }
+
+ValueStrides::ValueStrides(const Program& program) : p_(program), others_of_(program.values.size(), -1) {
+  for (const Instr& instr : program.body) {
+    if (const auto* view = instr.as<View>()) set(instr.outputs[0], view->strides);
+    if (!instr.is<Shard>()) continue;
+    const std::vector<std::int64_t>* whole = other(instr.inputs[0]);
+    set(instr.outputs[0], whole ? *whole : dense_strides(program.values[at(instr.inputs[0])].shape));
+  }
+}
+
+const std::vector<std::int64_t>* ValueStrides::other(ValueId id) const {
+  return at(id) < others_of_.size() && others_of_[at(id)] >= 0 ? &others_[at(others_of_[at(id)])] : nullptr;
+}
+
+bool ValueStrides::is_dense(ValueId id) const {
+  const std::vector<std::int64_t>* strides = other(id);
+  return !strides || *strides == dense_strides(p_.values[at(id)].shape);
+}
+
+std::vector<std::int64_t> ValueStrides::of(ValueId id) const {
+  const std::vector<std::int64_t>* strides = other(id);
+  return strides ? *strides : dense_strides(p_.values[at(id)].shape);
+}
+
+void ValueStrides::set(ValueId id, std::vector<std::int64_t> strides) {
+  if (at(id) >= others_of_.size()) others_of_.resize(at(id) + 1, -1);
+  others_of_[at(id)] = static_cast<int>(others_.size());
+  others_.push_back(std::move(strides));
+}
 
 std::vector<int> definitions_of(const Program& program) {
   std::vector<int> definitions(program.values.size(), -1);
@@ -97,10 +135,10 @@ bool lies_freely(const Program& program, const Uses& uses, ValueId id) {
     const auto* view = user.as<View>();
     if (!view || uses.kept[at(user.outputs[0])]) return false;
     return restrided(*view, program.values[at(user.outputs[0])].shape, shape, dense_strides(shape)).has_value() &&
-           std::ranges::all_of(uses.users[at(user.outputs[0])], reads);
+           std::ranges::all_of(uses.users(user.outputs[0]), reads);
   };
   return !uses.kept[at(id)] &&
-         std::ranges::all_of(uses.users[at(id)], [&](int position) { return reads(position) || picks(position); });
+         std::ranges::all_of(uses.users(id), [&](int position) { return reads(position) || picks(position); });
 }
 
 void make_pending(Sharding& sharding, const Axes& axes, Reduce how) {

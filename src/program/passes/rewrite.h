@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,35 @@ inline std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
 struct Uses {
   explicit Uses(const Program& program);
 
+  // Positions in the body, ascending, each once.
+  std::span<const int> users(ValueId id) const {
+    return std::span(list_).subspan(first_[at(id)], first_[at(id) + 1] - first_[at(id)]);
+  }
   // The one instruction that uses it, if the program itself does not keep it as an output or update; else -1.
   int only_user(ValueId id) const;
 
-  std::vector<std::vector<int>> users;  // positions in the body, each once
-  std::vector<bool> kept;               // an output or an update
+  std::vector<bool> kept;  // an output or an update
+
+ private:
+  std::vector<std::size_t> first_;  // per value, and one more: where its users begin in the list
+  std::vector<int> list_;
+};
+
+// The element strides of every value, as strides_of gives them; only those of views take memory.
+class ValueStrides {
+ public:
+  explicit ValueStrides(const Program& program);
+
+  bool is_dense(ValueId id) const;
+  std::vector<std::int64_t> of(ValueId id) const;
+  void set(ValueId id, std::vector<std::int64_t> strides);
+
+ private:
+  const std::vector<std::int64_t>* other(ValueId id) const;
+
+  const Program& p_;
+  std::vector<int> others_of_;                     // per value: which of `others_`; -1: dense
+  std::vector<std::vector<std::int64_t>> others_;  // of views
 };
 
 // The position in the body that defines each value; -1 for inputs and variables.

@@ -54,7 +54,7 @@ class Schedule {
   // The first instruction but views that reads the value or a view of it; the views are listed.
   int first_user(ValueId id, std::vector<int>& views) const {
     int first = end_;
-    for (int user : uses_.users[at(id)]) {
+    for (int user : uses_.users(id)) {
       if (!is_view(p_.body[at(user)])) {
         first = std::min(first, user);
         continue;

@@ -23,7 +23,7 @@ Program widen_products(Program p, const PassOptions&) {
     if (!instr.is<Contract>()) continue;
     const ValueId id = instr.outputs[0];
     const DType dtype = p.values[at(id)].dtype;
-    const std::vector<int>& users = uses.users[at(id)];
+    const std::span<const int> users = uses.users(id);
     const bool narrow = dtype == DType::kBF16 || dtype == DType::kF16;
     if (!narrow || uses.kept[at(id)] || users.empty()) continue;
     if (!std::ranges::all_of(users, [&](int user) { return is_widening(p.body[at(user)]); })) continue;
