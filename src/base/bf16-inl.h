@@ -1,4 +1,4 @@
-// bf16 in vectors, compiled for each of Highway's targets: what is stored in 16 bits is computed with in f32.
+// bf16 in vectors, compiled for each of Highway's targets: values are stored in 16 bits and computed with in f32.
 #if defined(WEFT_BASE_BF16_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef WEFT_BASE_BF16_INL_H_
 #undef WEFT_BASE_BF16_INL_H_
@@ -19,7 +19,7 @@ HWY_INLINE hn::Vec<F> widen(hn::Vec<Bits> bits) {
   return hn::BitCast(F(), hn::ShiftLeft<16>(hn::PromoteTo(hn::RebindToUnsigned<F>(), bits)));
 }
 
-// The nearest bf16, ties to even, in the upper half of each lane; a NaN stays one: its payload may lie in the lower half.
+// The nearest bf16, ties to even, in the upper half of each lane. A NaN stays NaN, even if its payload is in the lower half.
 HWY_INLINE hn::Vec<F> nearest(hn::Vec<F> v) {
   const hn::RebindToUnsigned<F> u;
   const auto word = hn::BitCast(u, v), odd = hn::And(hn::ShiftRight<16>(word), hn::Set(u, 1));

@@ -1,4 +1,4 @@
-// Numbers and texts as bytes, for what travels between processors of one kind of machine.
+// Numbers and texts as bytes, for messages between processors of the same kind of machine.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// From a DType to the C++ type that stores it, and between stored elements and the numbers kernels compute with.
+// From a DType to the C++ type that stores it, and conversions between stored elements and the numbers that kernels compute with.
 #pragma once
 
 #include <cmath>
@@ -46,7 +46,7 @@ std::int64_t to_int64(T x) {
   else return static_cast<std::int64_t>(to_double(x));
 }
 
-// Rounds to the stored type. To integers: towards zero, at the ends of the range; NaN gives 0. To bool: not zero.
+// Rounds to the stored type. To integers: towards zero, clamped to the range; NaN gives 0. To bool: not zero.
 template <class T>
 T from_double(double x) {
   if constexpr (std::is_same_v<T, Bool>) {
@@ -70,7 +70,7 @@ T from_int64(std::int64_t x) {
   else return from_double<T>(static_cast<double>(x));
 }
 
-// Exact where the type holds the number; else as from_double.
+// Exact if the type holds the number; otherwise like from_double.
 template <class T>
 T from_number(const Number& x) {
   if constexpr (std::is_integral_v<T>) {
@@ -84,7 +84,7 @@ T from_number(const Number& x) {
   }
 }
 
-// The number a float of this dtype would hold.
+// The number that a float of this dtype would hold.
 inline double rounded(double x, DType dtype) {
   switch (dtype) {
     case DType::kF32: return static_cast<float>(x);

@@ -9,7 +9,7 @@ namespace weft {
 
 namespace {
 
-// [-2^63, 2^63): what a double must be in to be an i64.
+// [-2^63, 2^63): the range in which a double converts to an i64.
 bool in_range(double x) { return x >= -0x1p63 && x < 0x1p63; }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The part of a training step that an op belongs to, stamped when the op is made.
+// The part of a training step that an op belongs to, set when the op is made.
 #pragma once
 
 #include <array>

@@ -47,7 +47,7 @@ constexpr std::uint64_t hash_key(std::string_view name, int ordinal) {
 // The key under a seed.
 constexpr std::uint64_t seeded(std::uint64_t key, std::uint64_t seed) { return mix64(key ^ mix64(seed)); }
 
-// 24 bits of a word: what every distribution is made of, so that f32 and f64 see the same draw.
+// 24 bits of a word: every distribution uses these, so that f32 and f64 see the same draw.
 constexpr std::uint32_t draw24(std::uint32_t word) { return word >> 8; }
 
 }  // namespace weft

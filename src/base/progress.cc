@@ -39,7 +39,7 @@ std::string with_unit(double x, double step, const std::array<const char*, 7>& u
 
 bool is_first_byte(char c) { return (c & 0xC0) != 0x80; }
 
-// Characters, not bytes.
+// The width in characters, not bytes.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), is_first_byte));
 }
@@ -88,7 +88,7 @@ std::string fitted(const std::vector<LinePart>& parts, std::size_t columns) {
   std::vector<LinePart> kept = parts;
   std::erase_if(kept, [](const LinePart& part) { return part.text.empty(); });
   while (width_of(joined(kept)) > columns) {
-    // The last of the highest rank.
+    // The last part of the highest rank.
     const auto worst = std::max_element(kept.rbegin(), kept.rend(),
                                         [](const LinePart& a, const LinePart& b) { return a.rank < b.rank; });
     if (worst->rank == 0) break;

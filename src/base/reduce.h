@@ -1,4 +1,4 @@
-// The ways of joining many elements into one. On bool, max is "any" and min is "all".
+// The ways of reducing many elements to one. On bool, max is "any" and min is "all".
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,7 @@ std::string join(const Items& items, std::string_view separator) {
   return out.str();
 }
 
-// The words of `text` that `separators` divides; empty ones are dropped.
+// The words of `text` between `separators`; empty words are dropped.
 std::vector<std::string> split_words(std::string_view text, std::string_view separators);
 
 }  // namespace weft

@@ -11,7 +11,7 @@ namespace weft {
 
 namespace {
 
-// The nodes, from `first` on, on a path from an x to a y: only these need derivatives.
+// The nodes, from `first` on, on a path from an x to a y: only these need gradients.
 std::set<int> nodes_between(const GraphData& graph, int first, const Tensors& xs, const Tensors& ys) {
   std::set<TensorId> targets;
   for (const Tensor& x : xs) targets.insert(x.id());
@@ -83,7 +83,7 @@ class Reverse {
   std::map<TensorId, Tensor> sums_;
 };
 
-// All of one graph, none empty: ids of another graph would silently mean other tensors.
+// All tensors must be of one graph and not empty: ids of another graph would silently mean other tensors.
 void check_graph(const Tensors& tensors, const char* kind, const std::shared_ptr<GraphData>& graph, Site site) {
   for (const Tensor& x : tensors)
     if (!x || x.graph() != graph)

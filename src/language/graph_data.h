@@ -1,4 +1,4 @@
-// The inside of a Graph: an append-only list of nodes in program order.
+// The data of a Graph: an append-only list of nodes in program order.
 #pragma once
 
 #include <any>
@@ -46,19 +46,19 @@ struct Node {
   Attrs attrs = {};
   std::vector<TensorType> outputs = {};
   Site site = Site::current();
-  std::string name = {};       // for people; may be set by named()
+  std::string name = {};       // for messages; named() may set it
   std::string full_name = {};  // scopes + op; with `ordinal` it keys random numbers
   int ordinal = 0;
   Phase phase = Phase::kForward;
-  int loop = -1;      // whose body it is in; -1: none. Variables and inputs are in none.
-  int recompute = 0;  // which recomputation made it; 0: none
+  int loop = -1;      // the loop whose body contains it; -1: none. Variables and inputs are in none.
+  int recompute = 0;  // the number of the recomputation that made it; 0: none
 };
 
-// The body of a loop: the nodes that carry its number.
+// The body of a loop: the nodes whose `loop` is its number.
 struct LoopData {
-  int around = -1;     // the loop whose body it is in
-  TensorId iteration;  // i64 scalar, counted over this loop and those around it
-  Dim batch = {};      // of a microbatch: the whole dim that its inputs are cut along
+  int around = -1;     // the loop whose body contains it
+  TensorId iteration;  // i64 scalar, counted over this loop and the loops around it
+  Dim batch = {};      // of a microbatch: the undivided dim along which its inputs are cut
 };
 
 struct GraphData {
@@ -66,28 +66,28 @@ struct GraphData {
   std::vector<std::string> scopes;
   Phase phase = Phase::kForward;
   std::deque<LoopData> loops;
-  int loop = -1;                        // whose body is being built
+  int loop = -1;                        // the loop whose body is being built
   int recompute = 0;                    // the recomputation that is being built
   int recomputes = 0;                   // how many there are
-  const Site* cause = nullptr;          // if set, the line that ops made now are put down to
-  bool own_dims = false;                // ops made now may bring dims of the library's own
+  const Site* cause = nullptr;          // if set, new ops get this line as their site
+  bool own_dims = false;                // new ops may add dims with reserved names
   std::map<std::string, int> ordinals;  // full name -> how many so far
   std::map<std::string, int> inputs;    // name -> node
-  std::vector<TensorId> variables;      // as the user sees them, in order of declaration
+  std::vector<TensorId> variables;      // as user code sees them, in order of declaration
   std::map<std::string, int> variable_nodes;
-  std::vector<TensorId> metrics;  // of ops that hand a scalar to the host
+  std::vector<TensorId> metrics;  // of ops that report a scalar to the host
 
   const Node& node(TensorId id) const { return nodes[static_cast<std::size_t>(id.node)]; }
   const TensorType& type(TensorId id) const { return node(id).outputs[static_cast<std::size_t>(id.output)]; }
   std::string scoped(const std::string& name) const;
-  // Whether what is in the body of loop `inner` (-1: in none) can see what is in that of `outer`.
+  // Whether nodes in the body of loop `inner` (-1: in none) can read nodes in the body of `outer`.
   bool sees(int inner, int outer) const {
     while (inner != outer && inner >= 0) inner = loops[static_cast<std::size_t>(inner)].around;
     return inner == outer;
   }
 };
 
-// Ops made while it lives are put down to this line: a derivative belongs to the line of the op it is of.
+// Ops that are made during its lifetime get this line as their site: a gradient has the line of its op.
 class CauseGuard {
  public:
   CauseGuard(GraphData& graph, const Site& site) : graph_(graph), before_(graph.cause), site_(site) {
@@ -103,7 +103,7 @@ class CauseGuard {
   Site site_;
 };
 
-// Ops made while it lives may bring dims of the library's own, or, inside of such a guard, may not.
+// Ops that are made during its lifetime may add dims with reserved names. A nested guard can forbid it again.
 class OwnDimsGuard {
  public:
   explicit OwnDimsGuard(const std::shared_ptr<GraphData>& graph, bool allowed = true) : graph_(graph) {
@@ -118,11 +118,11 @@ class OwnDimsGuard {
   OwnDimsGuard& operator=(const OwnDimsGuard&) = delete;
 
  private:
-  std::shared_ptr<GraphData> graph_;  // of a tensor, which may be empty
+  std::shared_ptr<GraphData> graph_;  // the graph of a tensor; the tensor may be empty
   bool before_ = false;
 };
 
-// Ops made while it lives carry this phase.
+// Ops that are made during its lifetime get this phase.
 class PhaseGuard {
  public:
   PhaseGuard(GraphData& graph, Phase phase) : graph_(graph), before_(graph.phase) { graph.phase = phase; }

@@ -7,7 +7,7 @@ namespace weft::init {
 
 namespace {
 
-// A normal cut at two deviations has this deviation (of 1 before the cut).
+// The standard deviation of a standard normal distribution that is truncated at two deviations.
 constexpr double kTruncatedDeviation = 0.87962566103423978;
 
 }  // namespace

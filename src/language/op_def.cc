@@ -14,7 +14,7 @@ std::deque<OpDef>& catalog() {
   return ops;
 }
 
-// Functions take the graph from their first tensor, which may be empty.
+// A function takes the graph from its first tensor, which may be empty.
 void check_graph(const std::shared_ptr<GraphData>& graph, const OpDef& op, Site site) {
   if (!graph)
     throw UserError({.what = str(op.name, " was given no tensor"),
@@ -39,7 +39,7 @@ void check_inputs(const std::shared_ptr<GraphData>& graph, const OpDef& op, cons
   }
 }
 
-// The operands of an op do not fit. Inside a microbatch the cause may be an outside tensor that has the whole batch.
+// Called when the operands of an op do not fit. Inside a microbatch the cause may be an outside tensor with the undivided batch.
 void check_cut_inputs(const GraphData& graph, const OpDef& op, const Tensors& inputs, Site site) {
   for (int l = graph.loop; l >= 0; l = graph.loops[static_cast<std::size_t>(l)].around) {
     const Dim& batch = graph.loops[static_cast<std::size_t>(l)].batch;
@@ -61,7 +61,7 @@ std::vector<TensorType> types_of(const OpCall& call, const GraphData& graph, con
   }
 }
 
-// No dim of the library's own comes from outside: a result has those of its operands, if any.
+// Users may not make dims with reserved names: a result has a reserved dim only if an operand has it.
 void check_names(const GraphData& graph, const OpCall& call, const TensorType& output) {
   for (const Dim& dim : output.shape) {
     if (!is_own_dim(dim.name) || graph.own_dims) continue;

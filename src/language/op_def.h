@@ -1,7 +1,7 @@
-// OpDef: the whole declaration of a primitive, and how it is registered and applied.
+// OpDef: the complete declaration of a primitive, and functions to register and apply it.
 //
-// A primitive is one file of src/ops with one define_op({…}). Sharding rule and lowering are of types that live further
-// down (layout/rule.h, ops/rules.h): this header only names them.
+// A primitive is one file of src/ops with one define_op({…}). The types of the sharding rule and the lowering are defined in lower
+// layers (layout/rule.h, ops/rules.h); this header only declares them.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace weft {
 struct ShardingRule;
 class Lowering;
 
-// One use of an op: what its rules look at. Shapes are global.
+// One use of an op: the input of its rules. Shapes are global.
 struct OpCall {
   const OpDef* op = nullptr;
   std::vector<TensorType> inputs;
@@ -36,10 +36,10 @@ struct OpCall {
 // UserError if a tensor of the shape would have too many elements.
 void check_size(const OpCall& call, const Shape& shape);
 
-// The call that a node of a graph is.
+// The call that corresponds to a node of a graph.
 OpCall call_of(const GraphData& graph, const Node& node);
 
-// What a gradient sees: the op's inputs and outputs and the derivatives of its outputs.
+// The input of a gradient function: the op's inputs and outputs and the gradients of its outputs.
 class Grad {
  public:
   Grad(Tensors inputs, Tensors outputs, Tensors dys, std::vector<bool> used, const Attrs& attrs, Site site)
@@ -52,7 +52,7 @@ class Grad {
   const Tensor& x(std::size_t i = 0) const { return inputs_[i]; }
   const Tensor& y(std::size_t i = 0) const { return outputs_[i]; }
   const Tensor& dy(std::size_t i = 0) const { return dys_[i]; }  // zeros if that output is unused
-  bool is_used(std::size_t i) const { return used_[i]; }         // whether output i is on the way to a y
+  bool is_used(std::size_t i) const { return used_[i]; }         // whether a y depends on output i
   const Tensors& xs() const { return inputs_; }
   const Tensors& ys() const { return outputs_; }
   const Tensors& dys() const { return dys_; }
@@ -69,7 +69,7 @@ class Grad {
   Site site_;
 };
 
-// Numbers for a sample's input: uniform in [low, high), whole if `whole`. Drawn from a fixed seed.
+// Values of a sample's input: uniform in [low, high), integers if `whole`. Drawn from a fixed seed.
 struct Fill {
   double low = -1, high = 1;
   bool whole = false;
@@ -95,15 +95,15 @@ struct OpDef {
   std::string doc;  // one line for docs/ops.md
   std::function<std::vector<TensorType>(const OpCall&)> shape;
   std::function<ShardingRule(const OpCall&)> sharding;
-  std::function<Tensors(const Grad&)> gradient = {};  // one per input, empty where none
-  std::string no_gradient = {};                       // why there is none, if there is none
+  std::function<Tensors(const Grad&)> gradient = {};  // one per input, empty if there is none
+  std::string no_gradient = {};                       // the reason, if there is no gradient
   std::function<std::vector<int>(Lowering&)> lower;
   std::function<double(const OpCall&)> flops;  // nominal, on global shapes
   std::vector<Sample> samples;
-  bool is_state = false;  // outside of every loop, wherever it is made: inputs and variables
+  bool is_state = false;  // inputs and variables: outside of every loop, even if made inside
 };
 
-// Adds a primitive to the catalog; the reference stays good.
+// Adds a primitive to the catalog; the reference stays valid.
 const OpDef& define_op(OpDef def);
 // All primitives, by name.
 std::vector<const OpDef*> op_catalog();
@@ -114,7 +114,7 @@ Tensors apply_all(const Graph& graph, const OpDef& op, const Tensors& inputs, At
 Tensor apply(const OpDef& op, const Tensors& inputs, Site site);
 Tensor apply(const OpDef& op, const Tensors& inputs, Attrs attrs, Site site);
 
-// The variable that a tensor is, perhaps behind casts; -1 if it is none.
+// The variable that a tensor is, also behind casts; -1 if the tensor is not a variable.
 int variable_of(const GraphData& graph, TensorId id);
 
 }  // namespace weft

@@ -9,7 +9,7 @@ namespace {
 
 const Node& node_at(const GraphData& graph, int n) { return graph.nodes[static_cast<std::size_t>(n)]; }
 
-// Such a cast is as much the variable as the variable itself: what derivatives are taken by.
+// A cast of a variable: gradients treat it like the variable.
 bool casts_variable(const GraphData& graph, int n) {
   const Node& node = node_at(graph, n);
   return node.op->name == "cast" && node_at(graph, node.inputs[0].node).op->name == "variable";
@@ -56,7 +56,7 @@ Tensors clone_region(const std::shared_ptr<GraphData>& graph, const Region& regi
     const auto found = again.find(id.node);
     return found == again.end() ? id : TensorId{found->second, id.output};
   };
-  std::vector<TensorId> wanted;  // that are not given
+  std::vector<TensorId> wanted;  // results that are not given
   for (TensorId id : results)
     if (!by.contains(id)) wanted.push_back(id);
   const int number = ++graph->recomputes;

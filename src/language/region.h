@@ -1,5 +1,4 @@
-// A region: a run of nodes that can be made again with other operands. What recompute(), loop() and reversible() are
-// built on.
+// A region: a range of nodes that can be cloned with other operands. recompute(), loop() and reversible() use it.
 #pragma once
 
 #include <map>
@@ -9,10 +8,10 @@
 
 namespace weft {
 
-// The dim behind the batch that counts its microbatches.
+// The dim after the batch dim that counts its microbatches.
 inline constexpr const char* kMicrobatchPart = "#part";
 
-// The nodes from `first` to before `last` that are in the body of `loop` itself (-1: in none); no state among them.
+// The nodes from `first` to before `last` that are directly in the body of `loop` (-1: in no loop). It contains no inputs and no variables.
 struct Region {
   int first = 0, last = 0;
   int loop = -1;
@@ -20,16 +19,16 @@ struct Region {
 
 bool is_in(const GraphData& graph, const Region& region, int node);
 
-// What the region reads from outside, each tensor once, in order of first use; then the results that are themselves
-// outside of it.
+// The tensors that the region reads from outside, each once, in order of first use; then the results that are themselves outside
+// of it.
 std::vector<TensorId> captures_of(const GraphData& graph, const Region& region, const std::vector<TensorId>& results);
 
-// Makes the nodes that `results` stand on again: same names, so the same random numbers; marked as recomputed.
-// Outside tensors are replaced by `by` where it has them.
+// Clones the nodes that `results` depend on. Clones have the same names, so they draw the same random numbers, and are marked as
+// recomputed. Outside tensors are replaced by their entries in `by`, if there are any.
 Tensors clone_region(const std::shared_ptr<GraphData>& graph, const Region& region,
                      const std::map<TensorId, Tensor>& by, const std::vector<TensorId>& results);
 
-// As gradients(), through nodes from `first` on alone: each x is taken as a value of its own.
+// Like gradients(), but only through the nodes from `first` on: each x is treated as independent of earlier nodes.
 Tensors gradients_from(int first, const Tensors& ys, const Tensors& xs, const Tensors& dys, Site site);
 
 }  // namespace weft

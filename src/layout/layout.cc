@@ -10,7 +10,7 @@ namespace weft {
 
 namespace {
 
-// The axes of a rule's right side, "-" being none.
+// The axes on the right side of a rule; "-" gives none.
 std::vector<std::string> axes_of(const Source& source, const Word& right) {
   std::vector<std::string> axes;
   if (right.text == "-") return axes;
@@ -47,7 +47,7 @@ void check_dim(const Source& source, const std::vector<LayoutRule>& before, cons
                        .fix = "keep one of the rules; to split a dim over two axes write dim:axis+axis"});
 }
 
-// `*` stands alone before its axes.
+// `*` must be the only dim of its rule.
 void check_star(const Source& source, const std::vector<Word>& dims, const std::vector<std::string>& axes) {
   for (const Word& dim : dims) {
     if (dim.text != "*") continue;
@@ -67,7 +67,7 @@ void check_star(const Source& source, const std::vector<Word>& dims, const std::
 
 std::vector<LayoutRule> rules_of(const Source& source, bool star) {
   std::vector<LayoutRule> rules;
-  std::vector<Word> waiting;  // dims before a comma, which join the next rule
+  std::vector<Word> waiting;  // dims before a comma; they belong to the next rule
   for (Word& word : words_of(source)) {
     if (word.comma && word.text.find(':') == std::string::npos) {
       waiting.push_back(word);

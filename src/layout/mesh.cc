@@ -15,7 +15,7 @@ constexpr std::int64_t kMostProcessors = 1'000'000;
 
 Source mesh_source(std::string_view text) { return {.kind = "mesh", .text = text, .example = "data:2 model:4"}; }
 
-// A written number, or -1 if it is none that an int holds.
+// The number in the text, or -1 if it is not a number or does not fit an int.
 int number_of(std::string_view text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -62,7 +62,7 @@ std::string text_of(const std::vector<Axis>& axes) {
 
 }  // namespace
 
-// Through the text, so that there is one set of checks and the errors can point at something.
+// Goes through the text, so that there is one set of checks and errors can point into it.
 Mesh::Mesh(std::vector<Axis> axes) : axes_(axes_of(text_of(axes))) {
   internal_check(axes_ == axes, "the name of an axis has a separator in it");
 }
@@ -134,7 +134,7 @@ std::vector<int> Mesh::group(int processor, const Axes& axes) const {
 
 std::string Mesh::text() const { return text_of(axes_); }
 
-// Errors say "on mesh " and the mesh, so that one without axes needs words too.
+// Errors print "on mesh " and the mesh, so a mesh without axes needs a text too.
 std::ostream& operator<<(std::ostream& out, const Mesh& mesh) {
   return out << (mesh.axes().empty() ? "of one processor" : mesh.text());
 }

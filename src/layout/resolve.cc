@@ -28,7 +28,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// A layout or storage layout.
+// The text of a layout or storage layout.
 struct RuleText {
   std::string_view kind;
   const std::string& text;
@@ -47,13 +47,13 @@ Place place_of(const Subject& subject, const Mesh& mesh) {
   return join(parts, ", ");
 }
 
-// Multiples of `parts` next to `size`: "8 or 12".
+// The multiples of `parts` nearest to `size`: "8 or 12".
 std::string nearest_multiples(std::int64_t size, std::int64_t parts) {
   const std::int64_t below = size / parts * parts;
   return below == 0 ? str(parts) : str(below, " or ", below + parts);
 }
 
-// Divisors of `size`, more than one, next to `parts`: "2 or 5".
+// The divisors of `size`, above one, nearest to `parts`: "2 or 5".
 std::string nearest_divisors(std::int64_t size, std::int64_t parts) {
   std::vector<std::int64_t> divisors;
   for (std::int64_t d = parts; d > 1; --d)
@@ -72,7 +72,7 @@ std::string nearest_divisors(std::int64_t size, std::int64_t parts) {
 void check_divides(const Dim& dim, const Axes& axes, const Shape& shape, const Mesh& mesh, const Subject& subject) {
   const int parts = mesh.size(axes);
   if (dim.size % parts == 0) return;
-  // A microbatch's dim is the user's divided by the number of microbatches, which stands behind it.
+  // The dim of a microbatch is the user's dim divided by the number of microbatches; the dim after it counts them.
   const std::size_t next = shape.position(dim.name) + 1;
   const bool is_cut = next < shape.rank() && shape[next].name == kMicrobatchPart;
   const std::int64_t microbatches = is_cut ? shape[next].size : 1;

@@ -1,4 +1,4 @@
-// From layout text to axes: which axes each dim name is split over on a given mesh, and whether a tensor can lie so.
+// From layout text to axes: which axes each dim name is split over on a given mesh, and whether a tensor can be split so.
 #pragma once
 
 #include <map>
@@ -18,22 +18,22 @@ using DimAxes = std::map<std::string, Axes>;
 // is absent, and loses the axes that are absent; with none left it is dropped. Rules for axes of size 1 are kept.
 DimAxes resolve(const Layout& layout, const Mesh& mesh, const std::vector<std::string>& known_dims);
 
-// The same of a storage layout; the axes of `*` stand under kEveryDim.
+// The same for a storage layout; the axes of `*` have the key kEveryDim.
 inline const std::string kEveryDim = "*";
 DimAxes resolve(const Store& store, const Mesh& mesh, const std::vector<std::string>& known_dims);
 
-// What speaks in the errors below: "tensor 'scores'" or "einsum", its place, and the layout's text where there is one.
+// The subject of the errors below: "tensor 'scores'" or "einsum", its place, and the layout's text if there is one.
 struct Subject {
   std::string name;
   Place where = {};
   std::string layout = {};
 };
 
-// The sharding of a (global) shape under those axes. UserError, with the fix, if two dims would lie on one axis or a
-// size does not divide.
+// The sharding of a (global) shape under these axes. UserError, with the fix, if two dims would be on one axis or a size does not
+// divide.
 Sharding sharding_of(const DimAxes& axes, const Shape& shape, const Mesh& mesh, const Subject& subject);
 
-// UserError if two dims of `dims` (all dims of one op) lie on one axis.
+// UserError if two dims of `dims` (all dims of one op) are on one axis.
 void check_one_dim_per_axis(const DimAxes& axes, const Shape& dims, const Mesh& mesh, const Subject& subject);
 
 }  // namespace weft

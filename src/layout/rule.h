@@ -1,4 +1,4 @@
-// ShardingRule: what a split of each dim of an op means. Data over dim names; no index maps.
+// ShardingRule: what happens when a dim of an op is split. The rule is data over dim names; there are no index maps.
 #pragma once
 
 #include <map>
@@ -9,22 +9,21 @@
 
 namespace weft {
 
-// What happens when a dim is split.
+// What happens when one dim is split.
 struct DimRule {
   enum class Kind {
-    kPass,    // the same split in every operand and result that has it; no talk
-    kReduce,  // each processor joins its own part: the result is partial over the dim's axes
-    kTalk,    // the op's lowering moves data along the dim's axes itself
-    kWhole,   // a split is refused: the user brings the dim together where it can be seen
+    kPass,    // every operand and result that has the dim is split alike; nothing is communicated
+    kReduce,  // each processor reduces its part; the result is partial over the dim's axes
+    kTalk,    // the op's lowering moves data along the dim's axes
+    kWhole,   // a split is refused; the user must gather the dim explicitly
   };
   Kind kind = Kind::kPass;
   Reduce how = Reduce::kSum;
 };
 
 struct ShardingRule {
-  std::map<std::string, DimRule> dims;  // dims not named here pass
-  // The results' dims are laid out by themselves, not together with the operands' (reshape, rename, with_layout):
-  // the lowering reshards.
+  std::map<std::string, DimRule> dims;  // dims that are not named here are kPass
+  // The results' dims have a layout independent of the operands' (reshape, rename, with_layout): the lowering reshards.
   bool reshards_output = false;
 
   DimRule of(const std::string& dim) const {

@@ -1,5 +1,5 @@
-// Sharding: how one value lies on the mesh. Per dim an ordered list of axes (major to minor), and the axes over
-// which a reduction is still pending. Invariant: an axis occurs at most once in all of it.
+// Sharding: how one value is split over the mesh. Per dim an ordered list of axes (major to minor), and the axes over which a
+// reduction is still pending. Invariant: an axis occurs at most once in a sharding.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ struct Sharding {
   bool operator==(const Sharding&) const = default;
 };
 
-// A sharding that splits nothing.
+// A sharding without split dims.
 Sharding unsplit(const Shape& shape);
 
-// The shape of one processor's shard. Sizes must divide: checked by check_divides.
+// The shape of one processor's shard. Sizes must divide; check_divides checks it.
 Shape local_shape(const Shape& global, const Sharding& sharding, const Mesh& mesh);
 Shape global_shape(const Shape& local, const Sharding& sharding, const Mesh& mesh);
 
@@ -37,13 +37,13 @@ Axes replicated_axes(const Sharding& sharding, const Mesh& mesh);
 // The first global index, per dim, of the shard of a processor.
 std::vector<std::int64_t> shard_begin(const Shape& local, const Sharding& sharding, const Mesh& mesh, int processor);
 
-// "{batch:data heads:model | sum:rows}"; "{}" splits nothing.
+// "{batch:data heads:model | sum:rows}"; "{}" if nothing is split.
 std::string text_of(const Sharding& sharding, const Shape& shape, const Mesh& mesh);
 
 // "data+model".
 std::string text_of(const Axes& axes, const Mesh& mesh);
 
-// "data=1 model=0": where a processor is.
+// "data=1 model=0": the coordinates of a processor.
 std::string coordinates_text(const Mesh& mesh, int processor);
 
 }  // namespace weft

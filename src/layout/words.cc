@@ -25,7 +25,7 @@ Place Source::at(std::size_t column) const { return str(kind, " \"", text, "\", 
 std::vector<Word> words_of(const Source& source) {
   const std::string_view text = source.text;
   std::vector<Word> words;
-  bool owed = false;  // a comma or semicolon wants a word after it
+  bool owed = false;  // a word must follow a comma or semicolon
   std::size_t i = 0;
   while (i < text.size()) {
     if (is_space(text[i])) {

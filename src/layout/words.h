@@ -10,7 +10,7 @@
 
 namespace weft {
 
-// A text given by the user: kind is "mesh", "layout" or "storage layout", example is a right one for the advice.
+// A text given by the user: kind is "mesh", "layout" or "storage layout", example is a correct text for the fix.
 struct Source {
   std::string_view kind;
   std::string_view text;
@@ -25,10 +25,10 @@ struct Word {
   bool comma = false;  // a comma follows
 };
 
-// Words lie between spaces, commas and semicolons. UserError for an empty one.
+// Splits at spaces, commas and semicolons. UserError for an empty word.
 std::vector<Word> words_of(const Source& source);
 
-// "a:b" -> {a, b} with their columns. UserError unless there is one ':' with something on both sides.
+// "a:b" -> {a, b} with their columns. UserError unless there is exactly one ':' with text on both sides.
 struct Pair {
   Word left, right;
 };

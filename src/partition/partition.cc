@@ -22,7 +22,7 @@ std::vector<std::string> dim_names(const GraphData& graph) {
   return {names.begin(), names.end()};
 }
 
-// The nodes that the wanted tensors stand on.
+// The nodes that the requested tensors depend on.
 std::set<int> needed_nodes(const PartitionRequest& request) {
   std::vector<int> open;
   const auto want = [&](const std::vector<TensorId>& ids) {
@@ -87,7 +87,7 @@ class Partitioner : private LoweringContext {
     return type;
   }
 
-  // What is in the body of a recomputed loop is recomputed too.
+  // Nodes in the body of a recomputed loop are recomputed too.
   Origin origin(const Node& node) const {
     Origin origin{node.phase, {to_string(node.site) + " " + node.op->name}, node.recompute};
     if (around_ && around_->recompute && !node.recompute) {
@@ -101,8 +101,8 @@ class Partitioner : private LoweringContext {
     return {name, node.op->name + " at " + to_string(node.site), request_.layout.text()};
   }
 
-  // The axes of the op's dims. What the operands have is followed if they agree and nothing clashes; otherwise all go
-  // to the global layout, which must be legal for this op.
+  // The axes of the op's dims: those of the operands, if the operands agree and no axis is used twice; otherwise all operands go to
+  // the global layout, which must be legal for this op.
   DimAxes axes_for(const Node& node, const OpCall& call, const ShardingRule& rule,
                    const std::vector<ValueId>& operands) const {
     Shape dims;
@@ -110,7 +110,7 @@ class Partitioner : private LoweringContext {
     if (!rule.reshards_output)
       for (const TensorType& type : call.outputs) dims = dims.plus(type.shape);
     if (std::optional<DimAxes> followed = follow(operands, dims)) return *followed;
-    if (!rule.reshards_output)  // else each operand stays as it lies
+    if (!rule.reshards_output)  // else each operand keeps its sharding
       check_one_dim_per_axis(global_, dims, request_.mesh, subject(node, str(node.op->name, " '", node.name, "'")));
     DimAxes axes;
     for (const Dim& dim : dims) axes[dim.name] = global_axes(dim.name);
@@ -150,7 +150,7 @@ class Partitioner : private LoweringContext {
     return axes;
   }
 
-  // What with_layout() says of its value; an error names its line, not only its text.
+  // The axes that with_layout() gives its value; an error names its line, not only its text.
   DimAxes own_axes(const Node& node, const Shape& shape) const {
     try {
       return resolve(node.attrs.get<Layout>("layout"), request_.mesh, shape.names());
@@ -161,7 +161,7 @@ class Partitioner : private LoweringContext {
     }
   }
 
-  // How each output is to lie: by the op's axes, or, where the op reshards_output, by the global layout and the op's own rules.
+  // The sharding of each output: from the op's axes, or, if the op reshards_output, from the global layout and the op's attributes.
   std::vector<Sharding> wanted(const Node& node, const OpCall& call, const ShardingRule& rule,
                                const DimAxes& axes) const {
     std::vector<Sharding> result;
@@ -206,7 +206,7 @@ class Partitioner : private LoweringContext {
     return program;
   }
 
-  // The nodes that the results stand on and that are not given.
+  // The nodes that the results depend on and that are not given.
   std::set<int> nodes_of_body(const BodyRequest& request) const {
     std::vector<TensorId> open = request.results;
     std::set<int> needed;
@@ -226,15 +226,15 @@ class Partitioner : private LoweringContext {
     return reshard(x, want);
   }
 
-  // As the update sees it: the shards it wants, where it wants others than the layout's.
+  // The value as the update reads it: in the shards that the update requests, if they differ from the layout's.
   ValueId for_update(TensorId id) const {
     const auto found = for_update_.find(id);
     return found == for_update_.end() ? values_.at(id) : found->second;
   }
 
-  // A variable that is held in smaller shards than the layout's is gathered before its first use in the forward pass,
-  // and anew in the backward pass: it need not be kept in between. A cast to its activation dtype comes before. A loop
-  // gathers it in its body.
+  // A variable that is stored in smaller shards than the layout's is gathered before its first use in the forward pass, and again in
+  // the backward pass, so that it need not be kept in between. It is cast to its activation dtype before the gather. A loop gathers it
+  // in its body.
   ValueId operand(const Node& node, TensorId id) {
     if (is_update(node)) return for_update(id);
     const bool passes_it_on = node.op->name == "cast" || node.op->name == "loop";
@@ -284,9 +284,10 @@ class Partitioner : private LoweringContext {
   DimAxes global_;
   StorePlan plan_;
   std::map<TensorId, ValueId> values_;
-  std::map<TensorId, ValueId> for_update_;                 // where the update wants other shards
-  std::map<std::pair<TensorId, bool>, ValueId> gathered_;  // variables held in small shards; in the forward pass or not
-  const Node* around_ = nullptr;                           // the op being lowered: a loop, if it asks for its body
+  std::map<TensorId, ValueId> for_update_;  // for tensors that the update reads in other shards
+  std::map<std::pair<TensorId, bool>, ValueId>
+      gathered_;                  // variables stored in smaller shards; whether for the forward pass
+  const Node* around_ = nullptr;  // the op being lowered: a loop, if it asks for its body
 };
 
 }  // namespace

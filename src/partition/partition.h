@@ -1,5 +1,5 @@
-// Graph + mesh + layout -> program. Every value lies as the global layout says, unless with_layout() says otherwise;
-// reductions are placed right where a partial arises (the pass place_reductions moves them).
+// Graph + mesh + layout -> program. Every value has the sharding of the global layout, unless with_layout() says otherwise.
+// Reductions are placed where a partial value arises (the pass place_reductions moves them).
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace weft {
 struct PartitionRequest {
   const GraphData* graph = nullptr;
   std::vector<TensorId> fetch;   // become the program's outputs, in this order
-  std::vector<TensorId> update;  // assign ops to carry out
+  std::vector<TensorId> update;  // assign ops to run
   bool metrics = false;          // report the graph's scalar metrics
   Mesh mesh;
   Layout layout;

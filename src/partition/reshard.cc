@@ -1,4 +1,4 @@
-// Dijkstra's search over the shardings of one value. States are made as they are reached: their number grows with the
+// Dijkstra's search over the shardings of one value. States are created when they are reached: their number grows with the
 // factorial of the axes in use, but a path is rarely longer than three steps.
 #include "partition/reshard.h"
 
@@ -14,7 +14,7 @@ namespace weft {
 
 namespace {
 
-// What is minimised, in this order. Peak is a maximum along the path, the others are sums.
+// The cost to minimise, in this order. Peak is a maximum along the path, the other fields are sums.
 struct Cost {
   std::int64_t bytes = 0, collectives = 0, peak = 0, steps = 0;
   auto operator<=>(const Cost&) const = default;
@@ -26,8 +26,8 @@ Cost after(const Cost& cost, const Move& move, std::int64_t elements) {
 }
 
 struct State {
-  Move move;      // that reached it
-  int from = -1;  // the state before
+  Move move;      // the move that reached it
+  int from = -1;  // the previous state
   Cost cost;
   bool settled = false;
 
@@ -87,7 +87,7 @@ class Search {
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open_;
 };
 
-// Without axes of one processor: they say nothing of where the data lies.
+// Removes axes of size 1: they do not change where data is.
 Sharding essential(const Sharding& sharding, const Mesh& mesh) {
   Sharding result = sharding;
   const auto trivial = [&](int axis) { return mesh.axes()[static_cast<std::size_t>(axis)].size == 1; };

@@ -34,7 +34,7 @@ Axes sorted(Axes axes) {
   return axes;
 }
 
-// `axes` without its last `count`, and those.
+// `axes` without its last `count`, and these last `count`.
 Axes major_of(const Axes& axes, std::size_t count) { return {axes.begin(), axes.end() - static_cast<int>(count)}; }
 Axes minor_of(const Axes& axes, std::size_t count) { return {axes.end() - static_cast<int>(count), axes.end()}; }
 
@@ -45,7 +45,7 @@ void settle(Sharding& sharding, const Axes& reduced) {
   if (sharding.partial.empty()) sharding.pending = Reduce::kSum;
 }
 
-// What is left of two unlike lists of equal product without their common major and minor axes.
+// Removes the common major and minor axes of two different lists of equal product.
 void trim(Axes& a, Axes& b) {
   while (!a.empty() && !b.empty() && a.back() == b.back()) {
     a.pop_back();
@@ -154,7 +154,7 @@ void Moves::add_permutes(const Sharding& from, std::vector<Move>& moves) const {
   add_permutes(from, to, 0, moves);
 }
 
-// `to` is settled for the dims before `dim`; tries every list of the same product for this one.
+// `to` is final for the dims before `dim`; tries every list of the same product for `dim`.
 void Moves::add_permutes(const Sharding& from, Sharding& to, std::size_t dim, std::vector<Move>& moves) const {
   if (dim == global_.rank()) {
     if (!(to == from)) moves.push_back({Permute{}, local_elements(from) * element_bytes_, to});
@@ -170,8 +170,8 @@ void Moves::add_permutes(const Sharding& from, Sharding& to, std::size_t dim, st
   }
 }
 
-// Both shardings cut the value into the same blocks and hold each on equally many processors, so there is a one-to-one
-// map from holders to future holders. Whoever holds the right block already stays out of it.
+// Both shardings cut the value into the same blocks and hold each on equally many processors, so there is a one-to-one map from
+// holders to future holders. A processor that already holds the right block does not take part.
 Operation Moves::completed(const Move& move, const Sharding& from) const {
   if (!std::holds_alternative<Permute>(move.operation)) return move.operation;
   Axes group_axes;
@@ -187,7 +187,7 @@ Operation Moves::completed(const Move& move, const Sharding& from) const {
   }
   std::sort(group_axes.begin(), group_axes.end());
 
-  // The blocks that the ranks hold, and those that they shall hold.
+  // The blocks that the ranks hold, and the blocks that they will hold.
   std::vector<int> held, wanted;
   for (int processor : mesh_.group(0, group_axes)) {
     held.push_back(block_number(processor, before, mesh_));

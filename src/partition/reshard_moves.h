@@ -14,20 +14,20 @@ struct Move {
   Sharding to;
 };
 
-// Knows one value of a global shape, and which axes and pending reductions its moves may touch. Axes of one processor
+// The moves of one value of a global shape, restricted to the axes and pending reductions that the moves may touch. Axes of size 1
 // must not occur.
 class Moves {
  public:
   Moves(const Shape& global, DType dtype, const Mesh& mesh, const Sharding& have, const Sharding& want);
 
-  // Every single step from a sharding, in a fixed order:
-  //   shard           a dim over unused axes, free
-  //   all_gather      minor axes of a dim: what arrives
+  // Every single step from a sharding, in a fixed order, with its cost:
+  //   shard           a dim over unused axes: free
+  //   all_gather      minor axes of a dim: the bytes that arrive
   //   all_to_all      minor axes of a dim onto another dim: local * (n - 1) / n
   //   all_reduce      pending axes: 2 local * (n - 1) / n
   //   reduce_scatter  pending axes onto a dim: local * (n - 1) / n
   //   permute         to any sharding with the same local shape and the same pending axes: local
-  // The table of a permute is filled in by `completed` only: most moves are never taken.
+  // Only `completed` fills in the table of a permute, because most moves are never taken.
   std::vector<Move> from(const Sharding& sharding) const;
   Operation completed(const Move& move, const Sharding& from) const;
 
@@ -45,8 +45,8 @@ class Moves {
   const Shape& global_;
   const Mesh& mesh_;
   std::int64_t element_bytes_;
-  Axes axes_;       // in use before or after
-  Axes reducible_;  // pending before and not wanted so, ascending
+  Axes axes_;       // used before or after
+  Axes reducible_;  // pending before and not after, ascending
 };
 
 }  // namespace weft

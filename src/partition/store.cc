@@ -19,7 +19,7 @@ DimAxes by_name(const Shape& shape, const Sharding& sharding) {
   return axes;
 }
 
-// Any split of any dim passes through it, and all its dims are in its one output.
+// Any split of any dim passes through the op, and its single output has all its dims.
 bool is_pointwise(const GraphData& graph, const Node& node) {
   if (node.outputs.size() != 1 || node.op->name == "variable" || is_assign(node)) return false;
   const OpCall call = call_of(graph, node);
@@ -29,14 +29,14 @@ bool is_pointwise(const GraphData& graph, const Node& node) {
                      [&](const TensorType& input) { return input.shape.minus(node.outputs[0].shape).empty(); });
 }
 
-// How many operands, from the first on, a run of the op reads: the others are there for its derivative alone.
+// The number of leading operands that a run of the op reads; the rest is only for its gradient.
 std::ptrdiff_t reads(const Node& node) {
   const std::string& op = node.op->name;
   const bool passes_on = op == "custom_gradient" || op == "recompute" || op == "reversible";
   return static_cast<std::ptrdiff_t>(passes_on ? node.outputs.size() : node.inputs.size());
 }
 
-// Those of `axes` that split nothing yet.
+// The members of `axes` that split nothing yet.
 Axes unused(const Axes& axes, const Sharding& sharding) {
   Axes rest;
   for (int axis : axes)
@@ -46,7 +46,7 @@ Axes unused(const Axes& axes, const Sharding& sharding) {
 
 void append(Axes& to, const Axes& axes) { to.insert(to.end(), axes.begin(), axes.end()); }
 
-// The rules that name dims, those of the shape only.
+// The rules that name dims of the shape.
 DimAxes named_rules(const DimAxes& rules, const Shape& shape) {
   DimAxes named;
   for (const auto& [dim, axes] : rules)
@@ -94,7 +94,7 @@ Sharding stored_sharding(const DimAxes& rules, const Shape& shape, const Shardin
 StorePlan::StorePlan(const Request& r) {
   for (int n : r.needed)
     if (r.graph.nodes[static_cast<std::size_t>(n)].op->name == "variable") add_variable(r, n);
-  // A node stands after its operands: backwards, all that is wanted of a tensor is known when its op is met.
+  // A node comes after its operands: in reverse order, all requests for a tensor are known when its op is reached.
   for (auto n = r.needed.rbegin(); n != r.needed.rend(); ++n) {
     add_assign(r, *n);
     flow(r, *n);
@@ -147,7 +147,7 @@ void StorePlan::add_assign(const Request& r, int n) {
   propose(r, node.inputs[1], found->second);
 }
 
-// What a loop sums up for the update alone is scattered in every trip, from level 2 on.
+// From level 2 on, a loop's sum that only the update reads is scattered in every iteration.
 bool StorePlan::is_summed_in_shards(const Request& r, TensorId id) const {
   return r.store.level() >= 2 && r.graph.node(id).op->name == "loop" && !elsewhere_.contains(id);
 }
@@ -164,7 +164,7 @@ void StorePlan::flow(const Request& r, int n) {
   for (TensorId id : node.inputs) propose(r, id, axes_[n]);
 }
 
-// Of two wants the one with the smaller shards is kept. One that the layout fulfils anyway is none.
+// Of two requests the one with the smaller shards is kept. A request that the layout already fulfils is dropped.
 void StorePlan::propose(const Request& r, TensorId id, const DimAxes& axes) {
   const Shape& shape = r.graph.type(id).shape;
   Sharding sharding = unsplit(shape), by_layout = sharding;

@@ -1,8 +1,8 @@
-// Storage layouts: how variables are held from step to step, and what that asks of the ops that update them.
+// Storage layouts: how variables are stored between steps, and which shardings the ops that update them must use.
 //
-// A variable that a storage layout splits is updated on those shards. So its `assign` wants them, and the want flows
-// backwards through the pointwise ops of the update to the gradient, which is then reduced and scattered. What is left
-// (reductions over a split dim, ops without a want) follows its operands.
+// A variable that a storage layout splits is updated on its stored shards. So its `assign` requests these shards, and the request
+// moves backwards through the pointwise ops of the update to the gradient, which is then reduced and scattered. All other ops
+// (reductions over a split dim, ops without a request) follow their operands.
 #pragma once
 
 #include <map>
@@ -15,18 +15,18 @@
 
 namespace weft {
 
-// Whether variables with these options are held split (the optimizer's state at every level, parameters at level 3),
-// and whether they are at least updated so.
+// Whether variables with these options are stored split (the optimizer's state at every level, parameters at level 3), and whether
+// they are at least updated in split form.
 bool is_stored_split(const Store& store, const VariableOptions& options);
 bool is_updated_split(const Store& store, const VariableOptions& options);
 
-// The axes of a storage layout behind those of `compute`, in which a shape lies by the layout: first those of rules
-// that name a dim, then those of `*` on the first dim whose shard still divides. An axis that splits the shape already
-// adds nothing. UserError if two rules lay dims of the shape on one axis, or a named dim does not divide.
+// Adds the axes of a storage layout to `compute`, the sharding of the shape under the layout: first the axes of rules that name a
+// dim, then the axes of `*` on the first dim whose shard still divides. An axis that splits the shape already adds nothing.
+// UserError if two rules put dims of the shape on one axis, or a named dim does not divide.
 Sharding stored_sharding(const DimAxes& rules, const Shape& shape, const Sharding& compute, const Mesh& mesh,
                          const Subject& subject);
 
-// What a storage layout asks of the nodes of a graph.
+// The shardings that a storage layout requests of the nodes of a graph.
 class StorePlan {
  public:
   struct Request {
@@ -38,18 +38,18 @@ class StorePlan {
     const Store& store;
     const DimAxes& rules;  // of the store
   };
-  StorePlan() = default;  // asks nothing
+  StorePlan() = default;  // requests nothing
   explicit StorePlan(const Request& request);
 
-  // The axes that a node's dims must have: of a held variable, an assign, a pointwise op of the update. Null: its own.
+  // The axes that a node's dims must have: of a stored variable, an assign, a pointwise op of the update. Null: no request.
   const DimAxes* axes(int node) const;
-  // How the update wants a tensor whose op has axes of its own, such as a gradient; null if it does not care.
+  // The sharding in which the update reads a tensor whose op has no requested axes, such as a gradient; null: no request.
   const Sharding* want(TensorId id) const;
-  // Whether the tensor is a sum of a loop that is to be made in the shards that the update wants.
+  // Whether the tensor is a sum of a loop that must be accumulated in the shards that the update requests.
   bool is_summed_in_shards(TensorId id) const { return sums_.contains(id); }
-  // Whether ops outside the update use the tensor too: then it lies by the layout as well.
+  // Whether ops outside the update use the tensor too: then it also exists in the layout's sharding.
   bool is_used_elsewhere(TensorId id) const { return elsewhere_.contains(id); }
-  // Whether the tensor is a variable, perhaps behind casts, that is held in smaller shards than ops use.
+  // Whether the tensor is a variable, also behind casts, that is stored in smaller shards than ops use.
   bool is_held_split(const GraphData& graph, TensorId id) const;
 
  private:
@@ -61,13 +61,13 @@ class StorePlan {
 
   std::map<int, DimAxes> axes_;
   std::map<TensorId, Sharding> wants_;
-  std::map<int, DimAxes> updates_;  // variable node -> the axes it is updated in, where they are not the layout's
+  std::map<int, DimAxes> updates_;  // variable node -> the axes it is updated in, if they differ from the layout's
   std::set<int> held_;              // variable nodes
-  std::set<TensorId> sums_;         // of loops, that are made in shards
-  std::set<TensorId> elsewhere_;    // what ops outside the update use
+  std::set<TensorId> sums_;         // sums of loops that are accumulated in shards
+  std::set<TensorId> elsewhere_;    // tensors that ops outside the update use
 };
 
-// Whether a node works on what the update wants: ops of the update, and assignments wherever they were written.
+// Whether a node follows the update's requests: ops of the update, and assignments in any phase.
 bool is_update(const Node& node);
 
 }  // namespace weft
