@@ -38,7 +38,7 @@ struct Explanation {
     std::vector<std::string> cause;  // "file:line op"
   };
   struct Warning {
-    std::string kind;                // "idle axis", "replicated work", "replicated tensors", "stored whole"
+    std::string kind;  // "idle axis", "replicated work", "replicated tensors", "stored whole", "slow kernel"
     std::vector<std::string> axes;   // along which processors do, or hold, the same
     std::vector<std::string> cause;  // "file:line op", or the names of tensors
     double share = 0;                // of the step's flops; the variables' bytes among them over all variables'
@@ -53,6 +53,13 @@ struct Explanation {
     std::vector<Axes> split;  // per dim
     Axes partial;             // over which a reduction is still pending
     std::int64_t bytes = 0;   // of the shard
+  };
+  // Instructions of one kind that the kernels of one engine serve.
+  struct Kernel {
+    std::string instruction;  // "contract", …
+    std::string served_by;    // the device itself, or "reference" where its fast kernels do not fit
+    int count = 0;
+    double share = 0;  // of the step's work, as the machine's rates count it
   };
   struct Pass {
     std::string name;
@@ -76,6 +83,7 @@ struct Explanation {
   std::int64_t workspace_bytes = 0;  // the most of the arena that kernels have at once besides operands and results
   std::int64_t scratch_bytes = 0;    // of the threads of a processor, all together
   std::int64_t live_bytes = 0;       // the most of it that is in use at once: no plan needs less
+  std::vector<Kernel> kernels;       // by instruction; bodies of loops included
   std::vector<Warning> warnings;
   std::vector<Placed> tensors;
   std::string program;  // its text

@@ -157,11 +157,14 @@ Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, 
   e.store = store;
   e.machine = machine;
   count_memory(compiled, e);
-  e.scratch_bytes = engine.scratch_bytes(shared, {});
+  const BindReport bound = engine.describe(shared, {});
+  e.scratch_bytes = bound.scratch_bytes;
+  e.kernels = kernels_of(bound, machine);
   count_work(p, e);
   e.model_flops = model_flops(*graph.data(), options);
   e.warnings = warnings_of(p, e);
   for (Explanation::Warning& warning : stored_whole(p, *graph.data(), e)) e.warnings.push_back(std::move(warning));
+  for (Explanation::Warning& warning : slow_kernels(e, engine.name())) e.warnings.push_back(std::move(warning));
   e.tensors = placed_tensors(p);
   e.program = to_text(p);
   if (const double one = alone.valid() ? alone.get() : 0; one > 0)

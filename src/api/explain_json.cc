@@ -67,6 +67,10 @@ std::string Explanation::json() const {
   all["live_bytes"] = live_bytes;
   all["workspace_bytes"] = workspace_bytes;
   all["scratch_bytes"] = scratch_bytes;
+  all["kernels"] = Json::array();
+  for (const Kernel& k : kernels)
+    all["kernels"].push_back(
+        {{"instruction", k.instruction}, {"served_by", k.served_by}, {"count", k.count}, {"share", k.share}});
   all["warnings"] = Json::array();
   for (const Warning& w : warnings) all["warnings"].push_back(warning_of(w));
   all["instructions"] = instructions;

@@ -8,6 +8,7 @@
 #include "language/graph_data.h"
 #include "program/cost.h"
 #include "program/ir.h"
+#include "runtime/engine.h"
 #include "weft/explain.h"
 #include "weft/progress.h"
 
@@ -18,6 +19,15 @@ std::vector<Explanation::Warning> warnings_of(const Program& program, const Expl
 
 // The axes, of more than one processor, over which nothing in the program is split: processors along one do the same.
 std::vector<Explanation::Warning> idle_axes(const Program& program);
+
+// Which engine's kernels serve the instructions of a bound program. Shares are of its work on `machine`.
+std::vector<Explanation::Kernel> kernels_of(const BindReport& bound, const Machine& machine);
+
+// The instructions that other engines than the one asked for serve, if that is more than a hundredth of the step.
+std::vector<Explanation::Warning> slow_kernels(const Explanation& e, const std::string& engine);
+
+// The kernels of an explanation as a table.
+std::string kernels_text(const Explanation& e);
 
 // The variables that the storage layout of `e` should split and cannot; none if it splits all of them.
 std::vector<Explanation::Warning> stored_whole(const Program& program, const GraphData& graph, const Explanation& e);

@@ -96,7 +96,8 @@ std::string heading(const Explanation& e) {
 
 std::string counts_text(const Explanation& e) {
   return str("On each processor, in one step\n", counts(e), "\nCollectives, on each processor, in one step\n",
-             collectives_text(e.collectives, true));
+             collectives_text(e.collectives, true),
+             "\nKernels: instruction, count, the engine that serves it, share of the work\n", kernels_text(e));
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ struct Checks {
 struct RunInstr {
   const Program* program = nullptr;
   const Instr* instr = nullptr;
-  bool finishes = false;  // what is left of a collective after its start
+  bool finishes = false;       // what is left of a collective after its start
+  std::string served_by = {};  // the engine whose kernel it is: not always the one that was asked for
 
   std::string tensor() const;           // the name of its first result, or of its first operand if it has no result
   std::string lines() const;            // the user's lines that it comes from
@@ -115,16 +116,20 @@ struct DeviceOptions {
   int workers = 0;  // threads of each processor, for engines that have them; 0: the engine chooses
 };
 
+// A program as an engine would bind it on one processor.
+struct BindReport {
+  std::int64_t scratch_bytes = 0;  // that the processor's workers take besides variables and arena
+  std::vector<RunInstr> instructions = {};
+};
+
 class Engine {
  public:
   virtual ~Engine() = default;
   virtual const std::string& name() const = 0;     // what a command's --device means
   virtual const Target& target() const = 0;        // for the passes and the memory plan
   virtual bool has(const Instr& instr) const = 0;  // a kernel for it
-  // What each device takes besides variables and arena once this program is bound on it: the scratch of its workers. For a
-  // run with all processors on this machine; nothing is allocated.
-  virtual std::int64_t scratch_bytes(const std::shared_ptr<const Compiled>& compiled,
-                                     const DeviceOptions& options) const = 0;
+  // What binding the program would give, for a run with all processors on this machine. Nothing is allocated.
+  virtual BindReport describe(const std::shared_ptr<const Compiled>& compiled, const DeviceOptions& options) const = 0;
   // The devices of this process, for a mesh whose processors the wire joins; the wire and the mesh outlive them.
   virtual Devices open(comm::Wire& wire, const Mesh& mesh, const DeviceOptions& options) const = 0;
 };

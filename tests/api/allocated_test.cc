@@ -44,7 +44,7 @@ TEST_P(Allocated, IsWhatWasPlanned) {
       const Device& device = processors->device(p);
       EXPECT_EQ(device.allocated(MemoryUse::kVariables), compiled->variable_bytes()) << p;
       EXPECT_EQ(device.allocated(MemoryUse::kArena), compiled->arena_bytes()) << p;
-      EXPECT_EQ(device.allocated(MemoryUse::kScratch), engine->scratch_bytes(compiled, {.workers = 2})) << p;
+      EXPECT_EQ(device.allocated(MemoryUse::kScratch), engine->describe(compiled, {.workers = 2}).scratch_bytes) << p;
     }
   }
 }

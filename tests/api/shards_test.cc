@@ -66,8 +66,7 @@ TEST(SessionAgree, EveryProcessThrowsTheFirstError) {
   for (const int processes : {2, 3}) {
     std::atomic<int> heard = 0;
     const auto errors = testing::as_processes(processes, 6, [&](int process, std::unique_ptr<comm::Wire> wire) {
-      Session session =
-          SessionState::open(Mesh::parse("x:6"), std::move(wire), engine_named("reference", ""), {});
+      Session session = SessionState::open(Mesh::parse("x:6"), std::move(wire), engine_named("reference", ""), {});
       session.agree(nullptr, "of a test");
       const ErrorText text{.what = "at " + std::to_string(process), .where = "a", .fix = ""};
       const auto error = [&](const auto& own) { return process == 0 ? nullptr : std::make_exception_ptr(own); };

@@ -43,7 +43,7 @@ TEST(Explain, JsonHasTheKeysOfTheDocs) {
   EXPECT_THAT(keys, testing::UnorderedElementsAre("mesh", "layout", "processors", "parameters", "flops", "collectives",
                                                   "work_ratio", "machine", "variable_bytes", "variables", "store",
                                                   "arena_bytes", "live_bytes", "workspace_bytes", "scratch_bytes",
-                                                  "warnings", "instructions", "compile_s", "passes"));
+                                                  "kernels", "warnings", "instructions", "compile_s", "passes"));
   EXPECT_EQ(json["mesh"], "rows:2 cols:2");
   EXPECT_EQ(json["layout"], "batch:rows hidden:cols");
   EXPECT_EQ(json["processors"], 4);
@@ -53,6 +53,32 @@ TEST(Explain, JsonHasTheKeysOfTheDocs) {
   for (const Json& c : json["collectives"])
     for (const char* key : {"kind", "axes", "elements", "bytes", "dtype", "count", "phase", "cause"})
       EXPECT_TRUE(c.contains(key)) << key;
+}
+
+// A kernel that the device lacks is served by the reference, which the explanation says; a large share is warned of.
+TEST(Explain, KernelsOfOtherEnginesAreListedAndWarnedOf) {
+  Graph g;
+  const Dim a{"a", 64}, b{"b", 64}, c{"c", 64};
+  const Tensor x = g.input("x", {a, b}), y = g.input("y", {b, c});
+  const auto explained = [&](const Tensor& z, const CompileOptions& options) {
+    CompileOptions all = options;
+    all.fetch = {z};
+    return explain(g, Mesh(), Layout(), all, kMachine);
+  };
+  const auto served = [](const Explanation& e, const std::string& instruction) {
+    std::vector<std::string> by;
+    for (const Explanation::Kernel& kernel : e.kernels)
+      if (kernel.instruction == instruction) by.push_back(kernel.served_by);
+    return by;
+  };
+  const Tensor z = einsum({x, y}, {a, c});
+  const Explanation fast = explained(z, {}), wide = explained(z, {.compute_as = DType::kF64});
+  EXPECT_THAT(served(fast, "contract"), testing::ElementsAre("cpu"));
+  EXPECT_THAT(kinds(fast), testing::IsEmpty());
+  EXPECT_THAT(served(wide, "contract"), testing::ElementsAre("reference"));
+  ASSERT_THAT(kinds(wide), testing::ElementsAre("slow kernel"));
+  EXPECT_THAT(wide.warnings[0].text, testing::HasSubstr("device 'cpu' has no fast kernel for 1 instructions contract"));
+  EXPECT_THAT(wide.summary(), testing::HasSubstr("contract  1  reference"));
 }
 
 // The sum of a loss is forward, of a gradient backward; the update of a split variable talks to no one.

@@ -74,9 +74,8 @@ class CountingEngine : public Engine {
   const std::string& name() const override { return name_; }
   const Target& target() const override { return inside_.target(); }
   bool has(const Instr& instr) const override { return !instr.is<Sort>() && inside_.has(instr); }
-  std::int64_t scratch_bytes(const std::shared_ptr<const Compiled>& compiled,
-                             const DeviceOptions& options) const override {
-    return inside_.scratch_bytes(compiled, options);
+  BindReport describe(const std::shared_ptr<const Compiled>& compiled, const DeviceOptions& options) const override {
+    return inside_.describe(compiled, options);
   }
   Devices open(comm::Wire& wire, const Mesh& mesh, const DeviceOptions& options) const override {
     Devices devices = inside_.open(wire, mesh, options);

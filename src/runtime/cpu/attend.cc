@@ -215,7 +215,11 @@ Kernel bound(const KernelArgs& args) {
 
 }  // namespace
 
-Kernel attend(const KernelArgs& args) { return is_fast(args) ? bound(args) : reference::attend(args); }
-Kernel attend_back(const KernelArgs& args) { return is_fast(args) ? bound(args) : reference::attend_back(args); }
+Kernel attend(const KernelArgs& args) {
+  return is_fast(args) ? bound(args) : reference::serve(args, reference::attend);
+}
+Kernel attend_back(const KernelArgs& args) {
+  return is_fast(args) ? bound(args) : reference::serve(args, reference::attend_back);
+}
 
 }  // namespace weft::cpu

@@ -183,7 +183,7 @@ Kernel packed(const KernelArgs& args) {
 
 Kernel contract(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &y = args.inputs[1], &out = args.outputs[0];
-  if (!has_product(x.dtype, out.dtype)) return reference::contract(args);
+  if (!has_product(x.dtype, out.dtype)) return reference::serve(args, reference::contract);
   if (!is_product(form_of(x, y, out))) return packed(args);
   return [kernel = std::make_shared<ContractKernel>(x, y, out, *args.workers)](const StepState&) { kernel->run(); };
 }

@@ -155,9 +155,9 @@ Kernel convolve(const KernelArgs& args) {
                                    : b,
                    &filter = forward || to_input ? b : out;
   const auto form = convolution_form(operation, x, y, filter);
-  if (!form) return reference::convolve(args);
+  if (!form) return reference::serve(args, reference::convolve);
   auto kernel = std::make_shared<ConvolveKernel>(*form, x, y, filter, *args.workers);
-  if (!kernel->is_made()) return reference::convolve(args);
+  if (!kernel->is_made()) return reference::serve(args, reference::convolve);
   return [kernel](const StepState&) { kernel->run(); };
 }
 

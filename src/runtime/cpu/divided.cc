@@ -42,7 +42,7 @@ Kernel divided(const KernelArgs& args, const std::vector<std::string>& but, cons
     const auto cut = [&](TensorView& view) { view = run_of(view, dim->name, share.begin, share.end - share.begin); };
     std::ranges::for_each(part.outputs, cut);
     std::ranges::for_each(part.inputs, cut);
-    parts->push_back(make(part));
+    parts->push_back(reference::serve(part, make));
   }
   return [parts, &workers](const StepState& state) {
     workers.run([&](int worker) {

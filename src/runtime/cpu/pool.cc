@@ -201,7 +201,7 @@ class PoolKernel {
 // Operands and results of one dtype; any other is the reference's.
 Kernel pool(const KernelArgs& args) {
   for (const TensorView& input : args.inputs)
-    if (input.dtype != args.outputs[0].dtype) return reference::pool(args);
+    if (input.dtype != args.outputs[0].dtype) return reference::serve(args, reference::pool);
   return [kernel = std::make_shared<PoolKernel>(args)](const StepState&) { kernel->run(); };
 }
 

@@ -159,7 +159,8 @@ std::optional<std::int64_t> scatter_bytes(const TensorView& indices, const Tenso
 
 Kernel scatter_add(const KernelArgs& args) {
   const std::string& dim = args.instr.as<ScatterAdd>()->dim;
-  if (!scatter_bytes(args.inputs[0], args.inputs[1], args.outputs[0], dim)) return reference::scatter_add(args);
+  if (!scatter_bytes(args.inputs[0], args.inputs[1], args.outputs[0], dim))
+    return reference::serve(args, reference::scatter_add);
   return [kernel = std::make_shared<ScatterKernel>(args, dim)](const StepState&) { kernel->run(); };
 }
 

@@ -82,12 +82,15 @@ void Block::bind(const MemoryPlan& plan, std::byte* arena) {
   std::map<ValueId, BoundInstr> dones;  // by the first output of the collective
   for (int i = 0; i < static_cast<int>(program_.body.size()); ++i) {
     const Instr& instr = program_.body[at(i)];
-    const auto add = [&](Kernel kernel) { steps_.push_back({{&program_, &instr}, std::move(kernel)}); };
+    std::string served_by = binder_.engine_name();
+    const auto add = [&](Kernel kernel) {
+      steps_.push_back({{&program_, &instr, false, served_by}, std::move(kernel)});
+    };
     if (is_view(instr)) continue;
     if (is_collective(instr)) {
       BoundCollective talk = binder_.table().collectives.at(name_of(instr))(args_of(i, plan, arena));
       add(std::move(talk.start));
-      BoundInstr done{{&program_, &instr, true}, checked(std::move(talk.done), instr)};
+      BoundInstr done{{&program_, &instr, true, served_by}, checked(std::move(talk.done), instr)};
       if (finished.contains(instr.outputs[0])) dones[instr.outputs[0]] = std::move(done);
       else steps_.push_back(std::move(done));
     } else if (instr.is<Done>()) {
@@ -96,7 +99,10 @@ void Block::bind(const MemoryPlan& plan, std::byte* arena) {
       const MemoryPlan::Inner& inner = plan.loops.at(i);
       add(bound_loop(instr, inner.plan[0], arena + inner.offset));
     } else {
-      add(checked(binder_.table().kernels.at(name_of(instr))(args_of(i, plan, arena)), instr));
+      KernelArgs args = args_of(i, plan, arena);
+      args.served_by = &served_by;
+      Kernel kernel = binder_.table().kernels.at(name_of(instr))(args);
+      add(checked(std::move(kernel), instr));
     }
   }
 }
@@ -128,7 +134,8 @@ KernelArgs Block::args_of(int position, const MemoryPlan& plan, std::byte* arena
                   .label = {},
                   .group = {},
                   .workers = &binder_.workers(),
-                  .workspace = workspace_of(plan, position, arena)};
+                  .workspace = workspace_of(plan, position, arena),
+                  .served_by = nullptr};
   for (ValueId id : instr.inputs) args.inputs.push_back(views_[at(id)]);
   for (ValueId id : instr.outputs) args.outputs.push_back(views_[at(id)]);
   if (is_collective(instr))

@@ -29,6 +29,7 @@ class Binder {
   int processor() const { return device_.processor(); }
   comm::Wire& wire() const { return device_.wire(); }
   const KernelTable& table() const { return device_.engine().table(); }
+  const std::string& engine_name() const { return device_.engine().name(); }
   Workers& workers() const { return device_.workers(); }
   const Checks& checks() const { return checks_; }
   comm::Group& group(const Mesh& mesh, const Axes& axes);

@@ -64,8 +64,7 @@ class AbsentPeers : public comm::Wire {
 
 }  // namespace
 
-std::int64_t HostEngine::scratch_bytes(const std::shared_ptr<const Compiled>& compiled,
-                                       const DeviceOptions& options) const {
+BindReport HostEngine::describe(const std::shared_ptr<const Compiled>& compiled, const DeviceOptions& options) const {
   AbsentPeers wire(compiled->program.mesh.size());
   HostDevice device(*this, wire, compiled->program.mesh, 0, workforce(wire, options).workers, false);
   // Kernels keep addresses and look at none before they run.
@@ -78,7 +77,7 @@ std::int64_t HostEngine::scratch_bytes(const std::shared_ptr<const Compiled>& co
         aligned_bytes(bytes_of(compiled->program.values[static_cast<std::size_t>(variable.value)])));
   }
   const HostProgram bound(compiled, device, reinterpret_cast<std::byte*>(kArena), variables, {});
-  return device.allocated(MemoryUse::kScratch);
+  return {device.allocated(MemoryUse::kScratch), bound.instructions()};
 }
 
 }  // namespace weft

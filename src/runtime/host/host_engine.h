@@ -28,8 +28,7 @@ class HostEngine : public Engine {
   bool has(const Instr& instr) const override;
   Devices open(comm::Wire& wire, const Mesh& mesh, const DeviceOptions& options) const override;
 
-  std::int64_t scratch_bytes(const std::shared_ptr<const Compiled>& compiled,
-                             const DeviceOptions& options) const override;
+  BindReport describe(const std::shared_ptr<const Compiled>& compiled, const DeviceOptions& options) const override;
 
   const KernelTable& table() const { return table_; }
 

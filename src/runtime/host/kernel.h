@@ -45,6 +45,8 @@ struct KernelArgs {
   // The next piece of the memory that the instruction has for its run (a collective until its done), reachable by peers:
   // as much in all as Target::workspace_bytes says. Its contents do not outlive the run.
   std::function<void*(std::size_t bytes)> workspace;
+  // Takes the name of the engine whose kernel serves the instruction, where that is not the engine itself.
+  std::string* served_by = nullptr;
 };
 
 // A collective in two halves: what starts it, and what waits for it and leaves the outputs in place.

@@ -9,6 +9,13 @@
 
 namespace weft::reference {
 
+// A kernel of the reference for another engine, which says so.
+template <class Make>
+Kernel serve(const KernelArgs& args, const Make& make) {
+  if (args.served_by) *args.served_by = "reference";
+  return make(args);
+}
+
 Kernel map(const KernelArgs& args);
 Kernel contract(const KernelArgs& args);
 Kernel reduce(const KernelArgs& args);
