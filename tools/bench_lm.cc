@@ -156,7 +156,7 @@ class TraceFile {
     }
     // All threads that will compute measure at once; a processor's roof is its part of that.
     const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-    const int workers = o.device == "reference" ? 1 : o.workers > 0 ? o.workers : cores;
+    const int workers = o.device == device::reference().name ? 1 : o.workers > 0 ? o.workers : cores;
     machine_ = measure_machine(std::min(cores, processors * workers));
     machine_.flops_per_second /= processors;
     machine_.bytes_per_second /= processors;

@@ -84,7 +84,7 @@ Explanation explained(const ExplainOptions& o, Dump& dump) {
   models::Model model = model_of(o.model);
   model.options.dump = options.dump;
   return explain(model.graph, model.mesh, model.layout, model.options, *options.machine, store_of(o.model),
-                 {o.device.value_or("cpu")});
+                 {o.device.value_or(device::cpu().name)});
 }
 
 void run_explain(const ExplainOptions& o) {

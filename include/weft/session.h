@@ -50,6 +50,8 @@ struct Choice {
 };
 Choice cpu();        // fast: vectors, oneDNN's products, all cores that the process may use
 Choice reference();  // slow and readable: what the others are held to
+// The names of the devices of this build, the default first: what --device may say.
+std::vector<std::string> names();
 }  // namespace device
 
 using Updates = Tensors;                              // what assign() or an optimizer returns

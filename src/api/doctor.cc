@@ -7,8 +7,9 @@
 #include "api/explain_parts.h"
 #include "api/system_files.h"
 #include "base/str.h"
-#include "runtime/engine.h"
+#include "comm/wire.h"
 #include "weft/error.h"
+#include "weft/session.h"
 
 namespace weft {
 
@@ -62,21 +63,11 @@ std::string simd() {
 
 }  // namespace
 
-namespace {
-
-std::string device_names() {
-  std::vector<std::string> names;
-  for (const Engine* engine : engines()) names.push_back(engine->name());
-  return join(names, ", ");
-}
-
-}  // namespace
-
 std::vector<std::pair<std::string, std::string>> doctor() {
   const Machine machine = measure_machine();
   const std::string mpi = comm::mpi_version();
   return {{"wires", mpi.empty() ? "threads" : str("threads, mpi (", mpi.substr(0, mpi.find_first_of(",\n")), ")")},
-          {"devices", device_names()},
+          {"devices", join(device::names(), ", ")},
           {"not in this build", str(mpi.empty() ? "wires mpi, nccl" : "wire nccl", "; device cuda")},
           {"processor", field("/proc/cpuinfo", "model name")},
           {"cores", cores()},

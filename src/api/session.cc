@@ -19,6 +19,12 @@ wire::Choice wire::mpi() { return {"mpi"}; }
 device::Choice device::cpu() { return {"cpu"}; }
 device::Choice device::reference() { return {"reference"}; }
 
+std::vector<std::string> device::names() {
+  std::vector<std::string> names;
+  for (const Engine* engine : engines()) names.push_back(engine->name());
+  return names;
+}
+
 const SessionVariable& SessionState::variable(const std::string& name) const {
   const auto found = variables.find(name);
   if (found != variables.end()) return found->second;

@@ -47,8 +47,11 @@ Config completed(const Config& config) {
 }
 
 void check_choices(const Config& c) {
-  refuse(c, c.mesh.device != "cpu" && c.mesh.device != "reference", "mesh.device",
-         "there is no device '" + c.mesh.device + "'", "set mesh.device to \"cpu\" or \"reference\"");
+  const std::vector<std::string> devices = device::names();
+  std::string known;
+  for (const std::string& name : devices) known += (known.empty() ? "\"" : ", \"") + name + "\"";
+  refuse(c, std::find(devices.begin(), devices.end(), c.mesh.device) == devices.end(), "mesh.device",
+         "there is no device '" + c.mesh.device + "'", "set mesh.device to one of: " + known);
   refuse(c, !c.mesh.wire.empty() && c.mesh.wire != "threads" && c.mesh.wire != "mpi", "mesh.wire",
          "there is no wire '" + c.mesh.wire + "'", "set mesh.wire to \"threads\" or \"mpi\", or leave it out");
   refuse(c, !c.mesh.memory.empty() && !bytes_of(c.mesh.memory), "mesh.memory",
