@@ -1,6 +1,7 @@
 // Graph: what the user wrote. Inputs, variables and ops with named dims; it knows nothing of processors.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -101,6 +102,16 @@ std::string variable_name(const Tensor& x);
 // The derivatives of sum(ys * dys) by each x, as new ops of the graph; dys default to ones. An x that no y depends on
 // through differentiable ops gives an empty Tensor. UserError where a path goes through an op without a gradient.
 Tensors gradients(const Tensors& ys, const Tensors& xs, const Tensors& dys = {}, Site site = Site::current());
+
+// A scalar and its derivative by each x.
+struct ValueAndGradients {
+  Tensor value;
+  Tensors gradients;
+};
+// Calls the function once and differentiates its result. UserError if that is no floating-point scalar, or if it does not
+// depend on an x.
+ValueAndGradients value_and_grad(const std::function<Tensor(const Tensors& xs)>& function, const Tensors& xs,
+                                 Site site = Site::current());
 
 // Ops made while it lives belong to the update: what an optimizer does after gradients().
 class UpdatePhase {

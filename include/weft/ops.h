@@ -103,6 +103,11 @@ inline Tensor operator-(const Operand& x, const Operand& y) { return subtract(x,
 inline Tensor operator*(const Operand& x, const Operand& y) { return multiply(x, y, x.site()); }
 inline Tensor operator/(const Operand& x, const Operand& y) { return divide(x, y, x.site()); }
 inline Tensor operator-(const Operand& x) { return negative(x.tensor(), x.site()); }
+// Element by element, as less() and its like; bool tensors. == compares handles: use equal().
+inline Tensor operator<(const Operand& x, const Operand& y) { return less(x, y, x.site()); }
+inline Tensor operator<=(const Operand& x, const Operand& y) { return less_equal(x, y, x.site()); }
+inline Tensor operator>(const Operand& x, const Operand& y) { return greater(x, y, x.site()); }
+inline Tensor operator>=(const Operand& x, const Operand& y) { return greater_equal(x, y, x.site()); }
 
 // --- Contraction and reduction ---
 // The inputs' product, summed over dims absent from `output`; copies along its new dims (UserError for likely typos).

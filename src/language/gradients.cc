@@ -122,6 +122,23 @@ Tensors gradients(const Tensors& ys, const Tensors& xs, const Tensors& dys, Site
   return gradients_from(0, ys, xs, dys, site);
 }
 
+ValueAndGradients value_and_grad(const std::function<Tensor(const Tensors& xs)>& function, const Tensors& xs,
+                                 Site site) {
+  ValueAndGradients result{function(xs), {}};
+  if (!result.value || result.value.shape().rank() > 0)
+    throw UserError({.what = str("value_and_grad() was given a function whose result is ",
+                                 result.value ? str("'", result.value.name(), "' ", result.value.shape()) : "empty"),
+                     .where = site,
+                     .fix = "return a scalar: reduce_sum() or mean() of the tensor"});
+  result.gradients = gradients({result.value}, xs, {}, site);
+  for (std::size_t i = 0; i < xs.size(); ++i)
+    if (!result.gradients[i])
+      throw UserError({.what = str("value_and_grad() of a function that does not depend on '", xs[i].name(), "'"),
+                       .where = site,
+                       .fix = "leave out this tensor, or use it in the function"});
+  return result;
+}
+
 Tensors gradients_from(int first, const Tensors& ys, const Tensors& xs, const Tensors& dys, Site site) {
   const std::shared_ptr<GraphData> graph = ys[0].graph();
   const PhaseGuard phase(*graph, graph->phase == Phase::kUpdate ? Phase::kUpdate : Phase::kBackward);

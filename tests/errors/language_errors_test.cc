@@ -13,8 +13,9 @@ TEST(LanguageErrors, NamesOfDims) {
   EXPECT_USER_ERROR(Shape({{"batch", 4}, {"d model", 8}}),
                     lines("'d model' cannot be the name of a dim", "shape [batch=4 d model=8]",
                           "give it at least one character, and only letters, digits, '_', '.' and '/'"));
-  EXPECT_USER_ERROR(Shape({{"", 4}}), lines("'' cannot be the name of a dim", "shape [=4]",
-                                            "give it at least one character, and only letters, digits, '_', '.' and '/'"));
+  EXPECT_USER_ERROR(Shape({{"", 4}}),
+                    lines("'' cannot be the name of a dim", "shape [=4]",
+                          "give it at least one character, and only letters, digits, '_', '.' and '/'"));
 }
 
 TEST(LanguageErrors, SizesOfDims) {
@@ -276,6 +277,16 @@ TEST_F(GradientErrors, FromACustomBackward) {
   EXPECT_USER_ERROR(gradients({again}, {x}),
                     lines("custom_gradient's backward gave a derivative [] for input 'x' [a=4]",
                           "custom_gradient at " + next, "a derivative has the dims of its input"));
+}
+
+TEST(LanguageErrors, ValueAndGradNeedsAScalarOfItsTensors) {
+  Graph g;
+  const Tensor x = g.input("x", {{"a", 3}}), y = g.input("y", {{"a", 3}});
+  EXPECT_USER_ERROR(value_and_grad([](const Tensors& xs) { return xs[0] * 2.0; }, {x}),
+                    "value_and_grad() was given a function whose result is '", "[a=3]", "return a scalar");
+  EXPECT_USER_ERROR(value_and_grad([](const Tensors&) { return Tensor(); }, {x}), "whose result is empty");
+  EXPECT_USER_ERROR(value_and_grad([](const Tensors& xs) { return reduce_sum(xs[0]); }, {x, y}),
+                    "value_and_grad() of a function that does not depend on 'y'", "leave out this tensor");
 }
 
 }  // namespace

@@ -33,6 +33,12 @@ TEST_F(Gradients, OfSeveralYsAddUp) {
   EXPECT_EQ(values(d[0], {1, 2, 3}), (V{4, 6, 8}));
 }
 
+TEST_F(Gradients, ComeWithTheValue) {
+  const auto [value, grads] = value_and_grad([](const Tensors& xs) { return reduce_sum(xs[0] * xs[0]); }, {x});
+  EXPECT_EQ(values(value, {1, 2, 3}), (V{14}));
+  EXPECT_EQ(values(grads[0], {1, 2, 3}), (V{2, 4, 6}));
+}
+
 TEST_F(Gradients, OfAYByItself) {
   const Tensor y = exp(x);
   EXPECT_EQ(values(gradients({y}, {y})[0], {1, 2, 3}), (V{1, 1, 1}));

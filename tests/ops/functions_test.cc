@@ -132,5 +132,18 @@ TEST(Sort, IsStableBothWays) {
   EXPECT_EQ(eval(take_along(x, sort(x, n).indices, n)).values(), (std::vector<double>{0, 1, 1, 2, 2}));
 }
 
+TEST(Functions, ComparisonsHaveOperators) {
+  Graph g;
+  const Dim a{"a", 3};
+  const Tensor x = g.input("x", {a});
+  const Feeds feeds{{x, Array({a}, {1, 2, 3}, DType::kF32)}};
+  using V = std::vector<double>;
+  EXPECT_EQ(eval(x < 2.0, feeds).values(), (V{1, 0, 0}));
+  EXPECT_EQ(eval(x <= 2.0, feeds).values(), (V{1, 1, 0}));
+  EXPECT_EQ(eval(2.0 > x, feeds).values(), (V{1, 0, 0}));
+  EXPECT_EQ(eval(x >= x, feeds).values(), (V{1, 1, 1}));
+  EXPECT_EQ((x > 2.0).dtype(), DType::kBool);
+}
+
 }  // namespace
 }  // namespace weft
