@@ -35,9 +35,9 @@ const Calls kPointwiseCalls = {
     // clang-format off
     WEFT_UNARY(identity), WEFT_UNARY(negative), WEFT_UNARY(abs), WEFT_UNARY(sign), WEFT_UNARY(floor), WEFT_UNARY(square),
     WEFT_UNARY(sqrt), WEFT_UNARY(rsqrt), WEFT_UNARY(reciprocal), WEFT_UNARY(exp), WEFT_UNARY(expm1), WEFT_UNARY(log),
-    WEFT_UNARY(log1p), WEFT_UNARY(sin), WEFT_UNARY(cos), WEFT_UNARY(tanh), WEFT_UNARY(erf), WEFT_UNARY(sigmoid),
-    WEFT_UNARY(softplus), WEFT_UNARY(relu), WEFT_UNARY(elu), WEFT_UNARY(selu), WEFT_UNARY(swish), WEFT_UNARY(gelu),
-    WEFT_UNARY(logical_not), WEFT_UNARY(stop_gradient),
+    WEFT_UNARY(log1p), WEFT_UNARY(sin), WEFT_UNARY(cos), WEFT_UNARY(asinh), WEFT_UNARY(tanh), WEFT_UNARY(erf),
+    WEFT_UNARY(sigmoid), WEFT_UNARY(softplus), WEFT_UNARY(relu), WEFT_UNARY(elu), WEFT_UNARY(selu), WEFT_UNARY(swish),
+    WEFT_UNARY(gelu), WEFT_UNARY(logical_not), WEFT_UNARY(stop_gradient),
     WEFT_BINARY(add), WEFT_BINARY(subtract), WEFT_BINARY(multiply), WEFT_BINARY(divide), WEFT_BINARY(pow),
     WEFT_BINARY(minimum), WEFT_BINARY(maximum), WEFT_BINARY(floordiv), WEFT_BINARY(mod), WEFT_BINARY(less),
     WEFT_BINARY(less_equal), WEFT_BINARY(greater), WEFT_BINARY(greater_equal), WEFT_BINARY(equal),

@@ -15,9 +15,9 @@ inline bool extreme_pointwise(Generator& gen) {
   const int x = pick_number(gen);
   if (x < 0) return false;
   if (gen.rng.chance(0.5)) {
-    gen.add(gen.rng.pick({"negative", "abs",  "square", "sqrt",     "exp",        "expm1", "log",
-                          "log1p",    "tanh", "erf",    "sigmoid",  "softplus",   "relu",  "elu",
-                          "selu",     "sign", "floor",  "identity", "reciprocal", "rsqrt"}),
+    gen.add(gen.rng.pick({"negative", "abs",   "square", "sqrt",  "exp",      "expm1",      "log",
+                          "log1p",    "asinh", "tanh",   "erf",   "sigmoid",  "softplus",   "relu",
+                          "elu",      "selu",  "sign",   "floor", "identity", "reciprocal", "rsqrt"}),
             {Ref{x}}, kAnyNumber);
     return true;
   }

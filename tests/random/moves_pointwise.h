@@ -83,6 +83,10 @@ inline const std::vector<UnaryMove> kUnaryMoves = {
      [](double, double) {
        return Info{-1, 1};
      }},
+    {"asinh", Need::kAny,
+     [](double l, double h) {
+       return Info{std::asinh(l), std::asinh(h)};
+     }},
     {"tanh", Need::kAny,
      [](double, double) {
        return Info{-1, 1};
