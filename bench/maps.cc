@@ -68,7 +68,7 @@ class Case {
       if (over_[k] >= 0)
         bytes += static_cast<double>(out.back().shape.elements()) * static_cast<double>(size_of(out.back().dtype));
     }
-    instr_.work = Fused{Body(program_)};
+    instr_.operation = Fused{Body(program_)};
     Kernel kernel = cpu::fused({.program = program_,
                                 .instr = instr_,
                                 .inputs = in,
