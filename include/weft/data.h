@@ -77,6 +77,9 @@ struct SourceOptions {
   // example and place. Ends are not masked. UserError for pairs that are not joined.
   double mask = 0;
   std::int32_t mask_id = Vocabulary::kUnknown;
+  // A folder for encoded text, made if it is not there: text is encoded into a file of it, once for all processes that see
+  // the folder, and read from there as batches need it. "": each process encodes all of it and keeps the ids.
+  std::string cache = {};
 };
 
 // The options' format, or, if that is "", what the files' endings say. UserError for a format that is none.
@@ -84,7 +87,7 @@ std::string format_of(const SourceOptions& options);
 
 class Batches {
  public:
-  // Reads the text; of token files only what a batch needs, then. `ahead`: so many batches are made before they are asked
+  // Reads the text, unless it is in the cache; of token files only what a batch needs, then. `ahead`: so many batches are made before they are asked
   // for, on a thread of its own. All that is said of the stream is of the next batch handed out.
   explicit Batches(const SourceOptions& options, std::int64_t ahead = 0);
   ~Batches();

@@ -6,6 +6,10 @@
 #include <string>
 #include <string_view>
 
+namespace weft {
+class FileBytes;
+}
+
 namespace weft::data {
 
 // A bijection of 64 bits that spreads every bit over all (splitmix64).
@@ -38,5 +42,8 @@ class Hash {
   }
   std::uint64_t state_ = 0;
 };
+
+// Size and some blocks of a file's contents: enough to tell files apart without reading all of them.
+void add_blocks(const FileBytes& file, Hash& hash);
 
 }  // namespace weft::data

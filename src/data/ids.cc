@@ -8,7 +8,7 @@ namespace {
 
 class StreamRows : public Examples {
  public:
-  StreamRows(std::unique_ptr<Ids> ids, std::int64_t length, std::string fingerprint)
+  StreamRows(std::shared_ptr<const Ids> ids, std::int64_t length, std::string fingerprint)
       : ids_(std::move(ids)), length_(length), fingerprint_(std::move(fingerprint)) {}
 
   std::int64_t count() const override { return (ids_->size() + length_ - 1) / length_; }
@@ -23,7 +23,7 @@ class StreamRows : public Examples {
   std::string fingerprint() const override { return fingerprint_; }
 
  private:
-  std::unique_ptr<Ids> ids_;
+  std::shared_ptr<const Ids> ids_;
   std::int64_t length_;
   std::string fingerprint_;
 };
@@ -35,6 +35,10 @@ void MemoryIds::append(std::span<const std::int32_t> ids) {
   else wide_.insert(wide_.end(), ids.begin(), ids.end());
 }
 
+std::span<const std::byte> MemoryIds::bytes() const {
+  return is_narrow_ ? std::as_bytes(std::span(narrow_)) : std::as_bytes(std::span(wide_));
+}
+
 void MemoryIds::read(std::int64_t begin, std::int64_t count, std::vector<std::int32_t>& to) const {
   const auto append_from = [&](const auto& ids) {
     to.insert(to.end(), ids.begin() + begin, ids.begin() + begin + count);
@@ -43,7 +47,7 @@ void MemoryIds::read(std::int64_t begin, std::int64_t count, std::vector<std::in
   else append_from(wide_);
 }
 
-std::unique_ptr<Examples> stream_of(std::unique_ptr<Ids> ids, std::int64_t length, std::string fingerprint) {
+std::unique_ptr<Examples> stream_of(std::shared_ptr<const Ids> ids, std::int64_t length, std::string fingerprint) {
   return std::make_unique<StreamRows>(std::move(ids), length, std::move(fingerprint));
 }
 

@@ -25,6 +25,7 @@ class MemoryIds : public Ids {
   explicit MemoryIds(std::int64_t vocabulary_size) : is_narrow_(vocabulary_size <= 65536) {}
 
   void append(std::span<const std::int32_t> ids);
+  std::span<const std::byte> bytes() const;  // two or four of each id
   std::int64_t size() const override { return static_cast<std::int64_t>(is_narrow_ ? narrow_.size() : wide_.size()); }
   void read(std::int64_t begin, std::int64_t count, std::vector<std::int32_t>& to) const override;
 
@@ -35,6 +36,6 @@ class MemoryIds : public Ids {
 };
 
 // Rows of `length`, each beginning where the one before ends; the last one may be shorter.
-std::unique_ptr<Examples> stream_of(std::unique_ptr<Ids> ids, std::int64_t length, std::string fingerprint);
+std::unique_ptr<Examples> stream_of(std::shared_ptr<const Ids> ids, std::int64_t length, std::string fingerprint);
 
 }  // namespace weft::data

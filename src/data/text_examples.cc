@@ -1,12 +1,13 @@
-// Examples from text: a stream, documents, lines, pairs. The text is encoded once, on all cores, and then dropped.
+// Examples from text: a stream, documents, lines, pairs. The text is encoded once, on all cores, and then dropped; with a
+// cache once for all processes, which then read the ids that they need.
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <memory>
 #include <thread>
 
+#include "data/encoded_text.h"
 #include "data/hash.h"
-#include "data/ids.h"
 #include "data/text_file.h"
 
 namespace weft::data {
@@ -39,83 +40,60 @@ void on_all_cores(std::size_t count, const Job& job) {
     if (failure) std::rethrow_exception(failure);
 }
 
-// Sequences one after another: sequence i is ids[begins[i], begins[i + 1]).
-struct Sequences {
-  explicit Sequences(const Vocabulary& vocabulary) : vocabulary(vocabulary), ids(vocabulary.size()) {}
-
-  Vocabulary vocabulary;
-  MemoryIds ids;
-  std::vector<std::int64_t> begins = {0};
-
-  // Each text is one sequence more, with an end behind it if asked for.
-  void append(const Texts& texts, bool with_ends) {
-    std::vector<std::size_t> jobs = {0};  // job j: texts[jobs[j], jobs[j + 1])
-    std::size_t bytes = 0;
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      bytes += texts[i].size();
-      if (bytes < kJobBytes && i + 1 < texts.size()) continue;
-      jobs.push_back(i + 1);
-      bytes = 0;
+// Each text is one sequence more, with an end behind it if asked for.
+void append(EncodedSide& side, const Vocabulary& vocabulary, const Texts& texts, bool with_ends) {
+  std::vector<std::size_t> jobs = {0};  // job j: texts[jobs[j], jobs[j + 1])
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    bytes += texts[i].size();
+    if (bytes < kJobBytes && i + 1 < texts.size()) continue;
+    jobs.push_back(i + 1);
+    bytes = 0;
+  }
+  struct Done {
+    std::vector<std::int32_t> ids;
+    std::vector<std::int64_t> sizes;
+  };
+  std::vector<Done> done(jobs.size() - 1);
+  on_all_cores(done.size(), [&](std::size_t job) {
+    for (std::size_t i = jobs[job]; i < jobs[job + 1]; ++i) {
+      const std::vector<std::int32_t> one = vocabulary.encode(texts[i]);
+      done[job].ids.insert(done[job].ids.end(), one.begin(), one.end());
+      if (with_ends) done[job].ids.push_back(Vocabulary::kEnd);
+      done[job].sizes.push_back(static_cast<std::int64_t>(one.size()) + with_ends);
     }
-    struct Done {
-      std::vector<std::int32_t> ids;
-      std::vector<std::int64_t> sizes;
-    };
-    std::vector<Done> done(jobs.size() - 1);
-    on_all_cores(done.size(), [&](std::size_t job) {
-      for (std::size_t i = jobs[job]; i < jobs[job + 1]; ++i) {
-        const std::vector<std::int32_t> one = vocabulary.encode(texts[i]);
-        done[job].ids.insert(done[job].ids.end(), one.begin(), one.end());
-        if (with_ends) done[job].ids.push_back(Vocabulary::kEnd);
-        done[job].sizes.push_back(static_cast<std::int64_t>(one.size()) + with_ends);
-      }
-    });
-    for (Done& part : done) {
-      ids.append(part.ids);
-      for (std::int64_t size : part.sizes) begins.push_back(begins.back() + size);
-      part = {};
-    }
+  });
+  for (Done& part : done) {
+    side.ids.append(part.ids);
+    for (std::int64_t size : part.sizes) side.begins.push_back(side.begins.back() + size);
+    part = {};
   }
-
-  std::int64_t count() const { return static_cast<std::int64_t>(begins.size()) - 1; }
-  std::int64_t size(std::int64_t index) const {
-    const auto i = static_cast<std::size_t>(index);
-    return begins[i + 1] - begins[i];
-  }
-  void read(std::int64_t index, std::vector<std::int32_t>& to) const {
-    ids.read(begins[static_cast<std::size_t>(index)], size(index), to);
-  }
-};
+}
 
 class TextExamples : public Examples {
  public:
-  TextExamples(Sequences targets, std::string fingerprint)
-      : targets_(std::move(targets)), fingerprint_(std::move(fingerprint)) {}
-  TextExamples(Sequences inputs, Sequences targets, bool join, std::string fingerprint)
-      : inputs_(std::make_unique<Sequences>(std::move(inputs))),
-        targets_(std::move(targets)),
-        join_(join),
-        fingerprint_(std::move(fingerprint)) {}
+  TextExamples(ReadableText text, bool join) : text_(std::move(text)), join_(join) {}
 
-  std::int64_t count() const override { return targets_.count(); }
+  std::int64_t count() const override { return targets().count; }
   void read(std::int64_t index, Example& to) const override {
     to.inputs.clear();
     to.targets.clear();
-    if (inputs_) inputs_->read(index, join_ ? to.targets : to.inputs);
-    targets_.read(index, to.targets);
+    if (is_pairs()) text_.sides[0].read(index, join_ ? to.targets : to.inputs);
+    targets().read(index, to.targets);
   }
   ExampleSize size(std::int64_t index) const override {
-    const std::int64_t inputs = inputs_ ? inputs_->size(index) : 0, targets = targets_.size(index);
-    return join_ ? ExampleSize{.targets = inputs + targets} : ExampleSize{inputs, targets};
+    const std::int64_t inputs = is_pairs() ? text_.sides[0].size(index) : 0, count = targets().size(index);
+    return join_ ? ExampleSize{.targets = inputs + count} : ExampleSize{inputs, count};
   }
-  bool has_inputs() const override { return inputs_ && !join_; }
-  std::string fingerprint() const override { return fingerprint_; }
+  bool has_inputs() const override { return is_pairs() && !join_; }
+  std::string fingerprint() const override { return text_.fingerprint; }
 
  private:
-  std::unique_ptr<Sequences> inputs_;
-  Sequences targets_;
+  bool is_pairs() const { return text_.sides.size() > 1; }
+  const Sequences& targets() const { return text_.sides.back(); }
+
+  ReadableText text_;
   bool join_ = false;
-  std::string fingerprint_;
 };
 
 // The text in parts of some size that end with a line.
@@ -167,41 +145,40 @@ void check_examples(std::int64_t count, const SourceOptions& options, const std:
                      .fix = sentence("give files with text for the format '", format, "'")});
 }
 
-std::unique_ptr<Examples> open_stream(const SourceOptions& options, const Vocabulary& vocabulary) {
+EncodedText encoded_stream(const SourceOptions& options, const Vocabulary& vocabulary) {
   Hash hash;
-  auto ids = std::make_unique<MemoryIds>(vocabulary.size());
+  EncodedSide all(vocabulary);
   for (const std::string& path : options.files) {
     const TextFile file(path);
     hash.add(file.text());
-    Sequences parts(vocabulary);
-    std::swap(parts.ids, *ids);
-    parts.append(parts_of(file.text()), false);
-    std::swap(parts.ids, *ids);
-    ids->append(std::vector{Vocabulary::kEnd});
+    append(all, vocabulary, parts_of(file.text()), false);
+    all.ids.append(std::vector{Vocabulary::kEnd});
   }
-  return stream_of(std::move(ids), options.length, hash.text());
+  all.begins = {0};  // a stream has no sequences
+  EncodedText text{hash.text(), {}};
+  text.sides.push_back(std::move(all));
+  return text;
 }
 
-std::unique_ptr<Examples> open_single(const SourceOptions& options, const std::string& format,
-                                      const Vocabulary& vocabulary) {
+EncodedText encoded_single(const SourceOptions& options, const std::string& format, const Vocabulary& vocabulary) {
   Hash hash;
-  Sequences targets(vocabulary);
+  EncodedSide targets(vocabulary);
   for (const std::string& path : options.files) {
     const TextFile file(path);
     hash.add(file.text());
-    targets.append(format == "documents" ? documents_of(file) : lines_of(file), true);
+    append(targets, vocabulary, format == "documents" ? documents_of(file) : lines_of(file), true);
   }
-  check_examples(targets.count(), options, format);
-  return std::make_unique<TextExamples>(std::move(targets), hash.text());
+  EncodedText text{hash.text(), {}};
+  text.sides.push_back(std::move(targets));
+  return text;
 }
 
-std::unique_ptr<Examples> open_pairs(const SourceOptions& options, const std::string& format,
-                                     const Vocabulary& vocabulary) {
+EncodedText encoded_pairs(const SourceOptions& options, const std::string& format, const Vocabulary& vocabulary) {
   Hash hash;
-  Sequences inputs(vocabulary), targets(vocabulary);
-  const auto append = [&](const Pairs& pairs) {
-    inputs.append(pairs.inputs, true);
-    targets.append(pairs.targets, true);
+  EncodedSide inputs(vocabulary), targets(vocabulary);
+  const auto add = [&](const Pairs& pairs) {
+    append(inputs, vocabulary, pairs.inputs, true);
+    append(targets, vocabulary, pairs.targets, true);
   };
   if (format == "tsv") {
     for (const std::string& path : options.files) {
@@ -210,7 +187,7 @@ std::unique_ptr<Examples> open_pairs(const SourceOptions& options, const std::st
       Pairs pairs;
       for (std::size_t i = 0; i < file.lines().size(); ++i)
         if (!file.lines()[i].empty()) std::apply([&](auto a, auto b) { pairs.add(a, b); }, sides(file, i));
-      append(pairs);
+      add(pairs);
     }
   } else {
     const TextFile from(options.files[0]), to(options.targets_file);
@@ -223,10 +200,12 @@ std::unique_ptr<Examples> open_pairs(const SourceOptions& options, const std::st
     hash.add(to.text());
     Pairs pairs;
     for (std::size_t i = 0; i < from.lines().size(); ++i) pairs.add(from.lines()[i], to.lines()[i]);
-    append(pairs);
+    add(pairs);
   }
-  check_examples(targets.count(), options, format);
-  return std::make_unique<TextExamples>(std::move(inputs), std::move(targets), options.join, hash.text());
+  EncodedText text{hash.text(), {}};
+  text.sides.push_back(std::move(inputs));
+  text.sides.push_back(std::move(targets));
+  return text;
 }
 
 }  // namespace
@@ -238,9 +217,15 @@ std::unique_ptr<Examples> open_text(const SourceOptions& options, const std::str
                                       " ids, but the model has ", options.vocab_limit),
                      .where = "vocabulary",
                      .fix = sentence("set the model's vocab to ", vocabulary.size(), " or more")});
-  if (format == "text") return open_stream(options, vocabulary);
-  if (format == "tsv" || format == "pairs") return open_pairs(options, format, vocabulary);
-  return open_single(options, format, vocabulary);
+  const auto encode = [&] {
+    if (format == "text") return encoded_stream(options, vocabulary);
+    if (format == "tsv" || format == "pairs") return encoded_pairs(options, format, vocabulary);
+    return encoded_single(options, format, vocabulary);
+  };
+  ReadableText text = options.cache.empty() ? in_memory(encode()) : from_cache(options, format, vocabulary, encode);
+  if (format == "text") return stream_of(text.sides[0].ids, options.length, text.fingerprint);
+  check_examples(text.sides.back().count, options, format);
+  return std::make_unique<TextExamples>(std::move(text), options.join);
 }
 
 }  // namespace weft::data

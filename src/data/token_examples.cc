@@ -149,18 +149,6 @@ class Rows : public Examples {
   mutable std::vector<std::optional<ExampleSize>> sizes_;  // of rows that were measured; empty where all are read
 };
 
-// Size and some blocks of the contents: enough to tell files apart without reading all of them.
-void add_blocks(const FileBytes& file, Hash& hash) {
-  constexpr std::uint64_t kBlocks = 64, kBytes = 4096;
-  hash.add(file.size());
-  const std::uint64_t last = file.size() > kBytes ? file.size() - kBytes : 0;
-  for (std::uint64_t i = 0; i < kBlocks; ++i) {
-    const std::uint64_t begin = last / (kBlocks - 1) * i + (i + 1 == kBlocks ? last % (kBlocks - 1) : 0);
-    hash.add(file.read_text(begin, std::min(kBytes, file.size() - begin)));
-    if (last == 0) break;
-  }
-}
-
 std::int64_t limit_of(const SourceOptions& options) {
   return options.vocab_limit > 0 ? options.vocab_limit : std::int64_t{1} << 31;
 }

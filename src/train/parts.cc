@@ -40,6 +40,8 @@ data::SourceOptions source(const Config& config, const std::vector<std::string>&
     options.targets_file = files[1];
     options.files = {files[0]};
   }
+  const bool is_one_process = wire::named(config.mesh.wire).name == wire::threads().name;
+  if (!is_one_process) options.cache = config.out() + "/tokens";
   config.model->choose_data(config, options);
   return options;
 }

@@ -16,6 +16,15 @@ class Ranks : public ::testing::Test {
   }
 };
 
+// Files of encoded text.
+int cached_in(const std::string& folder) {
+  int count = 0;
+  if (std::filesystem::exists(folder + "/tokens"))
+    for (const auto& entry : std::filesystem::directory_iterator(folder + "/tokens"))
+      count += entry.path().extension() == ".tokens";
+  return count;
+}
+
 TEST_F(Ranks, MakeTheLossesOfThreads) {
   for (const char* data : {"data.format=text", "data.format=lines", "data.format=lines,data.pack=false"}) {
     SCOPED_TRACE(data);
@@ -35,6 +44,8 @@ TEST_F(Ranks, MakeTheLossesOfThreads) {
     };
     EXPECT_THAT(dev_of(threads.output), testing::StartsWith("dev at step 6"));
     EXPECT_EQ(dev_of(ranks.output), dev_of(threads.output));
+    EXPECT_EQ(cached_in(run.folder + "/ranks"), 1) << "the text was encoded once";
+    EXPECT_EQ(cached_in(run.folder + "/threads"), 0);
   }
 }
 
