@@ -34,12 +34,13 @@ std::vector<CollectiveTime> collectives(const CollectivesOptions& options = {});
 std::string table(const std::vector<CollectiveTime>& times);  // for a person
 std::string json(const std::vector<CollectiveTime>& times);   // one array of objects
 
-// From graph to planned program; medians.
+// Medians of the two stages of a compilation.
 struct CompileTime {
-  double compile_s = 0;
+  double compile_s = 0;                                // from the graph to the planned program
+  double bind_s = 0;                                   // from there to bound kernels of one processor; memory apart
   std::vector<std::pair<std::string, double>> passes;  // name, seconds; the memory plan is the last
   int instructions = 0;
-  std::int64_t arena_bytes = 0, variable_bytes = 0, live_bytes = 0;  // on each processor
+  std::int64_t arena_bytes = 0, variable_bytes = 0, live_bytes = 0, scratch_bytes = 0;  // on each processor
 };
 
 // Compiles `repeats` times. UserError as Session::compile, and for a count that makes no sense.

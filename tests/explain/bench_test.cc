@@ -43,6 +43,7 @@ TEST(CompileBench, TimesEveryPassAndCountsBytes) {
   const models::Model model = models::build("two_layer");
   const bench::CompileTime time = bench::compile(model.graph, model.mesh, model.layout, model.options, {}, 3);
   EXPECT_GT(time.compile_s, 0);
+  EXPECT_GT(time.bind_s, 0);
   EXPECT_GT(time.instructions, 4);
   EXPECT_GE(time.arena_bytes, time.live_bytes);
   EXPECT_GT(time.variable_bytes + time.arena_bytes, 0);
@@ -50,6 +51,7 @@ TEST(CompileBench, TimesEveryPassAndCountsBytes) {
   EXPECT_EQ(time.passes.front().first, "partition");
   EXPECT_EQ(time.passes.back().first, "memory plan");
   EXPECT_THAT(bench::json(time), testing::HasSubstr("\"compile_s\""));
+  EXPECT_THAT(bench::json(time), testing::HasSubstr("\"bind_s\""));
   EXPECT_THAT(bench::table(time), testing::HasSubstr("memory plan"));
   EXPECT_USER_ERROR(bench::compile(model.graph, model.mesh, model.layout, model.options, {}, 0),
                     "a compile bench of 0 repeats", "give from 1 to 1000 repeats");
