@@ -1,5 +1,4 @@
-// Attention over attend(). Under a layout that splits `length`, the renames in self_attention are where keys and values
-// are gathered.
+// Attention over attend(). Under a layout that splits `length`, the renames in self_attention gather keys and values.
 #include <cmath>
 
 #include "weft/nn.h"
@@ -19,7 +18,7 @@ Init kernel_init(const Dim& model, const Shape& made, const ProjectionOptions& o
   return options.kernel_init.value_or(init::variance_scaling(1, init::Fan::kIn, {model}, made));
 }
 
-// By which q's numbers are smaller at first.
+// The factor that makes the initial values of q smaller.
 double query_scale(const Heads& heads, const ProjectionOptions& options) {
   return options.fold_scaling ? 1 / std::sqrt(static_cast<double>(heads.d_kv.size)) : 1;
 }
@@ -60,7 +59,7 @@ Projections project(const Tensor& x, const Dim& model, const Heads& heads, const
     const Projections memory = project_memory(x, model, heads, options, site);
     return {q, memory.k, memory.v};
   }
-  // One product for all three: q, k and v are its slices.
+  // One product for all three; q, k and v are its slices.
   const Dim qkv{"qkv", 3};
   const Shape made = heads.query.plus({heads.d_kv});
   const Init init =

@@ -7,7 +7,7 @@ namespace weft::nn {
 
 namespace {
 
-// The dims that dense sums: those asked for, or the last of x.
+// The dims that dense sums: the requested dims, or the last dim of x.
 Shape reduced_dims(const Tensor& x, const DenseOptions& options, Site site) {
   if (!options.reduced.empty()) return options.reduced;
   if (x.shape().empty())
@@ -17,7 +17,7 @@ Shape reduced_dims(const Tensor& x, const DenseOptions& options, Site site) {
   return {x.shape().dims().back()};
 }
 
-// A dim that x keeps and the kernel makes would be matched by name, not made.
+// A dim that both x and the kernel's output have would be matched by name instead of created.
 void check_new(const Tensor& x, const Shape& reduced, const Shape& made, Site site) {
   for (const Dim& dim : x.shape().minus(reduced))
     if (made.has(dim.name))

@@ -1,12 +1,12 @@
-// The loss of a language model from its last hidden values. One sweep over the logits gives the loss and overwrites them
-// with their derivatives (the compiler's pass fuse); in chunks, a loop does so part by part.
+// The loss of a language model from its last hidden values. One sweep over the logits computes the loss and overwrites the logits with their
+// gradients (the compiler's pass fuse). In chunks, a loop does so part by part.
 #include "nn/seen.h"
 
 namespace weft::nn {
 
 namespace {
 
-// -log p of targets that share `smoothing` of themselves with all classes.
+// -log p of targets that give the share `smoothing` of their probability to all classes.
 Tensor smoothed(const Tensor& logits, const Tensor& targets, const Dim& vocab, const ProjectedLossOptions& o,
                 Site site) {
   const Tensor hard = cross_entropy(logits, targets, vocab, o.z_loss, site);

@@ -1,4 +1,4 @@
-// Norms along one dim. Their backward passes need the normed x and the inverse deviation alone: nothing else is kept.
+// Norms along one dim. Their backward passes need only the normed x and the inverse deviation; nothing else is kept.
 #include "nn/seen.h"
 
 namespace weft::nn {

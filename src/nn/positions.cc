@@ -1,4 +1,4 @@
-// Where a token is: as numbers added to it, as angles of its queries and keys, as buckets of distances.
+// Positions of tokens: as vectors added to them, as rotations of queries and keys, as buckets of distances.
 #include <algorithm>
 #include <cmath>
 
@@ -28,7 +28,7 @@ std::int64_t bucket_of(std::int64_t distance, const BucketOptions& o) {
   if (exact == 0) return first;
   const double far = std::log(static_cast<double>(n) / static_cast<double>(exact)) /
                      std::log(static_cast<double>(o.max_distance) / static_cast<double>(exact));
-  constexpr double kRounding = 1e-9;  // where the logarithms' ratio is a whole number
+  constexpr double kRounding = 1e-9;  // for ratios of logarithms that are integers
   const auto later = static_cast<std::int64_t>(far * static_cast<double>(buckets - exact) + kRounding);
   return first + std::min(buckets - 1, exact + later);
 }

@@ -1,5 +1,5 @@
-// take_along and its transpose put_along: each line along a dim has indices of its own. On a split dim the lines are
-// shared out between the processors, which costs an all_to_all per operand and result.
+// take_along and its transpose put_along: every line along a dim has separate indices. On a split dim the processors divide the lines,
+// which costs an all_to_all per operand and result.
 #include "ops/along.h"
 
 #include "base/str.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kAt = "#at";
 
-// The dim, not `dim` itself, that can take its axes in all the values; none if there is no such.
+// A dim other than `dim` that can take its axes in all the values; empty if there is none.
 std::string dim_to_split(const Builder& b, const std::string& dim, const Axes& axes,
                          const std::vector<ValueId>& values) {
   for (const Dim& other : b.value(values[0]).shape) {

@@ -1,4 +1,4 @@
-// Ops that work on whole lines along a dim (sort, take_along): how they do it where the dim is split.
+// Ops that work on complete lines along a dim (sort, take_along): what they do if the dim is split.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace weft {
 
-// The values with `dim` whole. Its axes go to another dim that all of them have, so that the lines are shared out
-// between the processors; where no such dim divides, everyone gets all of `dim`. The results still lie alike.
+// The values with `dim` unsplit. Its axes move to another dim that all values have, so that the processors divide the lines. If no
+// such dim divides, every processor gets all of `dim`. The results have the same shardings as each other.
 std::vector<ValueId> with_whole_lines(Lowering& l, const std::string& dim, const std::vector<ValueId>& values);
 
 }  // namespace weft

@@ -1,5 +1,5 @@
-// attend: softmax attention as one op, and attend_back, its derivatives by q, k and v. Neither stores scores. What is
-// asked for seldom, the derivative by the bias and second derivatives, goes by whole scores in primitives.
+// attend: softmax attention as one op, and attend_back, its gradients of q, k and v. Neither stores scores. The gradient of the bias and
+// second gradients are rare: primitives compute them from stored scores.
 #include "weft/attend.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 const AttendRules& rules_of(const OpCall& call) { return call.attr<AttendRules>("rules"); }
 
-// q, k, v and what masks or shifts their scores.
+// q, k, v and the operands that mask or shift their scores.
 struct Operands {
   Tensor q, k, v, bias, query_ids, memory_ids;
 
@@ -97,7 +97,7 @@ ShardingRule attend_sharding(const OpCall& call) {
   return ShardingRule{}.whole(rules.memory).whole(rules.key).whole(rules.value);
 }
 
-// Products over all scores, as if no mask spared any.
+// Products over all scores, as if unmasked.
 double scores_of(const OpCall& call) {
   const AttendRules& rules = rules_of(call);
   return static_cast<double>(call.in(0).elements() / call.in(0).size_of(rules.key)) *
@@ -108,7 +108,7 @@ double depth_of(const OpCall& call) {
   return static_cast<double>(call.in(0).size_of(rules.key) + call.in(2).size_of(rules.value));
 }
 
-// --- The way by whole scores ---
+// --- With stored scores ---
 
 Tensor wide(const Tensor& x, Site site) { return x.dtype() == DType::kF64 ? x : cast(x, DType::kF32, site); }
 
@@ -118,7 +118,7 @@ Tensor whole_scores(const Operands& o, const AttendRules& rules, Site site) {
   return o.bias ? add(s, wide(o.bias, site), site) : s;
 }
 
-// What is not seen becomes `hidden`.
+// Masked scores become `hidden`.
 Tensor masked(const Tensor& scores, double hidden, const Operands& o, const AttendRules& rules, Site site) {
   Tensor x = scores;
   if (rules.causal) {
@@ -133,7 +133,8 @@ Tensor masked(const Tensor& scores, double hidden, const Operands& o, const Atte
 }
 
 Tensor whole_weights(const Tensor& scores, const Operands& o, const AttendRules& rules, Site site) {
-  constexpr double kLowest = -3.0e38;  // of all scores; finite, so that a query which sees nothing gets finite weights
+  constexpr double kLowest =
+      -3.0e38;  // below all scores; finite, so that a query that sees nothing gets finite weights
   const Dim memory = o.k.shape().dim(rules.memory);
   return masked(softmax(masked(scores, kLowest, o, rules, site), memory, site), 0, o, rules, site);
 }
@@ -160,7 +161,7 @@ std::vector<ValueId> lower_attend_back(Lowering& l) {
   std::vector<ValueType> outs;
   for (std::size_t i = 0; i < 3; ++i) {
     ValueType type = l.local(l.call.outputs[i]);
-    // Queries that share k and v and lie elsewhere add to their derivatives.
+    // Queries that share k and v and are on other processors add to the gradients of k and v.
     for (const Dim& dim : l.call.in(0))
       if (!l.call.out(i).has(dim.name))
         for (int axis : l.axes_of(dim.name)) type.sharding.partial.push_back(axis);
@@ -170,10 +171,10 @@ std::vector<ValueId> lower_attend_back(Lowering& l) {
   return l.builder.emit(AttendBack{rules_of(l.call), {}}, l.inputs, std::move(outs));
 }
 
-// y and the total are functions of the rest, whose derivatives hold theirs.
+// y and the total are functions of the other operands, whose gradients include theirs.
 Tensors attend_back_gradient(const Grad& g) {
   const auto& rules = g.attr<AttendRules>("rules");
-  Tensors xs = g.xs();  // one tensor may be several operands: each by itself
+  Tensors xs = g.xs();  // one tensor may be several operands: each is separate
   for (Tensor& x : xs)
     if (is_float(x.dtype())) x = identity(x, g.site());
   const Operands o = operands_of(xs, 6, rules);
@@ -253,7 +254,7 @@ std::vector<Sample> samples_of_dims() {
                     [](const Tensors& x) {
                       return attend(x[0], x[1], x[2], {"memory", 4}, kKey, {.causal = true});
                     }),
-          // Groups of heads that share their memory.
+          // Groups of heads with one memory each.
           sample_of({in({kLength, kHeads, group, kKey}), in({kMemory, kHeads, kKey}), in({kMemory, kHeads, kValue})},
                     [](const Tensors& x) {
                       return attend(x[0], x[1], x[2], kMemory, kKey, {.causal = true, .length = "length"});
@@ -264,7 +265,7 @@ std::vector<Sample> samples_of_dims() {
 
 std::vector<Sample> samples_of_masks() {
   return {
-      // A bias that all of the batch shares.
+      // A bias without the batch dim.
       sample_of({in({kBatch, kLength, kHeads, kKey}), in({kBatch, kMemory, kHeads, kKey}),
                  in({kBatch, kMemory, kHeads, kKey}), in({kHeads, kLength, kMemory})},
                 [](const Tensors& x) { return attend(x[0], x[1], x[2], kMemory, kKey, {.bias = x[3]}); }),
@@ -318,7 +319,7 @@ void check_dim(const Tensor& x, const char* name, const Dim& dim, Site site) {
                      .fix = "q and k have d_key, k and v have the memory"});
 }
 
-// v's dim in place of d_key.
+// The dim of v that replaces d_key.
 std::string own_dim(const Tensor& q, const Tensor& v, const Dim& memory, const Dim& d_key, Site site) {
   std::vector<std::string> own;
   for (const Dim& dim : v.shape())
@@ -330,7 +331,7 @@ std::string own_dim(const Tensor& q, const Tensor& v, const Dim& memory, const D
   return own[0];
 }
 
-// The dim of positions in q, if one was named or there is only one that k lacks.
+// The dim of positions in q: the named dim, or the only dim that k lacks.
 std::string length_of(const Tensor& q, const Tensor& k, const Dim& d_key, const AttendOptions& options) {
   if (!options.length.empty()) return options.length;
   const Shape rows = q.shape().minus({d_key}).minus(k.shape());

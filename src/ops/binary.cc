@@ -36,7 +36,7 @@ const OpDef& kPow = binary({.name = "pow",
                               return {scaled * g.x(1) / g.x(0), scaled * log(g.x(0))};
                             }});
 
-// dy to the side that won, half to each on a tie.
+// dy to the larger (or smaller) operand, half to each on a tie.
 Tensors winner_takes(G g, const Tensor& x_wins, const Tensor& y_wins) {
   return {select(x_wins, g.dy(), select(y_wins, 0.0, g.dy() * 0.5)),
           select(y_wins, g.dy(), select(x_wins, 0.0, g.dy() * 0.5))};
@@ -63,7 +63,7 @@ const OpDef& kFloordiv = binary({.name = "floordiv",
                                  .gradient = [](G) -> Tensors {
                                    return {Tensor(), Tensor()};
                                  }});
-// x - y floor(x / y): derivative 1 by x, -floor(x / y) by y.
+// x - y floor(x / y): the gradient of x is 1, of y is -floor(x / y).
 const OpDef& kMod = binary({.name = "mod",
                             .doc = "x - y floor(x / y): the remainder with the sign of y.",
                             .fill_x = uniform(-9, 9),

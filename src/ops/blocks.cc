@@ -1,4 +1,4 @@
-// Dims cut into blocks by the user: halos between blocks, and convolutions of the image that the blocks make up.
+// Dims that the user cut into blocks: halos between blocks, and convolutions of the image that the blocks form.
 #include "base/str.h"
 #include "weft/convolution.h"
 #include "weft/error.h"
@@ -17,7 +17,7 @@ void check_halo(const char* name, const Tensor& x, const Dim& blocks, const Dim&
          .fix = "name two dims of the tensor, with their sizes, and a halo from 0 to the size of all blocks"});
 }
 
-// The `halo` elements before (or after) each block: one part of a block, and whole blocks beside it.
+// The `halo` elements before (or after) each block: a part of one block, and complete neighbouring blocks.
 Tensors halo_parts(const Tensor& x, const Dim& blocks, const Dim& size, std::int64_t halo, bool wrap, bool before,
                    Site site) {
   const std::int64_t whole = halo / size.size, rest = halo % size.size, way = before ? 1 : -1;
@@ -44,7 +44,7 @@ Tensor with_halos(const char* name, const Tensor& x, const Dim& blocks, const Di
 
 using Conv = Tensor (*)(const Tensor&, const Tensor&, const ConvOptions&, Site);
 
-// x with each cut dim whole again, under the name of its blocks, so that a layout of the blocks splits it.
+// x with each cut dim joined again, under the name of its blocks, so that a layout of the blocks splits it.
 Tensor image_of(const char* name, const Tensor& x, const std::vector<Blocks>& blocks, Site site) {
   std::vector<Dim> order;
   Shape cut;
@@ -87,7 +87,7 @@ Tensor with_blocks(const char* name, Conv conv, const Tensor& x, const Tensor& f
     for (Dim& dim : order)
       if (dim.name == own.name) dim = own;
   }
-  // Dims that are in no blocks may have other sizes too.
+  // Dims without blocks may have other sizes too.
   for (Dim& dim : order) dim = y.shape().dim(dim.name);
   return transpose(y, order, site);
 }

@@ -1,4 +1,4 @@
-// broadcast: the same numbers under more dims, in any order. transpose is a broadcast that adds none.
+// broadcast: the same elements with more dims, in any order. transpose is a broadcast that adds no dims.
 #include "base/str.h"
 #include "ops/rules.h"
 

@@ -1,4 +1,4 @@
-// constant: one number or given numbers everywhere. iota: 0, 1, 2, … along a dim.
+// constant: one number or a given table. iota: 0, 1, 2, … along a dim.
 #include "base/str.h"
 #include "ops/rules.h"
 
@@ -25,7 +25,7 @@ const OpDef& kConstant = define_op({
                 {{}, [](Graph& g, const Tensors&) { return Tensors{constant(g, -3, {}, DType::kI32)}; }}},
 });
 
-// The whole table is on every processor; each takes its shard of it, which costs nothing.
+// The complete table is on every processor; each takes its shard of it, which costs nothing.
 std::vector<ValueId> lower_table(Lowering& l) {
   const Array& array = *l.call.attr<std::shared_ptr<const Array>>("values");
   const TensorType& type = l.call.outputs[0];

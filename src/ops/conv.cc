@@ -1,4 +1,4 @@
-// Convolutions by order of dims: conv1d, conv2d, conv3d, their transposes, depthwise and separable ones.
+// Convolutions by order of dims: conv1d, conv2d, conv3d, their transposes, depthwise and separable convolutions.
 #include <algorithm>
 #include <limits>
 
@@ -12,9 +12,9 @@ namespace weft {
 
 namespace {
 
-constexpr const char* kGroups = "#groups";  // of no layout
+constexpr const char* kGroups = "#groups";  // in no layout
 
-// Sums of two products of 64 bits; as an i64 they stop at its ends, which no dim has.
+// Holds sums of two products of 64 bits; converted to i64 they are clamped, and no dim is that large.
 using Wide = __int128;
 std::int64_t saturated(Wide x) {
   using Limits = std::numeric_limits<std::int64_t>;
@@ -71,8 +71,8 @@ std::vector<Window> windows_of(const Call& call) {
   return windows;
 }
 
-// x with channels cut into (groups, channels / groups), the filter with its dim `outer` cut likewise: the one that has
-// all groups. The result's groups and its own channels become one dim.
+// x with channels cut into (groups, channels / groups), and the filter with its dim `outer` cut in the same way: `outer` is the dim that
+// has all groups. The groups and channels of the result become one dim.
 Tensor grouped(const Call& call, const Dim& inner, const Dim& outer) {
   const std::int64_t groups = call.options.groups;
   const Dim& channels = call.channels();

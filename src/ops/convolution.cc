@@ -1,7 +1,7 @@
-// convolution: products summed over what windows meet, in three directions that are each other's derivatives.
+// convolution: products summed over windows, in three directions that are each other's gradients.
 //
-// One trilinear form, T(x, filter, y) = sum of x[o * stride + k * dilation - before] * filter[k] * y[o] over places o,
-// taps k and all other dims, and its derivative by each of the three. Other dims sort themselves by name as in einsum.
+// One trilinear form, T(x, filter, y) = sum of x[o * stride + k * dilation - before] * filter[k] * y[o] over places o, taps k and all
+// other dims, and its derivative with respect to each of the three. Other dims are matched by name like in einsum.
 #include <algorithm>
 #include <set>
 
@@ -77,7 +77,7 @@ ShardingRule convolution_sharding(const OpCall& call) {
   return rule;
 }
 
-// Taps are few: where they are split, each processor takes them all.
+// Taps are few: if they are split, each processor gathers all of them.
 ValueId with_all_taps(Lowering& l, ValueId filter, const std::string& dim) {
   Sharding whole = l.builder.value(filter).sharding;
   whole.dims[l.builder.value(filter).shape.position(dim)].clear();
@@ -164,7 +164,7 @@ std::vector<Sample> samples_of_windows() {
       along_one_dim(window(space(12), taps(3), Padding::kSame)),
       along_one_dim(window(space(12), taps(3), Padding::kSame, 1, 5)),  // reaches beyond the neighbour
       along_one_dim(window(space(24), taps(4), Padding::kSame, 2)),
-      along_one_dim(window(space(16), taps(4), Padding::kValid, 3, 2)),  // blocks that the stride does not divide
+      along_one_dim(window(space(16), taps(4), Padding::kValid, 3, 2)),  // the stride does not divide the blocks
       along_one_dim({.dim = space(9), .filter = taps(2), .stride = 2, .before = 4, .after = -1}),
       along_one_dim({.dim = space(4), .filter = taps(2), .stride = 1, .dilation = 1, .before = 7, .after = 8}),
       back_along_one_dim(window(space(12), taps(2), Padding::kSame, 2)),
@@ -195,7 +195,7 @@ std::vector<Sample> samples_of_dims() {
            }}};
 }
 
-// Derivatives that are differentiated once more.
+// Gradients that are differentiated once more.
 Sample sample_of_second_order() {
   const Dim space{"space", 6};
   return {{in({kBatch, space, kIn}), in({kTaps, kIn, kOut})}, [=](Graph&, const Tensors& t) {
@@ -227,7 +227,7 @@ Tensor convolve(Direction direction, const Tensor& a, const Tensor& b, const Win
   return apply(kConvolution, {a, b}, {{"direction", direction}, {"windows", windows}, {"output", output}}, site);
 }
 
-// What remains of x's dims beside a filter, then the filter's own.
+// The dims of x that the filter lacks, then the dims that only the filter has.
 Shape joined_dims(const Shape& x, const Shape& filter, const Windows& windows, const Shape& kept) {
   Shape taps;
   for (const Window& w : windows) taps = taps.plus({w.filter});

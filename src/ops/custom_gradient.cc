@@ -1,4 +1,4 @@
-// stop_gradient and custom_gradient: values that pass, derivatives that are the user's.
+// stop_gradient and custom_gradient: values pass through, gradients are defined by the user.
 #include "base/str.h"
 #include "ops/rules.h"
 
@@ -21,7 +21,7 @@ const OpDef& kStopGradient = define_op({
 
 using Backward = std::function<Tensors(const Tensors&, const Tensors&, const Tensors&)>;
 
-// Operands: the forward results, then the inputs. The results pass; their derivatives go to the inputs by `backward`.
+// Operands: the forward results, then the inputs. The results pass through; `backward` turns their gradients into gradients of the inputs.
 const OpDef& kCustomGradient = define_op({
     .name = "custom_gradient",
     .doc = "Results of a function with a derivative given by hand.",

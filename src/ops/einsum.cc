@@ -1,7 +1,7 @@
 // einsum: the sum, over the dims absent from the output, of the product of the inputs (paper, section 4).
 //
-// The names sort the dims by themselves: in two inputs and the output = batch; in one input and the output = free;
-// absent from the output = contracted. A split contracted dim leaves a partial sum.
+// The names classify the dims: in two inputs and the output = batch; in one input and the output = free; absent from the output =
+// contracted. A split contracted dim leaves a partial sum.
 #include <algorithm>
 #include <limits>
 
@@ -62,7 +62,7 @@ class PairByPair {
     return output_.has(dim);
   }
 
-  // The type of a product of x and y (or of x alone) that keeps these dims; a dropped split dim leaves a partial.
+  // The type of a product of x and y (or of x alone) that keeps these dims; a contracted split dim leaves a partial.
   ValueType type(ValueId x, ValueId y, const Shape& dims) const {
     ValueType type{l_.builder.value(x).dtype, dims, unsplit(dims)};
     for (std::size_t i = 0; i < dims.rank(); ++i) type.sharding.dims[i] = l_.axes_of(dims[i].name);
@@ -120,7 +120,7 @@ class PairByPair {
       if (keep) kept.push_back(dim);
       else contracts = true;
     }
-    // The last product can write new dims of the output at once only as a map.
+    // The last product can add new dims of the output directly only as a map.
     const Shape dims = last && !contracts ? output_ : in_output_order(kept);
     const ValueType out = type(x, y, dims);
     return contracts ? l_.builder.contract(x, y, out) : l_.builder.map("multiply", {x, y}, out);
@@ -133,8 +133,8 @@ class PairByPair {
 
 Tensor contracted(const Tensors& xs, const Shape& output, Site site);
 
-// The derivative by one input is the einsum of dy and the others to that input's shape: copies along dims of its own
-// that were summed.
+// The gradient of one input is the einsum of dy and the remaining inputs to that input's shape. Summed dims that only this input has are
+// broadcast.
 Tensors einsum_gradient(const Grad& g) {
   Tensors dxs;
   for (std::size_t i = 0; i < g.xs().size(); ++i) {
@@ -158,7 +158,7 @@ std::vector<Sample> einsum_samples() {
   return {{{in({a, b}), in({b, c})}, to({a, c})},
           {{in({a, b}), in({b, c})}, to({c, a})},
           {{in({a, b}), in({b, c}), in({c, d})}, to({d, a})},
-          {{in({a, b}), in({b})}, to({d, a})},              // d is new: copies
+          {{in({a, b}), in({b})}, to({d, a})},              // d is new: broadcast
           {{in({a, b, c}), in({d, c, a})}, to({b, a, d})},  // a is a batch dim
           {{in({a, b, c})}, to({c, a})},
           {{in({a, b}), in({c})}, to({a})},  // b and c are each in one input only
@@ -189,10 +189,10 @@ void check_some(const Tensors& xs, Site site) {
                      .fix = "give at least one tensor"});
 }
 
-// Whether one name may be the other misspelt: but for one letter, of longer names two neighbours, they are the same, or
-// one begins with the other.
+// Whether one name may be the other misspelt: the names differ in one letter, longer names in two neighbouring letters, or one begins with
+// the other.
 bool look_alike(const std::string& a, const std::string& b) {
-  constexpr std::size_t kShort = 3, kLong = 5;  // below kShort any two names are alike
+  constexpr std::size_t kShort = 3, kLong = 5;  // below kShort any two names count as similar
   const std::size_t shorter = std::min(a.size(), b.size()), longer = std::max(a.size(), b.size());
   if (shorter < kShort) return false;
   std::size_t front = 0, back = 0;  // letters that are the same
@@ -201,7 +201,7 @@ bool look_alike(const std::string& a, const std::string& b) {
   return front == shorter || longer - front - back <= (shorter < kLong ? 1u : 2u);
 }
 
-// A misspelt dim of the output would sum the dim that was meant and fill the output with copies of the sum.
+// A misspelt dim of the output would sum the intended dim and broadcast the sum.
 void check_spelling(const Tensors& xs, const Shape& output, Site site) {
   Shape all;
   for (const Tensor& x : xs)

@@ -1,10 +1,10 @@
-// How a dim is reassembled from pieces of split sources.
+// How a dim is assembled from pieces of split sources.
 //
-// Every processor of a group along `axes` (a rank) holds one block of each source. What rank p owes to rank q is found
-// when compiling; debts over the same distance q - p, counted round the group, travel in one permute. Then either
-//   - every rank does the same (shift, halo, all that is unsplit): slices, permutes and one concat, or
-//   - ranks differ: each takes its share at an offset from a table, and one gather puts what arrived in its place.
-// A permute moves as many elements as its longest share: that is all a processor receives beyond what it needs.
+// Every processor of a group along `axes` (a rank) holds one block of each source. The compiler determines what rank p sends to rank q.
+// Sends over the same distance q - p (modulo the group size) are one permute. Then either
+//   - every rank does the same (shift, halo, everything unsplit): slices, permutes and one concat, or
+//   - ranks differ: each takes its share at an offset from a table, and one gather puts the received elements into place.
+// A permute moves as many elements as its longest share: a processor receives nothing else beyond what it needs.
 #include "ops/exchange.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace weft {
 
 namespace {
 
-// What one rank sends: `size` elements from `from` in its block to `to` in the block of the receiver.
+// One send of one rank: `size` elements from `from` in its block to `to` in the block of the receiver.
 struct Share {
   std::int64_t from = 0, size = 0, to = 0;
   bool operator==(const Share&) const = default;
@@ -44,7 +44,7 @@ struct Transfer {
   }
 };
 
-// Adds a share to a transfer in which its sender has none yet: rather to one of the same form.
+// Adds a share to a transfer in which its sender has no share yet; prefers a transfer of the same form.
 void add_share(std::vector<Transfer>& transfers, ValueId source, std::size_t sender, std::size_t distance,
                std::size_t ranks, const Share& share) {
   Transfer* chosen = nullptr;
@@ -101,7 +101,7 @@ class Assembly {
   ValueId build() { return is_uniform() ? joined_in_order() : gathered(); }
 
  private:
-  // Every rank does the same: each transfer fills one fixed interval, with zeros (the permute's) where no one sends.
+  // Every rank does the same: each transfer fills one fixed interval, with zeros (from the permute) if no rank sends.
   bool is_uniform() const {
     std::int64_t filled = 0;
     for (const Transfer& t : transfers_) {
@@ -127,7 +127,7 @@ class Assembly {
     return parts.size() == 1 ? parts[0] : builder_.concat(dim_, parts);
   }
 
-  // The parts side by side, read through an index: zeros where the index points outside.
+  // The parts concatenated and read through an index: zeros where the index points outside.
   ValueId gathered() {
     std::vector<ValueId> parts;
     std::vector<Window> windows;
@@ -139,19 +139,19 @@ class Assembly {
       length += t.length();
     }
     ValueId x = parts.size() == 1 ? parts[0] : builder_.concat(dim_, parts);
-    // Each processor reads its own parts only, so to the gather the dim is whole.
+    // Each processor reads only its parts, so for the gather the dim is unsplit.
     Sharding own = builder_.value(x).sharding;
     own.dims[builder_.value(x).shape.position(dim_)].clear();
     x = builder_.relabel(builder_.rename(x, dim_, "#from"), own);
     return builder_.emit_one(Gather{"#from"}, {x, index(windows)}, sized(block_));
   }
 
-  // Where in the result, per receiving rank, a part belongs, and what leads from there into the joined parts.
+  // The position of a part in the result, per receiving rank, and the shift from there into the concatenated parts.
   struct Window {
     std::vector<std::int64_t> begin, end, shift;
   };
 
-  // From where each rank takes length() elements: its share lies within, not always at the start.
+  // The offset from which each rank takes length() elements: its share is within that range, not always at the start.
   std::vector<std::int64_t> offsets_of(const Transfer& t) const {
     const std::int64_t last = builder_.value(t.source).shape.size_of(dim_) - t.length();
     std::vector<std::int64_t> offsets;
@@ -185,8 +185,8 @@ class Assembly {
     return builder_.permute(part, axes_, std::move(to));
   }
 
-  // index = the shift of the window around this place + the place, counted within this processor's block; -1 in none.
-  // The nodes are made in the order in which the expression is read, as the program text has them.
+  // index = the shift of the window that contains this position + the position, counted within this processor's block; -1 if no window
+  // contains it. The nodes are made in the order of the program text.
   ValueId index(const std::vector<Window>& windows) {
     nodes_.clear();
     inputs_.clear();

@@ -1,4 +1,4 @@
-// Moving pieces along one dim that may be split: what concat, slice, pad and shift have in common.
+// Moves ranges of elements along one dim that may be split: used by concat, slice, pad and shift.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ struct Piece {
   std::int64_t to = 0;
 };
 
-// A value of global size `size` along `dim` made of non-overlapping pieces, zeros elsewhere. All sources have the same
-// other dims and lie alike; `dim` is split over `axes` (maybe none) in each source and in the result. Sends each
-// element at most once, straight to its new owner, by permutes along `axes`; nothing where all stays at home.
+// A value of global size `size` along `dim` made of non-overlapping pieces, zeros elsewhere. All sources have the same other dims and
+// the same sharding; `dim` is split over `axes` (maybe none) in each source and in the result. Permutes along `axes` send each
+// element at most once, directly to its new owner. If no element changes its owner, nothing is sent.
 ValueId assemble(Builder& builder, const std::string& dim, std::int64_t size, const Axes& axes,
                  const std::vector<Piece>& pieces);
 

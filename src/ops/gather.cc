@@ -1,5 +1,5 @@
-// gather and its transpose scatter_add. On a split dim each processor serves the indices that fall into its shard;
-// gather then sums, scatter_add needs nothing.
+// gather and its transpose scatter_add. On a split dim each processor handles the indices that fall into its shard. gather then needs a sum
+// over the processors, scatter_add needs nothing.
 #include "base/str.h"
 #include "ops/rules.h"
 
@@ -7,7 +7,7 @@ namespace weft {
 
 namespace {
 
-// Which index of the dim each one is. Those of a dtype that cannot count so far are widened.
+// Whether each index equals each position of the dim. Indices of a dtype that is too narrow for the dim are widened.
 Tensor hits(const Tensor& indices, const Dim& dim, Site site) {
   const Tensor x = why_not_held(dim.size - 1, indices.dtype()) ? cast(indices, DType::kI64, site) : indices;
   return equal(x, iota(Graph(x.graph()), dim, x.dtype(), site), site);
@@ -48,7 +48,7 @@ const OpDef& kGather = define_op({
         },
     .gradient = [](const Grad& g) -> Tensors {
       const Dim dim = g.attr<Dim>("dim");
-      if (same_dims(g.x(0).shape().minus({dim}), g.x(1).shape())) {  // each line has one index: nothing to add up
+      if (same_dims(g.x(0).shape().minus({dim}), g.x(1).shape())) {  // each line has one index: no sum is needed
         const Tensor hit = hits(g.x(1), dim, g.site());
         return {transpose(select(hit, g.dy(), 0.0, g.site()), g.x(0).shape(), g.site()), Tensor()};
       }

@@ -1,4 +1,4 @@
-// print and scalar_metric: values handed to the host. A split value is gathered for it; explain shows that.
+// print and scalar_metric: values sent to the host. A split value is gathered for it; explain lists the gather.
 #include "base/str.h"
 #include "ops/rules.h"
 

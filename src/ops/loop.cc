@@ -1,5 +1,5 @@
-// loop: a body that runs again and again. The body is a set of nodes of the same graph; the loop is one op whose
-// operands are the first carried values and what the body reads from outside.
+// loop: a body that runs repeatedly. The body is a set of nodes of the same graph; the loop is one op whose operands are the initial carried
+// values and the tensors that the body reads from outside.
 #include "base/str.h"
 #include "ops/loop_body.h"
 #include "ops/rules.h"
@@ -40,7 +40,7 @@ std::vector<TensorType> loop_types(const OpCall& call) {
   return types;
 }
 
-// The body's own view: appends the last instructions of a trip and names its outputs. Each lies as its input does.
+// Appends the last instructions of an iteration and names its outputs. Each output has the sharding of its input.
 void finish_trip(Lowering& l, const LoopBody& body, const std::vector<ValueId>& inputs,
                  const std::vector<ValueId>& results) {
   Builder& b = l.builder;
@@ -76,7 +76,8 @@ std::vector<ValueId> lower_loop(Lowering& l) {
   for (std::size_t k = 0; k < l.call.outputs.size(); ++k) {
     const TensorType& whole = l.call.outputs[k];
     Sharding laid = l.wanted[k];
-    if (k >= body.first_kept()) laid.dims[0].clear();  // every trip writes its own: not split inside
+    if (k >= body.first_kept())
+      laid.dims[0].clear();  // every iteration writes one element of it: unsplit inside the body
     types.push_back({whole.dtype, local_shape(whole.shape, laid, b.mesh()), laid});
     operands.push_back(k < body.carried ? b.dense(l.context.reshard(l.inputs[k], laid), types[k].shape)
                                         : b.fill(0, types[k]));
@@ -97,13 +98,13 @@ std::vector<ValueId> lower_loop(Lowering& l) {
 bool has_derivative(const TensorType& type) { return is_float(type.dtype); }
 bool is_narrow(DType dtype) { return dtype == DType::kBF16 || dtype == DType::kF16; }
 
-// One trip of the backward loop: the body made again from the carried values of the trip, and its derivatives.
+// One iteration of the backward loop: a clone of the body from the carried values of the iteration, and its gradients.
 struct BackwardTrip {
   const LoopBody& body;
   const Grad& g;
-  std::vector<std::size_t> reached;  // captures that have a derivative, found by the first call
+  std::vector<std::size_t> reached;  // captures that have a gradient, found by the first call
 
-  // What was kept of trip i.
+  // The kept value of iteration i.
   Tensor of_trip(const Tensor& all, const Tensor& i) const {
     const Dim trips = all.shape().dim(body.history);
     return reshape(dynamic_slice(all, i, trips, 1, g.site()), all.shape().minus({trips}), g.site());
@@ -115,7 +116,7 @@ struct BackwardTrip {
     const Tensor i =
         subtract(constant(Graph(graph), static_cast<double>(body.trips - 1), {}, DType::kI64, site), j, site);
     std::map<TensorId, Tensor> by = {{body.index, i}};
-    Tensors xs, d_starts;  // d_starts: by what was kept of the trip's start, which derivatives of derivatives use
+    Tensors xs, d_starts;  // d_starts: gradients of the kept start values, for second gradients
     for (std::size_t k = 0; k < body.carried; ++k) {
       const std::size_t start = body.first_start() + k;
       const Tensor given = by[body.given[k]] = of_trip(g.y(start), i);
@@ -194,7 +195,7 @@ const OpDef& kLoop = define_op({
         },
     .samples = {{{{{{"a", 6}, {"b", 4}}, uniform(-1, 1), DType::kF32}, {{{"b", 4}, {"c", 4}}, uniform(-1, 1)}},
                  [](Graph& g, const Tensors& x) {
-                   // h goes round through the weights; its sum is taken along.
+                   // h is multiplied by the weights in every iteration; its sum is accumulated.
                    const LoopResult r = loop(g, 3, {x[0]}, [&](const Tensor&, const Tensors& carried) {
                      const Tensor h = tanh(rename(einsum({carried[0], x[1]}), {"c", 4}, "b"));
                      return LoopStep{{h}, {einsum({carried[0], h}, {{"b", 4}})}, {h * 2.0}, {}};
@@ -215,7 +216,7 @@ const OpDef& kLoop = define_op({
                  }},
                 {{},
                  [](Graph& g, const Tensors&) {
-                   // Other random numbers in every trip.
+                   // Different random numbers in every iteration.
                    return loop(g, 2, {},
                                [&](const Tensor&, const Tensors&) {
                                  const Tensor noise = random_uniform(g, {{"a", 6}, {"b", 4}});
@@ -246,7 +247,7 @@ void check_step(const LoopStep& step, const Tensors& first, Site site) {
                      .fix = "give a bool scalar, for instance reduce_all(…)"});
 }
 
-// Ops made while it lives are in the body of a new loop.
+// Ops that are made during its lifetime are in the body of a new loop.
 class LoopScope {
  public:
   explicit LoopScope(GraphData& graph) : graph_(graph), before_(graph.loop) {
@@ -298,7 +299,7 @@ LoopResult loop(const Graph& g, std::int64_t trips, const Tensors& first,
     const LoopScope scope(graph);
     body->region = {static_cast<int>(graph.nodes.size()), 0, scope.number()};
     const auto given = [&](const TensorType& type) {
-      const OwnDimsGuard own(g.data());  // of a first value
+      const OwnDimsGuard own(g.data());  // an initial value may have one
       return apply_all(g, kLoopInput, {}, {{"type", type}}, site)[0];
     };
     const Tensor index = given({{}, DType::kI64});

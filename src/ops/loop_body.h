@@ -1,4 +1,4 @@
-// What a loop op remembers of its body: its attribute "body", a std::shared_ptr<LoopBody>.
+// The data that a loop op keeps about its body: its attribute "body", a std::shared_ptr<LoopBody>.
 #pragma once
 
 #include <string>
@@ -14,14 +14,14 @@ struct LoopBody {
   bool stops = false;
   std::size_t carried = 0, sums = 0, kept = 0;
   TensorId index;                  // i64 scalar
-  std::vector<TensorId> given;     // the carried values at the start of a trip
-  std::vector<TensorId> results;   // next carried values, addends of the sums, what is kept, what ends the loop
+  std::vector<TensorId> given;     // the carried values at the start of an iteration
+  std::vector<TensorId> results;   // next carried values, addends of the sums, values to keep, the stop condition
   std::vector<TensorId> captures;  // from outside
   std::vector<TensorType> types;   // of the results
   std::string history;             // the dim along which carried values are kept
-  double flops = 0;                // of one trip
+  double flops = 0;                // of one iteration
 
-  // Outputs: carried, sums, kept, and the carried values at the start of every trip, which the gradient needs.
+  // Outputs: carried, sums, kept, and the carried values at the start of every iteration, which the gradient needs.
   std::size_t starts() const { return stops ? 0 : carried; }
   std::size_t first_kept() const { return carried + sums; }
   std::size_t first_start() const { return carried + sums + kept; }

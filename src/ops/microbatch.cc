@@ -1,5 +1,5 @@
-// microbatch: a batch in equal parts, one after another. Part i takes every parts-th example, so that each processor's
-// share of a part lies on it already and a part is the same under every layout.
+// microbatch: a batch in equal parts, one after another. Part i takes every parts-th example. Each processor then already holds its share
+// of a part, and a part is the same under every layout.
 #include <algorithm>
 
 #include "base/str.h"
@@ -41,7 +41,7 @@ class Parts {
     return reshape(dynamic_slice(split, i, part_, 1, site_), split.shape().minus({part_}), site_);
   }
   bool has_part(const Tensor& x) const { return x.shape().has(small_); }
-  // From what a loop kept: [trips, … batch …] with the smaller batch.
+  // From the kept values of a loop: [iterations, … batch …] with the smaller batch.
   Tensor joined(const Tensor& kept) const {
     std::vector<Dim> order;
     for (const Dim& dim : kept.shape().minus({kept.shape()[0]})) {
@@ -90,7 +90,7 @@ Tensors microbatch(const Tensors& inputs, const Dim& batch, std::int64_t parts,
 
 Tensor microbatch_loss(const Tensors& inputs, const Dim& batch, std::int64_t parts,
                        const std::function<Tensor(const Tensors& part)>& loss, Site site) {
-  Tensors xs;  // what the loss depends on outside of the loop, and has a derivative by
+  Tensors xs;  // outside tensors that the loss depends on and that have a gradient
   const Tensors sums = microbatch(
       inputs, batch, parts,
       [&](const Tensors& part) {
@@ -124,7 +124,7 @@ Tensor microbatch_loss(const Tensors& inputs, const Dim& batch, std::int64_t par
       },
       site);
   if (xs.empty()) return sums[0];
-  // The derivatives are inputs too: where the loss is made again, as in the backward pass of a loop around it, so are they.
+  // The gradients are inputs too: if the loss is recomputed, as in the backward pass of a surrounding loop, so are they.
   const std::size_t count = xs.size();
   Tensors inputs_and_derivatives = xs;
   inputs_and_derivatives.insert(inputs_and_derivatives.end(), sums.begin() + 1, sums.end());

@@ -1,4 +1,4 @@
-// slice, pad, concat, shift: moving runs of elements along one dim, split or not.
+// slice, pad, concat, shift: move ranges of elements along one dim, split or not.
 #include <algorithm>
 
 #include "base/str.h"
@@ -147,7 +147,7 @@ const OpDef& kConcat = define_op({
 
 // --- shift ---
 
-// The runs of a dim of `size` that stay inside when moved by `offset`.
+// The ranges of a dim of `size` that stay inside when moved by `offset`.
 std::vector<Piece> shifted(ValueId x, std::int64_t size, std::int64_t offset, bool wrap) {
   if (wrap) {
     const std::int64_t by = ((offset % size) + size) % size;
@@ -206,7 +206,7 @@ Tensor concat(const Tensors& xs, const std::string& dim, Site site) {
 }
 
 Tensor shift(const Tensor& x, const Dim& dim, std::int64_t offset, bool wrap, Site site) {
-  // No further than all the way, so that there is an opposite offset.
+  // At most the complete size, so that the opposite offset exists.
   const std::int64_t size = std::max<std::int64_t>(dim.size, 1);
   const std::int64_t by = wrap ? offset % size : std::clamp(offset, -size, size);
   return apply(kShift, {x}, {{"dim", dim}, {"offset", by}, {"wrap", wrap}}, site);

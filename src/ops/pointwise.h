@@ -1,4 +1,4 @@
-// How the pointwise families declare their members.
+// Helpers that declare the families of pointwise ops.
 #pragma once
 
 #include <cmath>
@@ -21,10 +21,10 @@ struct BinaryDef {
 };
 const OpDef& binary(BinaryDef def);
 
-// A number as a scalar of the dtype of x. UserError if that cannot hold it.
+// A number as a scalar of the dtype of x. UserError if the dtype cannot hold it.
 Tensor number_like(const Tensor& x, const Number& number, const std::string& op, Site site);
 
-// Applies a binary op; a number takes the dtype of the other side.
+// Applies a binary op; a number takes the dtype of the tensor operand.
 Tensor apply_binary(const OpDef& op, const Operand& x, const Operand& y, Site site);
 
 }  // namespace weft

@@ -1,7 +1,7 @@
-// pooling: the largest element or the sum of what each window meets, and what their derivatives need.
+// pooling: the largest element or the sum of each window, and the ops that their gradients need.
 //
-// The derivative of max goes by `winners`, the sum of v where x == y: forward without v it counts the ties of a window, to
-// x it hands each winner its share. Both directions are linear in v and each other's derivatives.
+// The gradient of max uses `winners`, the sum of v where x == y: forward without v it counts the ties of a window; to x it gives each
+// winner its share. Both directions are linear in v and each other's gradients.
 #include <algorithm>
 #include <limits>
 
@@ -39,7 +39,7 @@ ShardingRule pooling_sharding(const OpCall& call) {
   return rule;
 }
 
-// Operands of forward pools are elements, but for y; those of pools to x are places, but for x.
+// Operands of forward pools are elements, except y; operands of pools to x are places, except x.
 std::vector<ValueId> lower_pooling(Lowering& l) {
   Pool operation{l.call.attr<PoolKind>("kind"), l.call.attr<Direction>("direction"), {}};
   const bool forward = operation.direction == Direction::kForward, winners = operation.kind == PoolKind::kWinners;
@@ -133,7 +133,7 @@ Tensor pool(PoolKind kind, Direction direction, const Tensors& operands, const W
   return apply(kPooling, operands, {{"kind", kind}, {"direction", direction}, {"windows", windows}}, site);
 }
 
-// How many elements of the dim a window at each place meets.
+// The number of elements of the dim in the window at each place.
 std::vector<double> met_elements(const Window& w) {
   std::vector<double> met;
   for (std::int64_t o = 0; o < places_of(w); ++o) {

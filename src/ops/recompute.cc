@@ -1,4 +1,4 @@
-// recompute and reversible: functions whose inner values are made again for the backward pass instead of being kept.
+// recompute and reversible: functions whose intermediate values are recomputed for the backward pass instead of kept.
 #include <algorithm>
 
 #include "base/str.h"
@@ -9,7 +9,7 @@ namespace weft {
 
 namespace {
 
-// A function as the nodes it made.
+// A function as the nodes that it made.
 struct Recorded {
   Region region;
   std::vector<TensorId> results;
@@ -23,7 +23,7 @@ Recorded recorded(const GraphData& graph, int first, const Tensors& results) {
   return made;
 }
 
-// Operands: the results, then the captures. The results pass; their derivatives go to the captures.
+// Operands: the results, then the captures. The results pass through; their gradients become gradients of the captures.
 const OpDef& kRecompute = define_op({
     .name = "recompute",
     .doc = "Results of a function whose inner values are computed again for the backward pass.",
@@ -71,15 +71,16 @@ const OpDef& kRecompute = define_op({
 struct Stack {
   struct Layer {
     Recorded made;
-    TensorId x;                         // what the function was given
-    std::vector<std::size_t> captures;  // positions among the stack's, per capture of its own; of x: none
+    TensorId x;  // the input of the function
+    std::vector<std::size_t>
+        captures;  // for each capture of the function its position among the stack's captures; none for x
   };
   std::vector<Layer> layers;
 };
 
 constexpr std::size_t kNoCapture = static_cast<std::size_t>(-1);
 
-// From the outputs down: each layer's inputs are made from its outputs, its function once more from them.
+// From the outputs down: computes each layer's inputs from its outputs, then runs its function again.
 Tensors reversed_gradient(const Grad& g) {
   const auto& stack = g.attr<Stack>("stack");
   const std::shared_ptr<GraphData>& graph = g.x().graph();
@@ -88,7 +89,7 @@ Tensors reversed_gradient(const Grad& g) {
   Tensors all(g.xs().size());
   for (auto layer = stack.layers.rbegin(); layer != stack.layers.rend(); ++layer) {
     // y1 = x2, y2 = x1 + f(x2).
-    const Tensor x2 = identity(y1, site);  // so that its derivative is told from that of a capture, which y1 may be
+    const Tensor x2 = identity(y1, site);  // separates its gradient from the gradient of a capture, which may be y1
     std::map<TensorId, Tensor> by = {{layer->x, x2}};
     Tensors xs = {x2};
     std::vector<std::size_t> operand = {kNoCapture};
@@ -159,7 +160,7 @@ Tensors reversible(const Tensor& x1, const Tensor& x2, const std::vector<std::fu
   Tensor a = x1, b = transpose(x2, x1.shape(), site);
   for (const auto& layer : layers) {
     const int first = static_cast<int>(graph->nodes.size());
-    const Tensor given = identity(b, site);  // so that the function's own input is told from what it captures
+    const Tensor given = identity(b, site);  // separates the function's input from its captures
     const Tensor f = layer(given);
     if (!f || !same_dims(f.shape(), a.shape()) || f.dtype() != a.dtype())
       throw UserError({.what = str("a layer of reversible() gave ", f ? str(f.dtype(), " ", f.shape()) : str("nothing"),

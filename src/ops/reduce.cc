@@ -1,4 +1,4 @@
-// reduce: joins dims by sum, max, min or product. Mean, any, all and the log of the sum of exponentials are functions.
+// reduce: reduces dims by sum, max, min or product. Mean, any, all and the log of the sum of exponentials are functions.
 #include "base/str.h"
 #include "ops/rules.h"
 
@@ -23,7 +23,7 @@ ShardingRule reduce_sharding(const OpCall& call) {
   return rule;
 }
 
-// All elements that equal the largest (or smallest) share the derivative evenly.
+// All elements that equal the largest (or smallest) share the gradient evenly.
 Tensor gradient_of_extremum(const Grad& g) {
   const Shape& shape = g.x().shape();
   const Tensor winners = cast(equal(g.x(), broadcast(g.y(), shape)), g.x().dtype());
@@ -31,7 +31,7 @@ Tensor gradient_of_extremum(const Grad& g) {
   return winners * broadcast(share, shape);
 }
 
-// The product of all others: p / x where nothing is zero; only the one zero itself has a derivative where there is one.
+// The product of all other elements: p / x if no element is zero. If exactly one element is zero, only that element has a gradient.
 Tensor gradient_of_product(const Grad& g) {
   const Shape& out = g.y().shape();
   const Tensor is_zero = equal(g.x(), 0.0);

@@ -1,7 +1,7 @@
-// reshape: the same elements, row-major, under other dims. Renaming, splitting and merging dims are reshapes.
+// reshape: the same elements, row-major, with other dims. Renaming, splitting and merging dims are reshapes.
 //
-// Old and new dims fall into groups of equal products. Within a group a split survives only on the leading dim: shards
-// are then the same runs of elements before and after. Everything else is moved before or after, whichever sends less.
+// Old and new dims form groups of equal products. Within a group a split survives only on the leading dim: shards are then the same ranges
+// of elements before and after. All other splits are resharded before or after, whichever sends less.
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -54,7 +54,7 @@ std::vector<Leaders> leaders_of(const Shape& from, const Shape& to) {
   return groups;
 }
 
-// Tries, for every group, the split it has, the split it shall have and none; keeps the cheapest way that is legal.
+// Tries, for every group, its present split, its wanted split and no split; keeps the cheapest legal combination.
 class Search {
  public:
   explicit Search(Lowering& l)
@@ -66,7 +66,7 @@ class Search {
         before_(unsplit(from_.shape)),
         after_(unsplit(to_.shape)) {}
 
-  // The sharding to move to before the local reshape, and what it is afterwards.
+  // The sharding to reshard to before the local reshape, and the resulting sharding after it.
   std::pair<Sharding, Sharding> best() {
     visit(0);
     return {best_before_, best_after_};

@@ -1,4 +1,4 @@
-// The rules that ops are declared with: shapes, shardings, lowerings, flops; and Lowering, what a lowering sees.
+// The rules that declarations of ops use: shapes, shardings, lowerings, flops; and Lowering, the input of a lowering.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace weft {
 
-// The body of a loop, to be made a program. Its inputs, in order, each for a tensor of the graph or (an empty id) for the
-// lowering alone; the tensors it computes; and what appends the rest: outputs, and what they need.
+// The body of a loop, to be lowered to a program: its inputs in order, each for a tensor of the graph or (an empty id) for the lowering
+// only; the tensors it computes; and a function that appends the outputs and what they need.
 struct BodyRequest {
   struct Input {
     TensorId tensor;
@@ -24,19 +24,19 @@ struct BodyRequest {
   std::function<void(const std::vector<ValueId>& inputs, const std::vector<ValueId>& results)> finish;
 };
 
-// What the partitioner lends to lowerings: moving a value to another sharding, and lowering a loop's body. While a body
-// is being made, Lowering::builder builds it.
+// The partitioner's services for lowerings: resharding a value and lowering a loop's body. While a body is being lowered,
+// Lowering::builder builds the body.
 class LoweringContext {
  public:
   virtual ~LoweringContext() = default;
   virtual Program body(const BodyRequest& request) = 0;
   virtual ValueId reshard(ValueId x, const Sharding& want) = 0;
-  // What that would send, in bytes per processor.
+  // The bytes per processor that this resharding would send.
   virtual std::int64_t bytes(const TensorType& global, const Sharding& have, const Sharding& want) const = 0;
 };
 
-// One op being lowered. `inputs` are local values that lie by `axes`. A result lies by out(i), or by any sharding: the
-// partitioner takes it to `wanted`.
+// One op being lowered. `inputs` are local values with the sharding of `axes`. A result may have the sharding of out(i) or any other:
+// the partitioner reshards it to `wanted`.
 class Lowering {
  public:
   Lowering(Builder& builder, const OpCall& call, const ShardingRule& rule, std::vector<ValueId> inputs, DimAxes axes,
@@ -75,15 +75,16 @@ void expect_dtype(const OpCall& call, std::size_t i, DType dtype);
 void expect_same_dtypes(const OpCall& call);
 // UserError if x has no such dim, by name and size.
 void expect_dim(const OpCall& call, const Shape& x, const Dim& dim);
-// The union of shapes for a broadcast: the one that contains the other's dims in order, else x's dims and y's new ones.
+// The union of shapes for a broadcast: the shape that contains the dims of both in order, else x's dims and then y's new dims.
 // UserError if a name has two sizes.
 Shape broadcast_shape(const OpCall& call, const Shape& x, const Shape& y);
 }  // namespace shape_rule
 
 namespace sharding_rule {
-std::function<ShardingRule(const OpCall&)> pointwise();                         // every dim passes
-std::function<ShardingRule(const OpCall&)> relayout();                          // results laid out by themselves
-std::function<ShardingRule(const OpCall&)> talks_along(std::string attribute);  // the dim of that attribute talks
+std::function<ShardingRule(const OpCall&)> pointwise();  // every dim passes
+std::function<ShardingRule(const OpCall&)> relayout();   // the results' layout is independent of the operands'
+std::function<ShardingRule(const OpCall&)> talks_along(
+    std::string attribute);  // the lowering moves data along the dim of that attribute
 }  // namespace sharding_rule
 
 namespace lower_rule {

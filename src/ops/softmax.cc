@@ -1,4 +1,4 @@
-// Functions around the log of a sum of exponentials, none of which can overflow.
+// Functions built on the log of a sum of exponentials. None of them can overflow.
 #include "base/str.h"
 #include "ops/rules.h"
 
@@ -6,7 +6,7 @@ namespace weft {
 
 namespace {
 
-// The largest logit, finite, without a derivative: it only moves the exponents into range.
+// The largest logit, finite, without a gradient: it only moves the exponents into range.
 Tensor reference_logit(const Tensor& x, const Dim& dim, const Tensor& extra, Site site) {
   Tensor most = reduce_max(x, {dim}, site);
   if (extra) most = maximum(most, extra, site);

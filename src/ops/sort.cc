@@ -1,5 +1,5 @@
-// sort, and top_k, which gives the first k alone. On a split dim sort shares the lines out between the processors;
-// top_k lets every processor pick its own best, gathers these and picks again: k elements per processor travel.
+// sort, and top_k, which returns only the first k. On a split dim the processors of sort divide the lines. In top_k every processor picks
+// the best of its shard; the picks are gathered and picked from again, so k elements per processor are sent.
 #include <cmath>
 
 #include "base/str.h"
@@ -139,7 +139,7 @@ const OpDef& kSort = define_op({
                  }}},
 });
 
-// The element of rank n along the dim, the first being number 0.
+// The element of rank n along the dim, counted from 0.
 Tensor nth(const char* name, const Tensor& x, std::int64_t n, const Dim& dim, bool smallest, Site site) {
   if (n < 0 || n >= dim.size)
     throw UserError({.what = str(name, " of number ", n, " of dim ", dim),

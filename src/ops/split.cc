@@ -1,5 +1,5 @@
-// split: a tensor in equal runs of one dim. As one op of many results its derivative is one concat, where slices would
-// give a sum of as many padded tensors.
+// split: a tensor in equal ranges of one dim. It is one op with many results, so its gradient is one concat. Slices would give a sum of as
+// many padded tensors.
 #include "base/str.h"
 #include "ops/exchange.h"
 #include "ops/rules.h"
@@ -45,7 +45,7 @@ const OpDef& kSplit = define_op({
                 {{kX}, [](Graph&, const Tensors& x) { return Tensors{split(x[0], kB, 2)[1]}; }}},
 });
 
-// Rows have size one, which no axis divides: stacking and unstacking go by a dim of their own that no layout names.
+// Rows have size one, which no axis divides: stacking and unstacking use a separate dim that no layout names.
 constexpr const char* kRow = "#row";
 
 }  // namespace

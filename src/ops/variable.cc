@@ -1,4 +1,4 @@
-// input, variable, assign: what enters a run, what outlives it, and how that is changed.
+// input, variable, assign: values that enter a run, values that persist between runs, and their changes.
 #include "base/str.h"
 #include "ops/rules.h"
 
@@ -49,7 +49,7 @@ std::vector<TensorType> assign_type(const OpCall& call) {
   return {call.inputs[0]};
 }
 
-// The update may be done on smaller shards than the variable is held in.
+// The update may work on smaller shards than the variable's.
 std::vector<ValueId> lower_assign(Lowering& l) {
   const ValueId updated = l.context.reshard(l.builder.dense(l.inputs[1], l.out().shape), l.wanted[0]);
   const ValueId contents = l.builder.dense(updated, l.builder.value(updated).shape);
@@ -72,7 +72,7 @@ const OpDef& kAssign = define_op({
                  }}},
 });
 
-// The variable's own node: what the optimizer reads and writes, in slice dtype.
+// The variable's node: the value that the optimizer reads and writes, in slice dtype.
 Tensor slice_of(const Tensor& variable, Site site) {
   const int node = variable ? variable_of(*variable.graph(), variable.id()) : -1;
   if (node < 0)
@@ -127,7 +127,7 @@ Tensor Graph::variable(const std::string& name, const Shape& shape, const Init& 
   const DType activation = options.activation.value_or(options.stored);
   if (activation != slice) {
     x = cast(x, activation, site);
-    data_->nodes[static_cast<std::size_t>(x.id().node)].loop = -1;  // in no loop's body, as the variable itself
+    data_->nodes[static_cast<std::size_t>(x.id().node)].loop = -1;  // in no loop's body, like the variable
   }
   data_->variables.push_back(x.id());
   return x;

@@ -14,7 +14,7 @@ constexpr std::int64_t kMost = std::int64_t{1} << 31;  // so that no product of 
 std::int64_t floor_div(std::int64_t x, std::int64_t y) { return x / y - (x % y < 0); }
 std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return -floor_div(-x, y); }
 
-// An expression as the program text reads it: equal leaves are one node.
+// An expression of the program text: equal leaves are one node.
 class Nodes {
  public:
   int leaf(MapNode node) {
@@ -117,8 +117,8 @@ WindowDim SplitWindow::forward() const {
   return window;
 }
 
-// The element at index i of rank r's run is element i + r * (places' block * stride - reach) - before of the dim, with i
-// counted over all ranks.
+// The element at index i of rank r's range is element i + r * (places' block * stride - reach) - before of the dim, with i counted
+// over all ranks.
 ValueId SplitWindow::filled(ValueId elements, double outside) const {
   const std::int64_t last = (places_of(w_) - 1) * w_.stride + (w_.filter.size - 1) * w_.dilation - w_.before;
   if (w_.before <= 0 && last < w_.dim.size) return elements;

@@ -1,9 +1,9 @@
-// Windows along dims that may be split: their sizes, and what each processor needs of its neighbours.
+// Windows along dims that may be split: their sizes, and the elements that each processor needs from its neighbours.
 //
-// Processors along a split dim (ranks) hold equal blocks of elements and of places. Forward, rank r needs the elements
-// that its places meet: a run that starts at r * (block of places) * stride - before. Back, it needs the places that meet
-// its elements; since one program serves all ranks, its elements are taken from a multiple of the stride on, so that
-// windows lie alike on every rank, and what comes before its block is cut off afterwards.
+// Processors along a split dim (ranks) hold equal blocks of elements and of output positions ("places"). Forward, rank r needs the
+// elements that its places read: a range that starts at r * (block of places) * stride - before. Backward, it needs the places that
+// read its elements. One program serves all ranks, so the range of elements starts at a multiple of the stride: windows then have the
+// same alignment on every rank. The elements before the rank's block are cut off afterwards.
 #pragma once
 
 #include <vector>
@@ -13,15 +13,15 @@
 
 namespace weft {
 
-// Places along the dim; 0 if the window is longer than what it walks along.
+// The number of places along the dim; 0 if the window is longer than the padded dim.
 std::int64_t places_of(const Window& w);
-// UserError for sizes and steps that are not positive or too large to count, and where there is no place.
+// UserError for sizes and steps that are not positive or too large to count, and for windows without a place.
 void check_window(const OpCall& call, const Window& w);
-// `shape` with the dims of the windows as large as the windows' places, or as the windows' dims.
+// `shape` with the sizes of the window dims replaced by the number of places, or by the sizes of the windows' dims.
 Shape with_places(Shape shape, const std::vector<Window>& windows);
 Shape with_elements(Shape shape, const std::vector<Window>& windows);
 
-// The window as an instruction on whole dims has it.
+// The window of an instruction on unsplit dims.
 WindowDim whole_window(const Window& w);
 
 // One window dim of an op whose dim is split over more than one processor.
@@ -32,19 +32,19 @@ class SplitWindow {
   const std::string& dim() const { return w_.dim.name; }
 
   // --- Forward ---
-  // The elements that this rank's places meet, zeros outside the dim; windows then walk without padding.
+  // The elements that this rank's places read, zeros outside the dim; windows then need no padding.
   ValueId elements(ValueId x) const;
   WindowDim forward() const;
-  // `elements(x)` with another number outside the dim; unchanged if all lie inside.
+  // `elements(x)` with another number outside the dim; unchanged if the range is inside the dim.
   ValueId filled(ValueId elements, double outside) const;
 
-  // --- Back ---
-  // The places that meet this rank's elements, zeros where there are none; and the elements from a multiple of the stride.
+  // --- Backward ---
+  // The places that read this rank's elements, zeros if there are none; and the elements from a multiple of the stride.
   ValueId places(ValueId y) const;
   ValueId aligned(ValueId x) const;
   std::int64_t aligned_size() const { return block_ + lead_; }
   WindowDim back() const;
-  // The block of this rank from what was computed for its aligned elements.
+  // The block of this rank from the result for its aligned elements.
   ValueId cut(ValueId x) const;
 
  private:
@@ -57,7 +57,7 @@ class SplitWindow {
   const Axes& axes_;
   std::int64_t ranks_, block_, places_block_;
   std::int64_t lead_ = 0;         // the longest distance from a multiple of the stride to a block
-  std::int64_t first_place_ = 0;  // of rank 0; others are block / stride further each
+  std::int64_t first_place_ = 0;  // of rank 0; each next rank is block / stride further
 };
 
 }  // namespace weft

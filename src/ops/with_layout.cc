@@ -1,5 +1,5 @@
-// with_layout: this one value lies by its own rules. Ops of one operand follow it; where it meets operands that lie
-// otherwise it goes back to the global layout.
+// with_layout: sets the layout of one value. Ops with one operand keep it; if it meets operands with other shardings, it is resharded to
+// the global layout.
 #include "base/str.h"
 #include "ops/rules.h"
 
@@ -7,7 +7,7 @@ namespace weft {
 
 namespace {
 
-// Axes are the mesh's to know, dims are known already.
+// Checks only the dims: the axes are known when there is a mesh.
 std::vector<TensorType> with_layout_type(const OpCall& call) {
   for (const LayoutRule& rule : call.attr<Layout>("layout").rules())
     if (!rule.optional && !call.in().has(rule.dim))

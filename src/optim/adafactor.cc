@@ -14,7 +14,7 @@ namespace {
 
 void check(const AdafactorOptions& options, Site site) {
   const double endless = std::numeric_limits<double>::infinity();
-  const double smallest = 1e-37;  // still a number in f32: 1 / sqrt(0) would meet a gradient of 0
+  const double smallest = 1e-37;  // representable in f32; 1 / sqrt(0) times a gradient of 0 would be NaN
   check_option("min_dim_size_to_factor of Adafactor", static_cast<double>(options.min_dim_size_to_factor), 1, endless,
                site);
   if (options.clipping_threshold)
@@ -26,7 +26,7 @@ void check(const AdafactorOptions& options, Site site) {
   check_option("epsilon2 of Adafactor", options.epsilon2, 0, endless, site);
 }
 
-// The dims of one weight: all but the stacked ones.
+// The dims of one weight: all dims except the stacked dims.
 Shape own_dims(const Shape& shape, const AdafactorOptions& options) {
   std::vector<Dim> own;
   for (const Dim& dim : shape)
@@ -35,7 +35,7 @@ Shape own_dims(const Shape& shape, const AdafactorOptions& options) {
   return own;
 }
 
-// The largest and the second largest dim, if the moment is factored; of equal ones the earlier is the larger.
+// The largest and the second largest dim, if the moment is factored; of equal dims the earlier counts as larger.
 std::optional<std::pair<Dim, Dim>> factored_dims(const Shape& shape, const AdafactorOptions& options) {
   std::vector<Dim> dims = own_dims(shape, options).dims();
   std::stable_sort(dims.begin(), dims.end(), [](const Dim& a, const Dim& b) { return a.size > b.size; });
@@ -43,7 +43,7 @@ std::optional<std::pair<Dim, Dim>> factored_dims(const Shape& shape, const Adafa
   return std::pair(dims[0], dims[1]);
 }
 
-// Over one weight: a stacked dim stays.
+// Over one weight: a stacked dim is kept.
 Tensor root_mean_square(const Tensor& x, const AdafactorOptions& options, Site site) {
   return sqrt(mean(square(x, site), own_dims(x.shape(), options), site), site);
 }
@@ -55,14 +55,14 @@ bool scales(const AdafactorOptions& options, const Tensor& variable) {
   return options.multiply_by_parameter_scale;
 }
 
-// Makes the ops of one weight after the other.
+// Makes the ops of the weights, one weight at a time.
 struct Maker {
   const AdafactorOptions& options;
   const Tensor &rate, &kept, &fresh;
   Site site;
   Updates& updates;
 
-  // What is subtracted from w.
+  // The value that is subtracted from w.
   Tensor step(const Tensor& w, const Tensor& gradient, double rate_scale) const {
     const Tensor x = direction(w, gradient);
     Tensor step = multiply(x, scale(w, x, scaled(rate, rate_scale, site)), site);
@@ -85,7 +85,7 @@ struct Maker {
     return multiply(multiply(gradient, rows, site), rsqrt(vc, site), site);
   }
 
-  // The new value of the slot that follows the squares, averaged over some dims.
+  // The new value of the slot that tracks the squares, averaged over some dims.
   Tensor moment(const Tensor& w, const std::string& suffix, const Shape& averaged, const Tensor& squares) const {
     const Tensor old = slot(w, suffix, w.shape().minus(averaged), site);
     const Tensor now = averaged.empty() ? squares : mean(squares, averaged, site);
@@ -135,7 +135,7 @@ Feeds Adafactor::scalars(std::int64_t step, double rate, Site site) const {
                              std::to_string(options_.step_offset),
                      .where = site,
                      .fix = "give the number of steps done before as step_offset, and feed later steps"});
-  // 1 - rho of Adam's decay is (1 - b) / (1 - b^t).
+  // 1 - rho for Adam's decay is (1 - b) / (1 - b^t).
   const double fresh = options_.decay_beta2 ? (1 - *options_.decay_beta2) / (1 - std::pow(*options_.decay_beta2, t))
                                             : std::pow(t, -options_.decay_exponent);
   return {{rate_, Array::scalar(rate, DType::kF64)},

@@ -1,4 +1,4 @@
-// What the optimizers share: slots, names as patterns see them, checks of options.
+// Helpers of the optimizers: slots, names as patterns see them, checks of options.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace weft::optim {
 
-// State of a variable: f32 zeros, called after it whatever scope is open.
+// State of a variable: f32 zeros. Its name is the variable's name plus the suffix; open scopes do not change it.
 Tensor slot(const Tensor& variable, const std::string& suffix, const Shape& shape, Site site);
 
 // beta * old + (1 - beta) * now.
@@ -19,15 +19,15 @@ Tensor scaled(const Tensor& rate, double scale, Site site);
 // The variable's name with '_' for '.'.
 std::string plain_name(const Tensor& variable);
 
-// Whether a regular expression is found in the name. UserError for one that cannot be read.
+// Whether a regular expression is found in the name. UserError for an invalid expression.
 bool found(const std::string& pattern, const std::string& name, Site site);
 
-// The derivatives of the loss by each variable. UserError if it is not a scalar or does not depend on one of them.
+// The gradients of the loss with respect to each variable. UserError if the loss is not a scalar or does not depend on one of them.
 Tensors derivatives_of(const Tensor& loss, const Tensors& variables, Site site);
 
 std::string text(double number);
 
-// UserError unless low <= value < high; `option` is as the user wrote it, such as "beta1 of Adam".
+// UserError unless low <= value < high; `option` is the text that the user wrote, such as "beta1 of Adam".
 void check_option(const std::string& option, double value, double low, double high, Site site);
 
 }  // namespace weft::optim

@@ -10,7 +10,7 @@ namespace {
 
 const std::vector<std::string> kNames = {"sgd", "momentum", "adam", "adamw", "adafactor"};
 
-// Hands the given options to those of a kind, and knows which nobody took.
+// Copies the given options into the options of one kind, and knows which of them were not used.
 class OptionSetter {
  public:
   template <class T, class U>
@@ -24,7 +24,7 @@ class OptionSetter {
     taken = given;
   }
 
-  // UserError if one is given that is not among them.
+  // UserError if an option is given that this kind does not have.
   void check(const OptimizerOptions& o, Site site) const {
     const std::vector<std::pair<const char*, bool>> given = {
         {"momentum", o.momentum.has_value()},

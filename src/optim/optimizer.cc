@@ -1,4 +1,4 @@
-// What all optimizers do: choose what is trained and how, clip, decay.
+// The common part of all optimizers: choice of the trained variables, rules, clipping, decay.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -94,7 +94,7 @@ void Optimizer::apply(const Weight& weight, Tensor step, Site site) {
   updates_.push_back(assign_sub(weight.variable, step, site));
 }
 
-// One for each factor; none for 0.
+// One input for each factor; none for 0.
 Tensor Optimizer::decay_input(const Graph& g, const Common& common, double factor, Site site) {
   if (factor == 0) return {};
   for (const auto& [known, input] : decays_)

@@ -24,7 +24,7 @@ struct Number {
   const char* name;
   Role role = Role::kPlain;
   double low = -kEndless, high = kEndless;
-  std::optional<double> fallback = {};  // of kTotal: what parse() was given
+  std::optional<double> fallback = {};  // of kTotal: the argument of parse()
 };
 
 using Numbers = std::vector<double>;
@@ -96,7 +96,7 @@ struct Word {
   std::size_t column;
 };
 
-// The words of the text; a '*' is one by itself.
+// The words of the text; a '*' is a separate word.
 std::vector<Word> words_of(std::string_view text) {
   std::vector<Word> words;
   bool fresh = true;
@@ -137,7 +137,7 @@ class Reader {
                                          : "did you mean '" + near + "'? The factors are: " + list});
   }
 
-  // As many as are written, each within its range.
+  // The numbers that are written, each within its range.
   Numbers given(const Kind& kind) {
     Numbers numbers;
     for (; !done() && words_[next_].text != "*"; ++next_) {
@@ -155,7 +155,7 @@ class Reader {
     return numbers;
   }
 
-  // With defaults, and fractions as steps. `column`: where the factor ends.
+  // Adds defaults and turns fractions into steps. `column`: where the factor ends.
   Numbers filled(const Kind& kind, const Numbers& given, double total, std::size_t column) const {
     Numbers numbers = given;
     for (std::size_t i = 0; i < kind.numbers.size(); ++i) {
