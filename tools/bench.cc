@@ -1,4 +1,4 @@
-// weft bench: how fast the parts are on this machine.
+// weft bench: measures the speed of the parts on this machine.
 #include "weft/bench.h"
 
 #include <iostream>
@@ -25,7 +25,7 @@ void run_collectives(const BenchOptions& o) {
   options.repeats = o.repeats;
   options.wire = wire::named(o.wire).name;
   const std::vector<bench::CollectiveTime> times = bench::collectives(options);
-  if (times.empty()) return;  // another rank has them
+  if (times.empty()) return;  // another rank prints them
   std::cout << (o.json ? bench::json(times) + "\n" : bench::table(times));
 }
 

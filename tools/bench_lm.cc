@@ -1,4 +1,4 @@
-// weft bench lm: trains a decoder-only language model with given first weights on a fixed batch, and times it.
+// weft bench lm: trains a decoder-only language model with given initial weights on a fixed batch, and times it.
 #include <time.h>
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ struct Config {
 };
 const std::vector<Config> kConfigs = {{"tiny", 1e-3}, {"small", 1e-4}, {"medium", 3e-5}};
 
-// One of the words, or the error that lists them.
+// UserError, with the list of known words, if the word is not one of them.
 void check_word(const std::string& word, const std::vector<std::string>& known, const std::string& option,
                 const std::string& kind) {
   std::string list;
@@ -90,11 +90,11 @@ models::Sizes sizes_of(const LmOptions& o) {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// Seconds since this process was started, to a hundredth: what the system did before main counts too.
+// Seconds since this process was started, to a hundredth, including the time before main.
 double process_seconds() {
   std::ifstream file("/proc/self/stat");
   std::string text((std::istreambuf_iterator<char>(file)), {});
-  std::istringstream fields(text.substr(std::min(text.rfind(')') + 1, text.size())));  // the name may hold spaces
+  std::istringstream fields(text.substr(std::min(text.rfind(')') + 1, text.size())));  // the name may contain spaces
   std::string word;
   for (int i = 3; i < 22; ++i) fields >> word;
   double started = 0;  // field 22, in ticks after boot
@@ -143,7 +143,7 @@ void train(const LmOptions& o, const Feeds& batch, const models::LanguageModel& 
 
 constexpr int kTracedSteps = 20;
 
-// The file of --trace: opened before the run, so that no long run is for nothing.
+// The file of --trace: opened before the run, so that a long run is not lost if it cannot be written.
 class TraceFile {
  public:
   TraceFile(const LmOptions& o, int processors) : path_(o.trace) {
@@ -154,7 +154,7 @@ class TraceFile {
       machine_ = parse_machine(*o.machine);
       return;
     }
-    // All threads that will compute measure at once; a processor's roof is its part of that.
+    // All computing threads measure at once; the roof of a processor is its share of the result.
     const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     const int workers = o.device == device::reference().name ? 1 : o.workers > 0 ? o.workers : cores;
     machine_ = measure_machine(std::min(cores, processors * workers));
@@ -220,7 +220,7 @@ void run_lm(const LmOptions& o) {
   train(o, lm_batch(lm, sizes), lm, *optimizer, step, report);
   report.peak_bytes = session.peak_resident_bytes();
   trace.write(step);
-  if (wire::process() != 0) return;  // the first one prints
+  if (wire::process() != 0) return;  // the first process prints
   if (mesh.size() > 1)
     report.work_ratio = explain(lm.graph, mesh, layout, compile, measure_machine(), store, {o.device}).work_ratio;
   std::cout << (o.json ? report.json() + "\n" : report.table());

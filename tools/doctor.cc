@@ -1,4 +1,4 @@
-// weft doctor: what of this machine Weft can use.
+// weft doctor: lists what Weft can use on this machine.
 #include "weft/doctor.h"
 
 #include <algorithm>

@@ -89,7 +89,7 @@ void translate(const EvalWords& o, train::TrainedModel& model, const Sides& side
   report["seconds"] = model.speed().prefill_seconds + model.speed().decode_seconds;
 }
 
-// The files, with one that holds standard input in place of "-".
+// The files, with a copy of standard input in place of "-".
 std::vector<std::string> with_standard_input(std::vector<std::string> files, const train::Config& config,
                                              std::optional<StandardInputFile>& input) {
   for (std::string& file : files) {

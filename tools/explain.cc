@@ -1,4 +1,4 @@
-// weft explain: what a built-in model or a config costs on each processor under a mesh and a layout.
+// weft explain: prints what a built-in model or a config costs on each processor under a mesh and a layout.
 #include <algorithm>
 #include <fstream>
 #include <iostream>
@@ -36,7 +36,7 @@ class Dump {
       }
   }
 
-  // Goes to standard error beside JSON, so that the JSON can still be read by a program.
+  // With JSON it prints to standard error, so that programs can parse standard output.
   void print(bool json) const {
     for (const std::string& name : wanted_)
       if (name != "all" && std::find(passes_.begin(), passes_.end(), name) == passes_.end()) throw unknown(name);

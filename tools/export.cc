@@ -1,4 +1,4 @@
-// weft export: the weights of a checkpoint as plain .safetensors of whole tensors, for other tools.
+// weft export: writes the weights of a checkpoint as plain .safetensors of unsplit tensors, for other tools.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -28,7 +28,7 @@ struct ExportWords {
   bool split_qkv = false, optimizer_state = false;
 };
 
-// A tensor to be written: a box of a variable, reshaped, perhaps transposed.
+// A tensor to write: a box of a variable, reshaped and optionally transposed.
 struct Entry {
   std::string variable;
   Numbers begin, sizes;  // of the box
@@ -67,13 +67,13 @@ class Exporter {
       }
     }
     check_names();
-    // Wide dtypes first, then names.
+    // Wide dtypes first, then by name.
     std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
       return std::pair(size_of(b.stored.dtype), a.stored.name) < std::pair(size_of(a.stored.dtype), b.stored.name);
     });
   }
 
-  // Into one file, or into a folder in files of at most so many bytes.
+  // Writes one file, or a folder with files of at most `most` bytes.
   void write(const std::string& out, std::uint64_t most) const {
     if (fs::path(out).extension() == ".safetensors") {
       write_file(out, entries_);
@@ -182,7 +182,7 @@ class Exporter {
     });
   }
 
-  // Some rows at a time along the first dim that has several.
+  // Writes some rows at a time, along the first dim with more than one row.
   void write_rows(std::ofstream& file, const Entry& entry) const {
     constexpr std::int64_t kMost = 1 << 22;  // elements
     std::size_t d = 0;
@@ -210,7 +210,7 @@ class Exporter {
     put(file, matrix.transposed({columns, rows}));
   }
 
-  // A box of a variable in the dtype that is written, as one row.
+  // A box of a variable in the dtype of the file, as one row.
   Array part(const std::string& variable, const Numbers& begin, const Numbers& sizes, DType dtype) const {
     std::int64_t elements = 1;
     for (const std::int64_t size : sizes) elements *= size;

@@ -1,4 +1,4 @@
-// weft generate and weft translate: texts from a trained model.
+// weft generate and weft translate: generate texts with a trained model.
 #include <iomanip>
 #include <iostream>
 #include <memory>
@@ -43,7 +43,7 @@ void print(const GenerateWords& o, const train::TrainedModel::Text& best, const 
   std::cout << before << best.text << "\n";
 }
 
-// A line for each prompt, with ids as bench/decode_reference reads them.
+// One line per prompt, with ids in the form that bench/decode_reference reads.
 void print_json(const train::TrainedModel& model, const std::vector<std::string>& prompts,
                 const std::vector<std::vector<train::TrainedModel::Text>>& texts) {
   const data::Vocabulary vocabulary = data::Vocabulary::of(model.config().data.vocabulary);
@@ -78,8 +78,7 @@ void print_speed(const train::TrainedModel& model) {
             << " tokens/s), prompts in " << std::setprecision(2) << s.prefill_seconds << " s\n";
 }
 
-// Cuts of a distribution from which nothing is drawn: an error where the command asks for them, a warning where the
-// config does.
+// top_k and top_p without sampling: an error if they are options of the command, a warning if they are in the config.
 void check_sampling(const GenerateWords& o, const train::Config& config) {
   const decode::Options& d = config.decode;
   if (d.temperature > 0 || (d.top_k == 0 && d.top_p == 1)) return;

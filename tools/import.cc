@@ -1,4 +1,4 @@
-// weft import: a checkpoint made of plain .safetensors of other tools.
+// weft import: makes a checkpoint from plain .safetensors of other tools.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -28,7 +28,7 @@ struct ImportWords {
   bool join_qkv = false, allow_unused = false;
 };
 
-// Where a variable, or a part of it, lies.
+// The file and name that hold a variable or a part of it.
 struct Source {
   const TensorFile* file = nullptr;
   std::string name;
@@ -54,7 +54,7 @@ std::vector<std::string> files_of(const std::vector<std::string>& paths) {
   return files;
 }
 
-// The weights that the checkpoint is to have, with their dims.
+// The weights that the checkpoint must have, with their dims.
 std::map<std::string, Shape> wanted(const ImportWords& words) {
   std::map<std::string, Shape> shapes;
   if (words.like.has_value() + words.model.has_value() + words.config.has_value() != 1)
@@ -114,7 +114,7 @@ class Importer {
       used_.push_back(part);
     }
     const std::optional<DType> stored = chosen_[name][0].file->tensors().at(chosen_[name][0].name).dtype;
-    DType dtype = stored.value_or(DType::kF32);  // one that we lack is refused when it is read
+    DType dtype = stored.value_or(DType::kF32);  // an unsupported dtype is refused when it is read
     if (words_.dtype && is_float(dtype)) dtype = dtype_of(*words_.dtype);
     variables_[name] = {shape, dtype};
   }
@@ -145,7 +145,7 @@ class Importer {
     const CheckpointVariable& variable = variables_.at(name);
     const std::vector<Source>& parts = chosen_.at(name);
     if (parts.size() == 1) return part(parts[0], variable.shape).cast(variable.dtype);
-    // Side by side along qkv.
+    // Concatenated along qkv.
     const std::size_t axis = variable.shape.position("qkv");
     if (variable.shape[axis].size != static_cast<std::int64_t>(parts.size()))
       misfit(parts[0], variable.shape, "q, k and v cannot be joined to");

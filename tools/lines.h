@@ -8,10 +8,10 @@ namespace weft::tools {
 
 // UserError if the file cannot be read; "-" is standard input.
 std::vector<std::string> read_lines(const std::string& path);
-// A file of what standard input holds, for readers that want a file; it lasts as long as this object.
+// A file with the contents of standard input, for readers that need a file. The file exists as long as this object.
 class StandardInputFile {
  public:
-  // The file's name ends like `like`: the ending says how it is read.
+  // The file's name has the extension of `like`, which determines how it is read.
   explicit StandardInputFile(const std::string& like);
   ~StandardInputFile();
   StandardInputFile(const StandardInputFile&) = delete;

@@ -13,7 +13,7 @@ namespace weft::tools {
 
 namespace {
 
-// Of what is measured, with as many digits as mean something.
+// Rounds a measurement to significant decimals.
 double digits(double x, int decimals) {
   const double scale = std::pow(10, decimals);
   return std::round(x * scale) / scale;

@@ -1,4 +1,4 @@
-// What `weft bench lm` measured, and how it is printed.
+// The measurements of `weft bench lm`, and their output.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct LmReport {
   std::int64_t peak_bytes = 0;  // of all processes together
 
   std::string json() const;   // one line; docs/bench.md lists the keys
-  std::string table() const;  // for a person
+  std::string table() const;  // for people
 };
 
 }  // namespace weft::tools

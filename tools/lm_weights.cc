@@ -21,7 +21,8 @@ constexpr std::uint64_t splitmix64(std::uint64_t x) {
 // Element i of the stream is splitmix64(this + i).
 std::uint64_t first_of(int stream) { return splitmix64((kSeed << 20) + static_cast<std::uint64_t>(stream)); }
 
-// Elements begin … begin + count of a stream of weights: uniform, with this deviation. A plain loop: it has to be fast.
+// Elements begin … begin + count of a stream of weights: uniform, with this deviation. A plain loop, because it must be
+// fast.
 void draw(std::uint64_t base, std::int64_t begin, std::int64_t count, float width, float* to) {
   for (std::int64_t i = 0; i < count; ++i) {
     const std::uint64_t bits = splitmix64(base + static_cast<std::uint64_t>(begin + i));
@@ -42,7 +43,7 @@ Array values_of(const LmWeight& weight) {
   return values;
 }
 
-// Names the weights in the order of their streams.
+// Lists the weights in the order of their streams.
 class WeightLister {
  public:
   explicit WeightLister(const models::Sizes& sizes)

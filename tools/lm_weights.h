@@ -1,5 +1,5 @@
-// The weights and the batch of `weft bench lm`, from a counter-based generator: any element by itself, so that other
-// systems can draw the same ones. docs/bench.md has the formulas.
+// The weights and the batch of `weft bench lm`, from a counter-based generator: each element is drawn independently, so
+// that other systems can draw the same values. docs/bench.md has the formulas.
 #pragma once
 
 #include <string>
@@ -14,9 +14,10 @@ namespace weft::tools {
 struct LmWeight {
   std::string variable;
   Shape shape;
-  double deviation = 0;  // 0: the model's own first values, ones or zeros, stay
+  double deviation = 0;  // 0: the variable keeps the initial values of the model, ones or zeros
   int stream = 0;        // its first stream
-  // How many streams it holds: each gives a run of its own for every index of the leading dim. With one it is just whole.
+  // The number of streams that fill it: each stream fills one range for every index of the leading dim. One stream
+  // fills all of it.
   int streams = 1;
 };
 
@@ -25,10 +26,11 @@ std::vector<LmWeight> lm_weights(const models::Sizes& sizes);
 
 void set_lm_weights(Session& session, const models::Sizes& sizes);
 
-// Fixed tokens, and the same shifted by one as targets.
+// Fixed tokens as inputs, and the same tokens shifted by one as targets.
 Feeds lm_batch(const models::LanguageModel& lm, const models::Sizes& sizes);
 
-// Of the matrix products of one step, all processors together: attention counted whole, the embedding not.
+// Of the matrix products of one step, all processors together: attention counts as if unmasked, the embedding does not
+// count.
 double lm_gflop(const models::Sizes& sizes);
 
 }  // namespace weft::tools

@@ -1,4 +1,4 @@
-// The weft command. Exit codes: 0, 2 for a mistake of the user, 3 for a failed run, 70 for a fault of Weft itself.
+// The weft command. Exit codes: 0, 2 for a mistake of the user, 3 for a failed run, 70 for a bug in Weft.
 #include <poll.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ int fail(const std::exception& error, int code) {
   return code;
 }
 
-// RunError if what was printed is lost, as on a full disk. A reader that has gone, as of `| head`, wants no more.
+// RunError if output was lost, for example on a full disk. A closed pipe (`| head`) is no error.
 void check_output() {
   if (std::cout.flush()) return;
   pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
@@ -30,7 +30,7 @@ void check_output() {
                         .fix = "see that the file it goes to may be written and that its disk has room"});
 }
 
-// Runs what the line asks for; 0 if it was help.
+// Runs the subcommand; returns 0 for help.
 int run(int argc, char** argv) {
   CLI::App app("Weft: distributed tensor programs with named dimensions.", "weft");
   app.set_version_flag("--version", weft::tools::version_text());

@@ -1,4 +1,4 @@
-// How tensors are called, and lie, in other tools' files: the rules of `weft export` and `weft import`, and q/k/v.
+// Names and shapes of tensors in the files of other tools: the rules of `weft export` and `weft import`, and q/k/v.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@
 
 namespace weft::tools {
 
-// What becomes of a tensor: nothing without a name.
+// The result for a tensor; without a name the tensor is left out.
 struct Renamed {
   std::optional<std::string> name;
   std::vector<std::int64_t> sizes =
-      {};                  // that it is reshaped to; 0: the size at that place, -1: the rest; empty: its own
-  bool transpose = false;  // then, or on import before: the two dims of a matrix
+      {};                  // the shape to reshape to; 0: the size at that position, -1: the rest; empty: unchanged
+  bool transpose = false;  // the two dims of a matrix: after the reshape on export, before it on import
 };
 
-// A list of {"from": regular expression, "to": text with $1, "sizes": […], "transpose": true}. The first whose expression
-// is the whole name counts; a tensor without one keeps its name; "to": null leaves it out.
+// A list of {"from": regular expression, "to": text with $1, "sizes": […], "transpose": true}. The first rule whose
+// expression matches the complete name counts; a tensor without a rule keeps its name; "to": null leaves it out.
 class NameRules {
  public:
-  NameRules() = default;                           // every name stays
-  static NameRules read(const std::string& path);  // UserError for what is no such list
+  NameRules() = default;                           // every name is kept
+  static NameRules read(const std::string& path);  // UserError if the file holds no valid list
   static NameRules parse(const std::string& path, const std::string& text);
 
   Renamed operator()(const std::string& name) const;
@@ -35,7 +35,7 @@ class NameRules {
   std::vector<Rule> rules_;
 };
 
-// The sizes that a rule asks of a tensor. UserError, with its name, if they have not its elements.
+// The sizes that a rule gives a tensor. UserError, with its name, if the number of elements differs.
 std::vector<std::int64_t> reshaped(const std::vector<std::int64_t>& sizes, const std::vector<std::int64_t>& to,
                                    const std::string& name);
 

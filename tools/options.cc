@@ -13,7 +13,7 @@ namespace weft::tools {
 
 namespace {
 
-// The subcommand that the words led to.
+// The subcommand that the words select.
 const CLI::App& innermost(const CLI::App& app) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   return chosen.empty() ? app : innermost(*chosen[0]);
@@ -133,7 +133,7 @@ models::Model model_of(const ModelWords& words) {
   models::Model model = models::build(words.name, sizes.empty() ? models::Sizes{} : models::parse_sizes(sizes));
   if (words.mesh) {
     model.mesh = Mesh::parse(*words.mesh);
-    model.layout = Layout();  // the model's own layout names the axes of its own mesh
+    model.layout = Layout();  // the model's layout names the axes of the model's mesh
   }
   if (words.layout) model.layout = Layout::parse(*words.layout);
   if (words.memory) model.options.memory_bytes = static_cast<std::int64_t>(parse_bytes(*words.memory, "--memory")[0]);

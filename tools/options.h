@@ -1,4 +1,4 @@
-// What the subcommands share: reading options, and errors in the house's three lines.
+// Helpers of the subcommands: reading options, and errors in three lines.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,7 +14,7 @@
 
 namespace weft::tools {
 
-// Adds a subcommand to the app; its action sets what is to be run once all of the line has been read.
+// Adds a subcommand to the app; its callback sets the action that runs after the whole command line has been read.
 using Action = std::function<void()>;
 void add_explain(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action);
@@ -23,7 +23,7 @@ void add_generate(CLI::App& app, Action& action);
 void add_translate(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
-void add_bench_lm(CLI::App& bench, Action& action);  // below bench
+void add_bench_lm(CLI::App& bench, Action& action);  // a subcommand of bench
 void add_doctor(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
 void add_import(CLI::App& app, Action& action);
@@ -51,22 +51,22 @@ void add_store_options(CLI::App& sub, StoreWords& words);
 // UserError for a level without a storage layout, and as Store::parse.
 Store store_of(const StoreWords& words);
 
-// A model by its name, built-in or a config, and what it is compiled for.
+// A model by its name, built-in or a config, and the mesh and layout to compile it for.
 struct ModelWords {
   std::string name;
-  std::vector<std::string> more = {};  // configs that hold over the first
+  std::vector<std::string> more = {};  // configs that override the first
   std::optional<std::string> mesh, layout, memory;
   std::vector<std::string> set;
   StoreWords store;
 };
-std::vector<std::string> files_of(const ModelWords& words);  // of a config: the first and more
+std::vector<std::string> files_of(const ModelWords& words);  // of a config: the first file and `more`
 void add_model_options(CLI::App& sub, ModelWords& words);
 // A built-in model, or one step of the training of a config.
 models::Model model_of(const ModelWords& words);
 Store store_of(const ModelWords& words);
 std::string model_list();  // for the end of --help
 
-// A mistake on the command line itself as the error that the user sees.
+// A mistake on the command line as the error for the user.
 UserError command_line_error(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace weft::tools

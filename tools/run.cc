@@ -1,4 +1,4 @@
-// weft run: runs a program in its text form by itself, on threads, on the mesh that its text names.
+// weft run: runs a program from its text form, on threads, on the mesh that the text names.
 #include "weft/run.h"
 
 #include <chrono>
@@ -30,7 +30,7 @@ struct RunOptions {
   bool json = false;
 };
 
-// Values for the program's inputs and variables, from all files, by name; and what the program has no use for.
+// Values for the program's inputs and variables, from all files, by name; and the names that the program does not have.
 class Given {
  public:
   explicit Given(const StoredProgram& program) : program_(program) {}
@@ -38,7 +38,7 @@ class Given {
   std::map<std::string, Array> values;
   std::vector<std::string> unused;
 
-  // FILE, or NAME=FILE for an .npy whose name is not the file's.
+  // FILE, or NAME=FILE for an .npy with another name than the file.
   void take(const std::string& argument) {
     const std::size_t equals = argument.find('=');
     const bool named = equals != std::string::npos && !std::ifstream(argument);
@@ -84,10 +84,10 @@ class Given {
   const StoredProgram& program_;
 };
 
-// What is to be seen of an array at a glance.
+// A summary of an array.
 struct Summary {
   double least = std::numeric_limits<double>::infinity(), most = -least, sum = 0;
-  std::int64_t finite = 0, strange = 0;  // strange: infinite or no number
+  std::int64_t finite = 0, strange = 0;  // strange: NaN or infinite
   std::vector<double> first;
 
   explicit Summary(const Array& array) {

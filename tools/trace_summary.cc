@@ -1,4 +1,4 @@
-// weft trace-summary: where the time of a trace goes, for a person.
+// weft trace-summary: prints how much time each part of a step takes.
 #include "trace_summary.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kNumbers = 5;  // columns up to here, but the first, are numbers
+constexpr std::size_t kNumbers = 5;  // all columns before it, except the first, are numbers
 constexpr std::size_t kCause = 60;   // characters
 
 UserError no_trace(const std::string& path, const std::string& why) {
@@ -29,7 +29,7 @@ UserError no_trace(const std::string& path, const std::string& why) {
                     .fix = "give a file that `weft bench lm --trace FILE` wrote, whole"});
 }
 
-// Adds up events.
+// Sums events.
 class EventTotals {
  public:
   EventTotals(const Json& about, const std::string& path) : path_(path) {
@@ -68,7 +68,7 @@ class EventTotals {
     if (steps_.empty()) throw no_trace(path_, "it has no step");
     s_.steps = static_cast<int>(steps_.size());
     const double by = 1.0 / (s_.steps * s_.processors);
-    for (const auto& [key, shared] : shared_)  // along a shared instruction a worker either works or waits
+    for (const auto& [key, shared] : shared_)  // during a shared instruction a worker either works or waits
       if (shared.is_shared) s_.waiting += shared.seconds - shared.busy / s_.workers;
     for (double* sum : {&s_.waiting, &s_.call, &s_.kernels, &s_.collectives}) *sum *= by;
     s_.kinds = sorted(kinds_, by);
@@ -120,7 +120,7 @@ std::string percent(double part, double whole) { return whole > 0 ? fixed(100 * 
 
 std::string ms(double seconds) { return fixed(seconds * 1e3, 3); }
 
-// Columns under each other; the first stands to the left, the others to the right.
+// Aligned columns; the first to the left, all others to the right.
 std::string table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths(rows[0].size(), 0);
   for (const auto& row : rows)

@@ -1,4 +1,4 @@
-// Where the time of a trace goes.
+// Summarizes a trace: how much time each part of a step takes.
 #pragma once
 
 #include <map>
@@ -7,19 +7,19 @@
 
 namespace weft::tools {
 
-// Times are of one step, in seconds, the mean over processors and steps.
+// Times are seconds per step, the mean over processors and steps.
 struct TraceSummary {
   struct Part {
     std::string what, cause;
-    double seconds = 0, least_seconds = 0;  // least: at the roof of those that have one
-    double roofed_seconds = 0;              // of those
+    double seconds = 0, least_seconds = 0;  // least: at the roof, for instructions that have one
+    double roofed_seconds = 0;              // of the instructions that have a roof
     double count = 0;
   };
   std::string mesh, layout, device, peaks;
   int processors = 1, workers = 1, steps = 0;
   double flops_per_second = 0, bytes_per_second = 0;
   double call = 0, kernels = 0, collectives = 0;
-  double waiting = 0;              // of the kernels: workers that waited for others, as a mean over workers
+  double waiting = 0;              // in kernels: workers that waited for other workers, as a mean over workers
   std::vector<Part> kinds;         // by kind and phase, the slowest first
   std::vector<Part> instructions;  // the slowest first
 
@@ -28,7 +28,7 @@ struct TraceSummary {
   std::string json(std::size_t most) const;
 };
 
-// UserError if the text is no trace of Weft; `path` says where it is from.
+// UserError if the text is not a trace of Weft; `path` is its file, for the error.
 TraceSummary summarize_trace(const std::string& text, const std::string& path);
 
 }  // namespace weft::tools

@@ -1,4 +1,4 @@
-// weft train: trains a config, or goes on with it; and says before what it would take.
+// weft train: trains or resumes a config; with --dry-run prints its cost.
 #include <iostream>
 #include <memory>
 

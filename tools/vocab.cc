@@ -32,7 +32,7 @@ std::string little(std::span<const std::int32_t> ids, int bytes) {
   return out;
 }
 
-// A token file of the kind that the path's ending says. What was there stays if it cannot be written.
+// Writes a token file of the kind that the path's extension names. If it cannot be written, an existing file stays.
 void write_tokens(const std::string& path, const std::vector<std::int32_t>& ids, std::int64_t vocabulary_size) {
   const std::string ending = std::filesystem::path(path).extension().string();
   if (ending != ".u16" && ending != ".u32" && ending != ".npy")

@@ -19,7 +19,8 @@ HWY_INLINE hn::Vec<F> widen(hn::Vec<Bits> bits) {
   return hn::BitCast(F(), hn::ShiftLeft<16>(hn::PromoteTo(hn::RebindToUnsigned<F>(), bits)));
 }
 
-// The nearest bf16, ties to even, in the upper half of each lane. A NaN stays NaN, even if its payload is in the lower half.
+// The nearest bf16, ties to even, in the upper half of each lane. A NaN stays NaN, even if its payload is in the lower
+// half.
 HWY_INLINE hn::Vec<F> nearest(hn::Vec<F> v) {
   const hn::RebindToUnsigned<F> u;
   const auto word = hn::BitCast(u, v), odd = hn::And(hn::ShiftRight<16>(word), hn::Set(u, 1));

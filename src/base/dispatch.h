@@ -1,4 +1,5 @@
-// From a DType to the C++ type that stores it, and conversions between stored elements and the numbers that kernels compute with.
+// From a DType to the C++ type that stores it, and conversions between stored elements and the numbers that kernels
+// compute with.
 #pragma once
 
 #include <cmath>

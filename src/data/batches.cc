@@ -1,4 +1,4 @@
-// Batches: a stream, and a thread that makes some ahead and sleeps while enough of them lie ready.
+// Batches: a stream, and a thread that makes batches ahead and sleeps while enough are ready.
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -16,7 +16,7 @@ struct Batches::State {
   }
   ~State() { stop(); }
 
-  // What a stream says of itself before a batch.
+  // The state of a stream before a batch.
   struct Mark {
     std::string position;
     std::int64_t tokens = 0, epoch = 0;
@@ -27,9 +27,9 @@ struct Batches::State {
     Mark after;
   };
 
-  Stream stream;  // the worker's, while there is one
+  Stream stream;  // only the worker uses it, while there is a worker
   const std::int64_t most;
-  Mark now;  // of the next batch handed out
+  Mark now;  // of the next batch that the caller gets
 
   std::mutex mutex;  // guards what follows
   std::condition_variable_any changed;
@@ -50,7 +50,7 @@ struct Batches::State {
     ready.clear();
   }
 
-  // Ends after the last batch, or the first that failed.
+  // Ends after the last batch, or after the first failure.
   void work(const std::stop_token& stop) {
     for (bool is_over = false; !is_over;) {
       Ready one;
@@ -77,7 +77,8 @@ struct Batches::State {
     }
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return !ready.empty(); });
-    if (ready.front().failure) std::rethrow_exception(ready.front().failure);  // it stays: every next one fails so
+    if (ready.front().failure)
+      std::rethrow_exception(ready.front().failure);  // it stays in the queue, so every later call fails alike
     if (!ready.front().batch) return std::nullopt;
     Ready one = std::move(ready.front());
     ready.pop_front();
@@ -86,7 +87,8 @@ struct Batches::State {
     return std::move(one.batch);
   }
 
-  // Changes the stream where it stands for the user, back from what was made ahead; if that is refused all stays.
+  // Changes the stream at the caller's position and drops the batches that were made ahead; if the change is refused,
+  // nothing changes.
   template <class Change>
   void change(const Change& change) {
     stop();

@@ -1,4 +1,4 @@
-// Examples: what a source's files hold, as sequences of ids by number; batches are made of them.
+// Examples: the contents of a source's files, as numbered sequences of ids; batches are made of them.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace weft::data {
 
 struct Example {
-  std::vector<std::int32_t> inputs, targets;  // each with its end, except rows of a stream
+  std::vector<std::int32_t> inputs, targets;  // each ends with the end of sequence, except rows of a stream
 };
 
 struct ExampleSize {
@@ -26,8 +26,8 @@ class Examples {
   virtual ~Examples() = default;
   virtual std::int64_t count() const = 0;
   virtual void read(std::int64_t index, Example& to) const = 0;
-  virtual ExampleSize size(std::int64_t index) const = 0;  // of what read() gives, if possible without reading it
-  virtual bool is_stream() const { return false; }         // rows are full: nothing to pack
+  virtual ExampleSize size(std::int64_t index) const = 0;  // the sizes that read() gives, without reading if possible
+  virtual bool is_stream() const { return false; }         // rows are full: nothing is packed
   virtual bool has_inputs() const { return false; }
   virtual std::string fingerprint() const = 0;  // of the files' contents
 };

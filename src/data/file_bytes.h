@@ -1,4 +1,4 @@
-// FileBytes: a file, or bytes in memory, read by position. And the two ways in which reading fails.
+// FileBytes: a file, or bytes in memory, read by offset. Also the two kinds of errors when reading.
 #pragma once
 
 #include <cstddef>
@@ -27,13 +27,13 @@ class FileBytes {
   FileBytes& operator=(const FileBytes&) = delete;
 
   const std::string& path() const { return path_; }
-  std::uint64_t size() const { return size_; }  // when it was opened
+  std::uint64_t size() const { return size_; }  // at the time of opening
 
-  // RunError if the system cannot read them, or if the file has become shorter. offset + count is at most size().
+  // RunError if the system cannot read the bytes, or if the file has become shorter. offset + count is at most size().
   void read(std::uint64_t offset, void* to, std::size_t count) const;
   std::string read_text(std::uint64_t offset, std::size_t count) const;
 
-  // The file breaks its format at this byte.
+  // Throws UserError: the file breaks its format at this byte.
   [[noreturn]] void refuse(std::uint64_t offset, const std::string& what, const std::string& fix) const;
 
  private:
@@ -43,7 +43,7 @@ class FileBytes {
   std::vector<std::byte> bytes_;
 };
 
-// Writes all of it beside the path and renames. RunError if the system does not.
+// Writes everything to a temporary file in the same folder and renames it. RunError if the system refuses.
 void write_whole(const std::string& path, const std::vector<std::pair<const void*, std::size_t>>& pieces);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// The two formats; each reader checks the whole header and gives what it says.
+// The two file formats; each reader checks the complete header and returns its contents.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ FileHeader read_safetensors_header(const FileBytes& file);
 bool is_npy(const FileBytes& file);  // by its first bytes
 FileHeader read_npy_header(const FileBytes& file);
 
-// The bytes of elements of `bits` each; none if they are no whole bytes or 64 bits cannot count them.
+// The bytes of elements of `bits` each; none if they are no whole number of bytes or do not fit 64 bits.
 std::optional<std::uint64_t> bytes_of(const std::vector<std::int64_t>& sizes, std::uint64_t bits);
 // "[2 3]"
 std::string sizes_text(const std::vector<std::int64_t>& sizes);

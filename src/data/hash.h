@@ -1,4 +1,4 @@
-// A hash of bytes, the same on every machine: tells files apart, keeps no secrets.
+// A hash of bytes, the same on every machine. It distinguishes files; it is not cryptographic.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ class FileBytes;
 
 namespace weft::data {
 
-// A bijection of 64 bits that spreads every bit over all (splitmix64).
+// A bijection of 64 bits in which every bit depends on all bits (splitmix64).
 inline std::uint64_t mixed(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;

@@ -1,4 +1,4 @@
-// Ids: a long sequence of token ids, in memory or in a file, and the stream of rows that it makes.
+// Ids: a long sequence of token ids, in memory or in a file, and the stream of rows made from it.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ class Ids {
  public:
   virtual ~Ids() = default;
   virtual std::int64_t size() const = 0;
-  // Puts those of [begin, begin + count) behind what `to` holds.
+  // Appends the ids [begin, begin + count) to `to`.
   virtual void read(std::int64_t begin, std::int64_t count, std::vector<std::int32_t>& to) const = 0;
 };
 
-// In memory, two bytes each if the vocabulary allows.
+// In memory; two bytes each if the vocabulary is small enough.
 class MemoryIds : public Ids {
  public:
   explicit MemoryIds(std::int64_t vocabulary_size) : is_narrow_(vocabulary_size <= 65536) {}

@@ -1,5 +1,5 @@
-// Masking: which tokens of an example an encoder has to guess. Drawn by the seed, the epoch, the example and the place
-// alone, so that it does not depend on rows, batches or processes.
+// Masking: which tokens of an example an encoder has to predict. It depends only on the seed, the epoch, the example
+// and the position, not on rows, batches or processes.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace weft::data {
 
 class Masking {
  public:
-  // Tokens at random are below `vocab`.
+  // Random tokens are below `vocab`.
   Masking(double share, std::int32_t mask_id, std::int64_t vocab, std::uint64_t seed)
       : share_(share), mask_id_(mask_id), vocab_(static_cast<std::uint64_t>(vocab)), seed_(seed) {}
 
-  // Moves the tokens of an example without inputs to its inputs, some of them masked; what is left of its targets are
-  // the tokens that were masked, with padding in place of the others.
+  // Moves the tokens of an example without inputs to its inputs and masks some of them. Its targets keep the masked
+  // tokens, with padding at all other positions.
   void apply(Example& one, std::int64_t epoch, std::int64_t index) const {
     one.inputs = one.targets;
     const std::uint64_t key =
@@ -30,7 +30,7 @@ class Masking {
   }
 
  private:
-  static constexpr std::uint64_t kPurpose = 0x6d61736b;    // apart from the draws of the order of examples
+  static constexpr std::uint64_t kPurpose = 0x6d61736b;    // makes these draws independent of the order of examples
   static constexpr double kHidden = 0.8, kReplaced = 0.1;  // of the masked tokens; the rest stays
 
   static double fraction(std::uint64_t draw) { return static_cast<double>(draw >> 11) * 0x1p-53; }

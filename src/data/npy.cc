@@ -1,5 +1,5 @@
-// .npy: "\x93NUMPY", the version (two bytes), the length of the header (u16 in version 1, u32 in 2 and 3), the header, the
-// data. The header is a Python dict, {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, and then spaces.
+// .npy: "\x93NUMPY", the version (two bytes), the length of the header (u16 in version 1, u32 in 2 and 3), the header,
+// the data. The header is a Python dict, {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, and then spaces.
 #include <array>
 #include <bit>
 #include <filesystem>
@@ -189,7 +189,7 @@ void write_npy(const std::string& path, const Array& array) {
   for (const Dim& dim : array.shape()) sizes += sentence(dim.size, ", ");
   std::string dict = sentence("{'descr': '", descr, "', 'fortran_order': False, 'shape': (", sizes, "), }");
   const std::size_t before = kMagic.size() + 4;
-  dict.resize((before + dict.size() + 64) / 64 * 64 - before - 1, ' ');  // the data begins at a multiple of 64
+  dict.resize((before + dict.size() + 64) / 64 * 64 - before - 1, ' ');  // aligns the data to 64 bytes
   dict += '\n';
   std::string start(kMagic);
   for (std::size_t byte : {std::size_t{1}, std::size_t{0}, dict.size() & 255, dict.size() >> 8})

@@ -51,7 +51,7 @@ const StoredType* find_type(const std::string& name) {
   return nullptr;
 }
 
-// One tensor as the header has it so far.
+// One tensor of the header, as far as it has been read.
 struct Entry {
   std::string dtype;
   std::vector<std::int64_t> sizes;
@@ -59,8 +59,8 @@ struct Entry {
   std::set<std::string> keys;
 };
 
-// Takes the JSON piece by piece; refuses whatever the format has no place for as soon as it comes, so that neither depth
-// nor length of a wrong header costs anything.
+// Reads the JSON by events and refuses anything outside the format immediately, so that neither depth nor length of an
+// invalid header costs anything.
 class HeaderReader {
  public:
   explicit HeaderReader(const FileBytes& file) : file_(file) {}
@@ -174,7 +174,7 @@ class Checker {
     return {entry.dtype, type->dtype, entry.sizes, data_ + begin, *bytes, false};
   }
 
-  // Without holes and overlaps from the first byte to the last.
+  // From the first byte to the last without holes and overlaps.
   void check_cover(const std::map<std::string, FileTensor>& tensors) const {
     std::vector<std::pair<const std::string*, const FileTensor*>> order;
     for (const auto& [name, tensor] : tensors) order.emplace_back(&name, &tensor);
@@ -259,7 +259,7 @@ std::string safetensors_header(const std::string& path, const std::vector<Stored
                      .where = path,
                      .fix = "write names and metadata in UTF-8"});
   }
-  json.resize((json.size() + 7) / 8 * 8, ' ');  // so that the data begins at a multiple of 8
+  json.resize((json.size() + 7) / 8 * 8, ' ');  // aligns the data to 8 bytes
   std::string length;
   for (std::size_t i = 0; i < kPrefix; ++i) length += static_cast<char>(json.size() >> (8 * i) & 255);
   return length + json;
@@ -267,7 +267,7 @@ std::string safetensors_header(const std::string& path, const std::vector<Stored
 
 void write_safetensors(const std::string& path, const std::map<std::string, Array>& tensors,
                        const std::map<std::string, std::string>& metadata) {
-  // Wide dtypes first, then names: every tensor is aligned to its dtype.
+  // Wide dtypes first, then by name: every tensor is aligned to its dtype.
   std::vector<std::pair<const std::string*, const Array*>> order;
   for (const auto& [name, array] : tensors) order.emplace_back(&name, &array);
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {

@@ -8,7 +8,8 @@
 
 namespace weft::data {
 
-// A Feistel network on the least even number of bits that holds `count`; what falls beyond walks on until it is inside.
+// A Feistel network on the least even number of bits that holds `count`. A result of `count` or more is permuted again
+// until it is below.
 class Permutation {
  public:
   Permutation(std::int64_t count, std::uint64_t seed, std::uint64_t epoch)

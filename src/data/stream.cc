@@ -152,7 +152,7 @@ std::int64_t Stream::index(const Cursor& at) const {
   return options_.shuffle ? Permutation(examples_->count(), options_.seed, epoch)(at.example) : at.example;
 }
 
-// What is put into a row of an example of this size: cut, if it is too long; nothing if it is to be left out.
+// The part of an example of this size that goes into a row: cut if it is too long, empty if it is to be left out.
 ExampleSize Stream::fitted(const ExampleSize& size) const {
   const bool is_long = size.inputs > options_.inputs_length || size.targets > options_.length;
   if (is_long && !options_.trim) return {};
@@ -177,7 +177,7 @@ void Stream::read(const Cursor& at, Example& to) const {
   if (masking_) masking_->apply(to, at.epoch, number);
 }
 
-// One row from the cursor on, which moves behind it; false if the epoch has nothing more to put there.
+// Fills one row from the cursor and advances the cursor; false if the epoch has no more examples.
 bool Stream::fill_row(std::int64_t row, std::vector<Feature>& features, Cursor& at) const {
   const bool is_wanted = row >= rows_begin_ && row < rows_end_;
   for (Feature& feature : features) feature.begin_row(row);
@@ -230,7 +230,7 @@ std::optional<Batch> Stream::next() {
   return batch;
 }
 
-// What the batches depend on.
+// The data and options that the batches depend on.
 nlohmann::ordered_json Stream::identity() const {
   Json all = {{"format", format_},
               {"vocabulary", format_ == "tokens" ? "" : vocabulary_.fingerprint()},

@@ -1,5 +1,5 @@
-// Stream: examples in a shuffled order, put into rows, a batch when it is asked for. A row depends on the epoch and its
-// first example alone, so these two are all that a position needs.
+// Stream: puts examples in a shuffled order into rows, and makes batches on request. A row depends only on the epoch
+// and its first example, so a position needs only these two.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ class Stream {
  public:
   explicit Stream(const SourceOptions& options);
 
-  // As Batches has them.
+  // Like the functions of Batches.
   std::optional<Batch> next();
   std::string position() const;
   void seek(const std::string& position);
@@ -33,7 +33,7 @@ class Stream {
  private:
   // Where a batch begins.
   struct Cursor {
-    std::int64_t epoch = 0, example = 0;   // the example's place in the order of its epoch
+    std::int64_t epoch = 0, example = 0;   // the example's position in the order of its epoch
     std::int64_t batches = 0, tokens = 0;  // made so far
   };
 
@@ -50,7 +50,7 @@ class Stream {
   std::unique_ptr<Examples> examples_;
   std::optional<Masking> masking_;
   bool is_packed_ = false;
-  std::int64_t rows_begin_ = 0, rows_end_;  // whose ids are read
+  std::int64_t rows_begin_ = 0, rows_end_;  // the rows whose ids are read
   Cursor cursor_;                           // of the next batch
 };
 

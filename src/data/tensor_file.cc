@@ -10,7 +10,7 @@ namespace weft {
 
 namespace {
 
-// Row-major bytes of an array whose file has its first dim innermost.
+// Row-major bytes of an array that the file holds in Fortran order.
 void turn_around(const std::vector<std::byte>& from, const std::vector<std::int64_t>& sizes, std::size_t width,
                  std::byte* to) {
   std::vector<std::size_t> strides(sizes.size()), index(sizes.size(), 0);  // strides in the file, in bytes
@@ -31,18 +31,18 @@ void turn_around(const std::vector<std::byte>& from, const std::vector<std::int6
   }
 }
 
-// One bit pattern for each of the two.
+// Normalizes bools to the bytes 0 and 1.
 void make_bools(std::span<std::byte> bytes) {
   for (std::byte& b : bytes) b = b == std::byte{0} ? b : std::byte{1};
 }
 
-// Reads runs of bytes at ascending offsets; short ones that lie close together with one call of the system.
+// Reads ranges of bytes at ascending offsets; reads short ranges that are close together with one system call.
 class RunReader {
  public:
-  // No byte from `end` on is asked for.
+  // The caller asks for no byte from `end` on.
   RunReader(const FileBytes& file, std::uint64_t end) : file_(file), end_(end) {}
 
-  // `next` is where the run after this one begins.
+  // `next` is the begin of the following range.
   void read(std::uint64_t offset, std::size_t count, std::uint64_t next, std::byte* to) {
     constexpr std::uint64_t kShort = 64 << 10, kNear = 8 << 10;
     if (offset >= begin_ && offset + count <= begin_ + window_.size()) {
@@ -73,7 +73,7 @@ void read_part(const FileBytes& file, const FileTensor& tensor, const std::vecto
     offset += stride * static_cast<std::uint64_t>(begin[d]);
     last += stride * static_cast<std::uint64_t>(begin[d] + sizes[d] - 1);
   }
-  // Dims from `inner` on lie in one run.
+  // Dims from `inner` on are contiguous.
   std::size_t inner = rank;
   std::uint64_t run = width;
   while (inner > 0 && (inner == rank || sizes[inner] == tensor.sizes[inner]))
@@ -108,7 +108,7 @@ std::string listed(const std::map<std::string, FileTensor>& tensors) {
 }  // namespace
 
 std::optional<std::uint64_t> bytes_of(const std::vector<std::int64_t>& sizes, std::uint64_t bits) {
-  for (std::int64_t size : sizes)  // the same answer in whatever order huge sizes and zeros come
+  for (std::int64_t size : sizes)  // the result does not depend on the order of huge sizes and zeros
     if (size == 0) return 0;
   for (std::int64_t size : sizes)
     if (__builtin_mul_overflow(bits, static_cast<std::uint64_t>(size), &bits)) return std::nullopt;

@@ -18,7 +18,7 @@ constexpr std::size_t kJobBytes = 1 << 18;
 
 using Texts = std::vector<std::string_view>;
 
-// Runs job(0) … job(count - 1), each once; throws what the first of those that failed threw.
+// Runs job(0) … job(count - 1), each once; rethrows the error of the first failed job.
 template <class Job>
 void on_all_cores(std::size_t count, const Job& job) {
   std::atomic<std::size_t> next = 0;
@@ -96,7 +96,7 @@ class TextExamples : public Examples {
   bool join_ = false;
 };
 
-// The text in parts of some size that end with a line.
+// The text in parts of a limited size, cut at line ends.
 Texts parts_of(std::string_view text) {
   Texts parts;
   while (!text.empty()) {
@@ -108,7 +108,7 @@ Texts parts_of(std::string_view text) {
   return parts;
 }
 
-// What lies between blank lines, without the end of its last line.
+// The texts between blank lines, without the end of the last line.
 Texts documents_of(const TextFile& file) {
   Texts documents;
   bool is_open = false;
@@ -128,7 +128,7 @@ Texts lines_of(const TextFile& file) {
   return lines;
 }
 
-// Inputs and targets, line by line; pairs that lack a side are left out.
+// Inputs and targets, line by line; pairs with an empty side are left out.
 struct Pairs {
   Texts inputs, targets;
   void add(std::string_view input, std::string_view target) {

@@ -7,8 +7,8 @@ namespace weft::data {
 
 namespace {
 
-// How many bytes the character at the front has; 0 if there is none (overlong forms, surrogates and what is beyond
-// U+10FFFF are none).
+// The number of bytes of the first character; 0 if it is invalid (overlong forms, surrogates, code points beyond
+// U+10FFFF).
 std::size_t character_size(std::string_view text) {
   const auto at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const unsigned first = at(0);

@@ -26,7 +26,7 @@ class TextFile {
   std::vector<std::string_view> lines_;
 };
 
-// The first byte that belongs to no character; npos if all do.
+// The first byte that is not part of a valid character; npos if there is none.
 std::size_t first_invalid_utf8(std::string_view text);
 
 bool is_blank(std::string_view line);

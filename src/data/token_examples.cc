@@ -1,4 +1,4 @@
-// Examples from token files. Only the header is read on opening; ids are read, and checked, where a batch needs them.
+// Examples from token files. Opening reads only the header; ids are read and checked when a batch needs them.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -78,7 +78,7 @@ class FileIds : public Ids {
   std::int64_t size_, limit_;
 };
 
-// Several sequences as one.
+// Several sequences concatenated.
 class JoinedIds : public Ids {
  public:
   void add(std::unique_ptr<Ids> part) {
@@ -100,8 +100,8 @@ class JoinedIds : public Ids {
   std::int64_t size_ = 0;
 };
 
-// Rows of equal width; zeros at their end are padding. How much of a row is not padding only the row itself tells, which
-// is read for it once.
+// Rows of equal width; zeros at their end are padding. The length without padding is only known after reading a row;
+// each row is read once for it.
 class Rows : public Examples {
  public:
   struct Side {
@@ -146,7 +146,7 @@ class Rows : public Examples {
   std::int64_t count_;
   bool join_;
   std::string fingerprint_;
-  mutable std::vector<std::optional<ExampleSize>> sizes_;  // of rows that were measured; empty where all are read
+  mutable std::vector<std::optional<ExampleSize>> sizes_;  // of rows that were measured; empty if all are read
 };
 
 std::int64_t limit_of(const SourceOptions& options) {
@@ -164,7 +164,7 @@ std::unique_ptr<Ids> open_raw(const std::string& path, const StoredId& stored, s
   return std::make_unique<FileIds>(file, stored, 0, static_cast<std::int64_t>(file->size() / stored.bytes), limit);
 }
 
-// The tensors of one file that are "targets" and, maybe, "inputs"; one alone is the targets, whatever its name.
+// The tensors "targets" and, optionally, "inputs" of one file; a single tensor is the targets under any name.
 class TokenTensors {
  public:
   TokenTensors(const std::string& path, std::int64_t limit, Hash& hash)

@@ -55,7 +55,7 @@ void check(const VocabularyTraining& training) {
   }
 }
 
-// The lines with something in them; of .tsv files their columns.
+// The lines that are not empty; of .tsv files the columns.
 std::vector<std::string_view> lines_of(const std::vector<std::unique_ptr<TextFile>>& files) {
   std::vector<std::string_view> lines;
   const auto add = [&](std::string_view line) {
@@ -72,7 +72,7 @@ std::vector<std::string_view> lines_of(const std::vector<std::unique_ptr<TextFil
   return lines;
 }
 
-// At most `most` of them, evenly from all over.
+// At most `most` of the lines, evenly spaced.
 std::vector<std::string_view> thinned(const std::vector<std::string_view>& lines, std::int64_t most) {
   const std::size_t count = std::min(lines.size(), static_cast<std::size_t>(most));
   std::vector<std::string_view> out(count);
@@ -80,7 +80,8 @@ std::vector<std::string_view> thinned(const std::vector<std::string_view>& lines
   return out;
 }
 
-// What the library says, without the place in its source: "…/trainer_interface.cc(660) [condition] Vocabulary size …".
+// The message of the library without the place in its source: "…/trainer_interface.cc(660) [condition] Vocabulary size
+// …".
 std::string reason(const sentencepiece::util::Status& status) {
   const std::string text = status.message();
   const std::size_t end = text.rfind("] ");
@@ -94,7 +95,7 @@ void train_vocabulary(const VocabularyTraining& training) {
   std::vector<std::unique_ptr<TextFile>> files;
   for (const std::string& path : training.files) files.push_back(std::make_unique<TextFile>(path));
   const std::vector<std::string_view> lines = thinned(lines_of(files), training.max_sentences);
-  // Nothing is normalized, so that text comes back as it was. The number of threads is part of the result.
+  // Nothing is normalized, so that decoding restores the text. The result depends on the number of threads.
   const std::unordered_map<std::string, std::string> settings = {{"model_type", training.type},
                                                                  {"vocab_size", std::to_string(training.size)},
                                                                  {"pad_id", "0"},

@@ -15,14 +15,14 @@ constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
 }  // namespace
 
-// Bytes if there is no processor.
+// A byte vocabulary if there is no processor.
 struct Vocabulary::Pieces {
   std::string fingerprint = "bytes", model = {};
   std::unique_ptr<const sentencepiece::SentencePieceProcessor> processor = nullptr;
   std::int64_t size = kFirstByte + 256;
-  std::int32_t line_end = kFirstByte + '\n';  // kUnknown if a model cannot say it
+  std::int32_t line_end = kFirstByte + '\n';  // kUnknown if the model has no piece for it
 
-  // Of a model.
+  // For a SentencePiece model.
   void encode_line(std::string_view line, std::vector<std::int32_t>& to) const {
     std::vector<int> ids;
     const auto status = processor->Encode(line, &ids);

@@ -39,7 +39,8 @@ void check_inputs(const std::shared_ptr<GraphData>& graph, const OpDef& op, cons
   }
 }
 
-// Called when the operands of an op do not fit. Inside a microbatch the cause may be an outside tensor with the undivided batch.
+// Called when the operands of an op do not fit. Inside a microbatch the cause may be an outside tensor with the
+// undivided batch.
 void check_cut_inputs(const GraphData& graph, const OpDef& op, const Tensors& inputs, Site site) {
   for (int l = graph.loop; l >= 0; l = graph.loops[static_cast<std::size_t>(l)].around) {
     const Dim& batch = graph.loops[static_cast<std::size_t>(l)].batch;

@@ -1,7 +1,7 @@
 // OpDef: the complete declaration of a primitive, and functions to register and apply it.
 //
-// A primitive is one file of src/ops with one define_op({…}). The types of the sharding rule and the lowering are defined in lower
-// layers (layout/rule.h, ops/rules.h); this header only declares them.
+// A primitive is one file of src/ops with one define_op({…}). The types of the sharding rule and the lowering are
+// defined in lower layers (layout/rule.h, ops/rules.h); this header only declares them.
 #pragma once
 
 #include <functional>

@@ -11,7 +11,8 @@ namespace weft {
 // The dim after the batch dim that counts its microbatches.
 inline constexpr const char* kMicrobatchPart = "#part";
 
-// The nodes from `first` to before `last` that are directly in the body of `loop` (-1: in no loop). It contains no inputs and no variables.
+// The nodes from `first` to before `last` that are directly in the body of `loop` (-1: in no loop). It contains no
+// inputs and no variables.
 struct Region {
   int first = 0, last = 0;
   int loop = -1;
@@ -19,12 +20,12 @@ struct Region {
 
 bool is_in(const GraphData& graph, const Region& region, int node);
 
-// The tensors that the region reads from outside, each once, in order of first use; then the results that are themselves outside
-// of it.
+// The tensors that the region reads from outside, each once, in order of first use; then the results that are
+// themselves outside of it.
 std::vector<TensorId> captures_of(const GraphData& graph, const Region& region, const std::vector<TensorId>& results);
 
-// Clones the nodes that `results` depend on. Clones have the same names, so they draw the same random numbers, and are marked as
-// recomputed. Outside tensors are replaced by their entries in `by`, if there are any.
+// Clones the nodes that `results` depend on. Clones have the same names, so they draw the same random numbers, and are
+// marked as recomputed. Outside tensors are replaced by their entries in `by`, if there are any.
 Tensors clone_region(const std::shared_ptr<GraphData>& graph, const Region& region,
                      const std::map<TensorId, Tensor>& by, const std::vector<TensorId>& results);
 

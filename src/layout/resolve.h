@@ -1,4 +1,5 @@
-// From layout text to axes: which axes each dim name is split over on a given mesh, and whether a tensor can be split so.
+// From layout text to axes: which axes each dim name is split over on a given mesh, and whether a tensor can be split
+// so.
 #pragma once
 
 #include <map>
@@ -29,8 +30,8 @@ struct Subject {
   std::string layout = {};
 };
 
-// The sharding of a (global) shape under these axes. UserError, with the fix, if two dims would be on one axis or a size does not
-// divide.
+// The sharding of a (global) shape under these axes. UserError, with the fix, if two dims would be on one axis or a
+// size does not divide.
 Sharding sharding_of(const DimAxes& axes, const Shape& shape, const Mesh& mesh, const Subject& subject);
 
 // UserError if two dims of `dims` (all dims of one op) are on one axis.

@@ -1,5 +1,5 @@
-// Sharding: how one value is split over the mesh. Per dim an ordered list of axes (major to minor), and the axes over which a
-// reduction is still pending. Invariant: an axis occurs at most once in a sharding.
+// Sharding: how one value is split over the mesh. Per dim an ordered list of axes (major to minor), and the axes over
+// which a reduction is still pending. Invariant: an axis occurs at most once in a sharding.
 #pragma once
 
 #include <cstdint>

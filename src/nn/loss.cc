@@ -1,5 +1,5 @@
-// The loss of a language model from its last hidden values. One sweep over the logits computes the loss and overwrites the logits with their
-// gradients (the compiler's pass fuse). In chunks, a loop does so part by part.
+// The loss of a language model from its last hidden values. One sweep over the logits computes the loss and overwrites
+// the logits with their gradients (the compiler's pass fuse). In chunks, a loop does so part by part.
 #include "nn/seen.h"
 
 namespace weft::nn {

@@ -1,5 +1,5 @@
-// take_along and its transpose put_along: every line along a dim has separate indices. On a split dim the processors divide the lines,
-// which costs an all_to_all per operand and result.
+// take_along and its transpose put_along: every line along a dim has separate indices. On a split dim the processors
+// divide the lines, which costs an all_to_all per operand and result.
 #include "ops/along.h"
 
 #include "base/str.h"

@@ -1,5 +1,5 @@
-// attend: softmax attention as one op, and attend_back, its gradients of q, k and v. Neither stores scores. The gradient of the bias and
-// second gradients are rare: primitives compute them from stored scores.
+// attend: softmax attention as one op, and attend_back, its gradients of q, k and v. Neither stores scores. The
+// gradient of the bias and second gradients are rare: primitives compute them from stored scores.
 #include "weft/attend.h"
 
 #include <algorithm>

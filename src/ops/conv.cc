@@ -71,8 +71,8 @@ std::vector<Window> windows_of(const Call& call) {
   return windows;
 }
 
-// x with channels cut into (groups, channels / groups), and the filter with its dim `outer` cut in the same way: `outer` is the dim that
-// has all groups. The groups and channels of the result become one dim.
+// x with channels cut into (groups, channels / groups), and the filter with its dim `outer` cut in the same way:
+// `outer` is the dim that has all groups. The groups and channels of the result become one dim.
 Tensor grouped(const Call& call, const Dim& inner, const Dim& outer) {
   const std::int64_t groups = call.options.groups;
   const Dim& channels = call.channels();

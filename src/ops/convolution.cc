@@ -1,7 +1,8 @@
 // convolution: products summed over windows, in three directions that are each other's gradients.
 //
-// One trilinear form, T(x, filter, y) = sum of x[o * stride + k * dilation - before] * filter[k] * y[o] over places o, taps k and all
-// other dims, and its derivative with respect to each of the three. Other dims are matched by name like in einsum.
+// One trilinear form, T(x, filter, y) = sum of x[o * stride + k * dilation - before] * filter[k] * y[o] over places o,
+// taps k and all other dims, and its derivative with respect to each of the three. Other dims are matched by name like
+// in einsum.
 #include <algorithm>
 #include <set>
 

@@ -21,7 +21,8 @@ const OpDef& kStopGradient = define_op({
 
 using Backward = std::function<Tensors(const Tensors&, const Tensors&, const Tensors&)>;
 
-// Operands: the forward results, then the inputs. The results pass through; `backward` turns their gradients into gradients of the inputs.
+// Operands: the forward results, then the inputs. The results pass through; `backward` turns their gradients into
+// gradients of the inputs.
 const OpDef& kCustomGradient = define_op({
     .name = "custom_gradient",
     .doc = "Results of a function with a derivative given by hand.",

@@ -1,5 +1,5 @@
-// dynamic_slice and dynamic_update: a range of elements at a run-time index, clamped to fit. On a split dim only the range is sent, never
-// the complete tensor.
+// dynamic_slice and dynamic_update: a range of elements at a run-time index, clamped to fit. On a split dim only the
+// range is sent, never the complete tensor.
 #include "base/str.h"
 #include "ops/rules.h"
 
@@ -44,7 +44,8 @@ std::vector<TensorType> slice_type(const OpCall& call) {
   return {{call.in().resized(dim.name, size), call.inputs[0].dtype}};
 }
 
-// Each processor picks its part of the range, zeros elsewhere; a reduce_scatter of the sum gives every processor its part of the result.
+// Each processor picks its part of the range, zeros elsewhere; a reduce_scatter of the sum gives every processor its
+// part of the result.
 ValueId slice_split(Lowering& l, const Dim& dim, std::int64_t size, ValueId begin) {
   Builder& b = l.builder;
   const Axes& axes = l.axes_of(dim.name);

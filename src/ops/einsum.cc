@@ -1,7 +1,7 @@
 // einsum: the sum, over the dims absent from the output, of the product of the inputs (paper, section 4).
 //
-// The names classify the dims: in two inputs and the output = batch; in one input and the output = free; absent from the output =
-// contracted. A split contracted dim leaves a partial sum.
+// The names classify the dims: in two inputs and the output = batch; in one input and the output = free; absent from
+// the output = contracted. A split contracted dim leaves a partial sum.
 #include <algorithm>
 #include <limits>
 
@@ -133,8 +133,8 @@ class PairByPair {
 
 Tensor contracted(const Tensors& xs, const Shape& output, Site site);
 
-// The gradient of one input is the einsum of dy and the remaining inputs to that input's shape. Summed dims that only this input has are
-// broadcast.
+// The gradient of one input is the einsum of dy and the remaining inputs to that input's shape. Summed dims that only
+// this input has are broadcast.
 Tensors einsum_gradient(const Grad& g) {
   Tensors dxs;
   for (std::size_t i = 0; i < g.xs().size(); ++i) {
@@ -189,8 +189,8 @@ void check_some(const Tensors& xs, Site site) {
                      .fix = "give at least one tensor"});
 }
 
-// Whether one name may be the other misspelt: the names differ in one letter, longer names in two neighbouring letters, or one begins with
-// the other.
+// Whether one name may be the other misspelt: the names differ in one letter, longer names in two neighbouring letters,
+// or one begins with the other.
 bool look_alike(const std::string& a, const std::string& b) {
   constexpr std::size_t kShort = 3, kLong = 5;  // below kShort any two names count as similar
   const std::size_t shorter = std::min(a.size(), b.size()), longer = std::max(a.size(), b.size());

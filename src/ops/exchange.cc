@@ -1,9 +1,9 @@
 // How a dim is assembled from pieces of split sources.
 //
-// Every processor of a group along `axes` (a rank) holds one block of each source. The compiler determines what rank p sends to rank q.
-// Sends over the same distance q - p (modulo the group size) are one permute. Then either
+// Every processor of a group along `axes` (a rank) holds one block of each source. The compiler determines what rank p
+// sends to rank q. Sends over the same distance q - p (modulo the group size) are one permute. Then either
 //   - every rank does the same (shift, halo, everything unsplit): slices, permutes and one concat, or
-//   - ranks differ: each takes its share at an offset from a table, and one gather puts the received elements into place.
+//   - ranks differ: each takes its share at an offset from a table, and one gather puts the received elements in place.
 // A permute moves as many elements as its longest share: a processor receives nothing else beyond what it needs.
 #include "ops/exchange.h"
 
@@ -185,8 +185,8 @@ class Assembly {
     return builder_.permute(part, axes_, std::move(to));
   }
 
-  // index = the shift of the window that contains this position + the position, counted within this processor's block; -1 if no window
-  // contains it. The nodes are made in the order of the program text.
+  // index = the shift of the window that contains this position + the position, counted within this processor's block;
+  // -1 if no window contains it. The nodes are made in the order of the program text.
   ValueId index(const std::vector<Window>& windows) {
     nodes_.clear();
     inputs_.clear();

@@ -1,5 +1,5 @@
-// gather and its transpose scatter_add. On a split dim each processor handles the indices that fall into its shard. gather then needs a sum
-// over the processors, scatter_add needs nothing.
+// gather and its transpose scatter_add. On a split dim each processor handles the indices that fall into its shard.
+// gather then needs a sum over the processors, scatter_add needs nothing.
 #include "base/str.h"
 #include "ops/rules.h"
 

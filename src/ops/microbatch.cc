@@ -1,5 +1,5 @@
-// microbatch: a batch in equal parts, one after another. Part i takes every parts-th example. Each processor then already holds its share
-// of a part, and a part is the same under every layout.
+// microbatch: a batch in equal parts, one after another. Part i takes every parts-th example. Each processor then
+// already holds its share of a part, and a part is the same under every layout.
 #include <algorithm>
 
 #include "base/str.h"
@@ -124,7 +124,8 @@ Tensor microbatch_loss(const Tensors& inputs, const Dim& batch, std::int64_t par
       },
       site);
   if (xs.empty()) return sums[0];
-  // The gradients are inputs too: if the loss is recomputed, as in the backward pass of a surrounding loop, so are they.
+  // The gradients are inputs too: if the loss is recomputed, as in the backward pass of a surrounding loop, so are
+  // they.
   const std::size_t count = xs.size();
   Tensors inputs_and_derivatives = xs;
   inputs_and_derivatives.insert(inputs_and_derivatives.end(), sums.begin() + 1, sums.end());

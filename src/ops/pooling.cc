@@ -1,7 +1,7 @@
 // pooling: the largest element or the sum of each window, and the ops that their gradients need.
 //
-// The gradient of max uses `winners`, the sum of v where x == y: forward without v it counts the ties of a window; to x it gives each
-// winner its share. Both directions are linear in v and each other's gradients.
+// The gradient of max uses `winners`, the sum of v where x == y: forward without v it counts the ties of a window; to x
+// it gives each winner its share. Both directions are linear in v and each other's gradients.
 #include <algorithm>
 #include <limits>
 

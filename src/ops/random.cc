@@ -36,7 +36,8 @@ const OpDef& kTruncated =
 const OpDef& kBernoulli =
     random_op("random_bernoulli", "1 with a given probability, else 0.", Distribution::kBernoulli, 0.3, 0);
 
-// In a loop the iteration is an operand: draws differ between iterations, and a recomputed iteration draws the same numbers.
+// In a loop the iteration is an operand: draws differ between iterations, and a recomputed iteration draws the same
+// numbers.
 Tensor draw(const Graph& g, const OpDef& op, const Shape& shape, double a, double b, DType dtype, Site site) {
   const int loop = g.data()->loop;
   Tensors iteration;

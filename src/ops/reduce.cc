@@ -1,4 +1,5 @@
-// reduce: reduces dims by sum, max, min or product. Mean, any, all and the log of the sum of exponentials are functions.
+// reduce: reduces dims by sum, max, min or product. Mean, any, all and the log of the sum of exponentials are
+// functions.
 #include "base/str.h"
 #include "ops/rules.h"
 
@@ -31,7 +32,8 @@ Tensor gradient_of_extremum(const Grad& g) {
   return winners * broadcast(share, shape);
 }
 
-// The product of all other elements: p / x if no element is zero. If exactly one element is zero, only that element has a gradient.
+// The product of all other elements: p / x if no element is zero. If exactly one element is zero, only that element has
+// a gradient.
 Tensor gradient_of_product(const Grad& g) {
   const Shape& out = g.y().shape();
   const Tensor is_zero = equal(g.x(), 0.0);

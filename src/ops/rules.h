@@ -12,8 +12,8 @@
 
 namespace weft {
 
-// The body of a loop, to be lowered to a program: its inputs in order, each for a tensor of the graph or (an empty id) for the lowering
-// only; the tensors it computes; and a function that appends the outputs and what they need.
+// The body of a loop, to be lowered to a program: its inputs in order, each for a tensor of the graph or (an empty id)
+// for the lowering only; the tensors it computes; and a function that appends the outputs and what they need.
 struct BodyRequest {
   struct Input {
     TensorId tensor;
@@ -24,8 +24,8 @@ struct BodyRequest {
   std::function<void(const std::vector<ValueId>& inputs, const std::vector<ValueId>& results)> finish;
 };
 
-// The partitioner's services for lowerings: resharding a value and lowering a loop's body. While a body is being lowered,
-// Lowering::builder builds the body.
+// The partitioner's services for lowerings: resharding a value and lowering a loop's body. While a body is being
+// lowered, Lowering::builder builds the body.
 class LoweringContext {
  public:
   virtual ~LoweringContext() = default;
@@ -35,8 +35,8 @@ class LoweringContext {
   virtual std::int64_t bytes(const TensorType& global, const Sharding& have, const Sharding& want) const = 0;
 };
 
-// One op being lowered. `inputs` are local values with the sharding of `axes`. A result may have the sharding of out(i) or any other:
-// the partitioner reshards it to `wanted`.
+// One op being lowered. `inputs` are local values with the sharding of `axes`. A result may have the sharding of out(i)
+// or any other: the partitioner reshards it to `wanted`.
 class Lowering {
  public:
   Lowering(Builder& builder, const OpCall& call, const ShardingRule& rule, std::vector<ValueId> inputs, DimAxes axes,
@@ -75,8 +75,8 @@ void expect_dtype(const OpCall& call, std::size_t i, DType dtype);
 void expect_same_dtypes(const OpCall& call);
 // UserError if x has no such dim, by name and size.
 void expect_dim(const OpCall& call, const Shape& x, const Dim& dim);
-// The union of shapes for a broadcast: the shape that contains the dims of both in order, else x's dims and then y's new dims.
-// UserError if a name has two sizes.
+// The union of shapes for a broadcast: the shape that contains the dims of both in order, else x's dims and then y's
+// new dims. UserError if a name has two sizes.
 Shape broadcast_shape(const OpCall& call, const Shape& x, const Shape& y);
 }  // namespace shape_rule
 

@@ -1,5 +1,5 @@
-// Draws a class from logits: the largest of logits + temperature * gumbel. The noise is keyed by the global index of each logit, so the
-// draw does not depend on how the classes are split.
+// Draws a class from logits: the largest of logits + temperature * gumbel. The noise is keyed by the global index of
+// each logit, so the draw does not depend on how the classes are split.
 #include "base/str.h"
 #include "ops/rules.h"
 
@@ -20,8 +20,8 @@ void check(const Tensor& logits, const Dim& dim, const SampleOptions& options, S
                 "probability above 0 (1: all)"});
 }
 
-// The least of the largest logits that together have the probability. It works on sorted, unsplit lines, so that the order of the sum does
-// not depend on how the classes are split.
+// The least of the largest logits that together have the probability. It works on sorted, unsplit lines, so that the
+// order of the sum does not depend on how the classes are split.
 Tensor edge_of(double probability, const Tensor& logits, const Dim& dim, double temperature, Site site) {
   const Tensor sorted = sort(logits, dim, true, site).values;
   const Tensor shares = softmax(multiply(sorted, 1 / temperature, site), dim, site);

@@ -1,5 +1,6 @@
-// sort, and top_k, which returns only the first k. On a split dim the processors of sort divide the lines. In top_k every processor picks
-// the best of its shard; the picks are gathered and picked from again, so k elements per processor are sent.
+// sort, and top_k, which returns only the first k. On a split dim the processors of sort divide the lines. In top_k
+// every processor picks the best of its shard; the picks are gathered and picked from again, so k elements per
+// processor are sent.
 #include <cmath>
 
 #include "base/str.h"

@@ -1,5 +1,5 @@
-// split: a tensor in equal ranges of one dim. It is one op with many results, so its gradient is one concat. Slices would give a sum of as
-// many padded tensors.
+// split: a tensor in equal ranges of one dim. It is one op with many results, so its gradient is one concat. Slices
+// would give a sum of as many padded tensors.
 #include "base/str.h"
 #include "ops/exchange.h"
 #include "ops/rules.h"

@@ -117,8 +117,8 @@ WindowDim SplitWindow::forward() const {
   return window;
 }
 
-// The element at index i of rank r's range is element i + r * (places' block * stride - reach) - before of the dim, with i counted
-// over all ranks.
+// The element at index i of rank r's range is element i + r * (places' block * stride - reach) - before of the dim,
+// with i counted over all ranks.
 ValueId SplitWindow::filled(ValueId elements, double outside) const {
   const std::int64_t last = (places_of(w_) - 1) * w_.stride + (w_.filter.size - 1) * w_.dilation - w_.before;
   if (w_.before <= 0 && last < w_.dim.size) return elements;

@@ -1,9 +1,10 @@
 // Windows along dims that may be split: their sizes, and the elements that each processor needs from its neighbours.
 //
-// Processors along a split dim (ranks) hold equal blocks of elements and of output positions ("places"). Forward, rank r needs the
-// elements that its places read: a range that starts at r * (block of places) * stride - before. Backward, it needs the places that
-// read its elements. One program serves all ranks, so the range of elements starts at a multiple of the stride: windows then have the
-// same alignment on every rank. The elements before the rank's block are cut off afterwards.
+// Processors along a split dim (ranks) hold equal blocks of elements and of output positions ("places"). Forward, rank
+// r needs the elements that its places read: a range that starts at r * (block of places) * stride - before. Backward,
+// it needs the places that read its elements. One program serves all ranks, so the range of elements starts at a
+// multiple of the stride: windows then have the same alignment on every rank. The elements before the rank's block are
+// cut off afterwards.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// with_layout: sets the layout of one value. Ops with one operand keep it; if it meets operands with other shardings, it is resharded to
-// the global layout.
+// with_layout: sets the layout of one value. Ops with one operand keep it; if it meets operands with other shardings,
+// it is resharded to the global layout.
 #include "base/str.h"
 #include "ops/rules.h"
 

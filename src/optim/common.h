@@ -22,7 +22,8 @@ std::string plain_name(const Tensor& variable);
 // Whether a regular expression is found in the name. UserError for an invalid expression.
 bool found(const std::string& pattern, const std::string& name, Site site);
 
-// The gradients of the loss with respect to each variable. UserError if the loss is not a scalar or does not depend on one of them.
+// The gradients of the loss with respect to each variable. UserError if the loss is not a scalar or does not depend on
+// one of them.
 Tensors derivatives_of(const Tensor& loss, const Tensors& variables, Site site);
 
 std::string text(double number);

@@ -101,8 +101,8 @@ class Partitioner : private LoweringContext {
     return {name, node.op->name + " at " + to_string(node.site), request_.layout.text()};
   }
 
-  // The axes of the op's dims: those of the operands, if the operands agree and no axis is used twice; otherwise all operands go to
-  // the global layout, which must be legal for this op.
+  // The axes of the op's dims: those of the operands, if the operands agree and no axis is used twice; otherwise all
+  // operands go to the global layout, which must be legal for this op.
   DimAxes axes_for(const Node& node, const OpCall& call, const ShardingRule& rule,
                    const std::vector<ValueId>& operands) const {
     Shape dims;
@@ -161,7 +161,8 @@ class Partitioner : private LoweringContext {
     }
   }
 
-  // The sharding of each output: from the op's axes, or, if the op reshards_output, from the global layout and the op's attributes.
+  // The sharding of each output: from the op's axes, or, if the op reshards_output, from the global layout and the op's
+  // attributes.
   std::vector<Sharding> wanted(const Node& node, const OpCall& call, const ShardingRule& rule,
                                const DimAxes& axes) const {
     std::vector<Sharding> result;
@@ -232,9 +233,9 @@ class Partitioner : private LoweringContext {
     return found == for_update_.end() ? values_.at(id) : found->second;
   }
 
-  // A variable that is stored in smaller shards than the layout's is gathered before its first use in the forward pass, and again in
-  // the backward pass, so that it need not be kept in between. It is cast to its activation dtype before the gather. A loop gathers it
-  // in its body.
+  // A variable that is stored in smaller shards than the layout's is gathered before its first use in the forward pass,
+  // and again in the backward pass, so that it need not be kept in between. It is cast to its activation dtype before
+  // the gather. A loop gathers it in its body.
   ValueId operand(const Node& node, TensorId id) {
     if (is_update(node)) return for_update(id);
     const bool passes_it_on = node.op->name == "cast" || node.op->name == "loop";

@@ -1,5 +1,5 @@
-// Graph + mesh + layout -> program. Every value has the sharding of the global layout, unless with_layout() says otherwise.
-// Reductions are placed where a partial value arises (the pass place_reductions moves them).
+// Graph + mesh + layout -> program. Every value has the sharding of the global layout, unless with_layout() says
+// otherwise. Reductions are placed where a partial value arises (the pass place_reductions moves them).
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Dijkstra's search over the shardings of one value. States are created when they are reached: their number grows with the
-// factorial of the axes in use, but a path is rarely longer than three steps.
+// Dijkstra's search over the shardings of one value. States are created when they are reached: their number grows with
+// the factorial of the axes in use, but a path is rarely longer than three steps.
 #include "partition/reshard.h"
 
 #include <algorithm>

@@ -170,8 +170,8 @@ void Moves::add_permutes(const Sharding& from, Sharding& to, std::size_t dim, st
   }
 }
 
-// Both shardings cut the value into the same blocks and hold each on equally many processors, so there is a one-to-one map from
-// holders to future holders. A processor that already holds the right block does not take part.
+// Both shardings cut the value into the same blocks and hold each on equally many processors, so there is a one-to-one
+// map from holders to future holders. A processor that already holds the right block does not take part.
 Operation Moves::completed(const Move& move, const Sharding& from) const {
   if (!std::holds_alternative<Permute>(move.operation)) return move.operation;
   Axes group_axes;

@@ -14,8 +14,8 @@ struct Move {
   Sharding to;
 };
 
-// The moves of one value of a global shape, restricted to the axes and pending reductions that the moves may touch. Axes of size 1
-// must not occur.
+// The moves of one value of a global shape, restricted to the axes and pending reductions that the moves may touch.
+// Axes of size 1 must not occur.
 class Moves {
  public:
   Moves(const Shape& global, DType dtype, const Mesh& mesh, const Sharding& have, const Sharding& want);

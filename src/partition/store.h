@@ -1,8 +1,8 @@
 // Storage layouts: how variables are stored between steps, and which shardings the ops that update them must use.
 //
-// A variable that a storage layout splits is updated on its stored shards. So its `assign` requests these shards, and the request
-// moves backwards through the pointwise ops of the update to the gradient, which is then reduced and scattered. All other ops
-// (reductions over a split dim, ops without a request) follow their operands.
+// A variable that a storage layout splits is updated on its stored shards. So its `assign` requests these shards, and
+// the request moves backwards through the pointwise ops of the update to the gradient, which is then reduced and
+// scattered. All other ops (reductions over a split dim, ops without a request) follow their operands.
 #pragma once
 
 #include <map>
@@ -15,14 +15,14 @@
 
 namespace weft {
 
-// Whether variables with these options are stored split (the optimizer's state at every level, parameters at level 3), and whether
-// they are at least updated in split form.
+// Whether variables with these options are stored split (the optimizer's state at every level, parameters at level 3),
+// and whether they are at least updated in split form.
 bool is_stored_split(const Store& store, const VariableOptions& options);
 bool is_updated_split(const Store& store, const VariableOptions& options);
 
-// Adds the axes of a storage layout to `compute`, the sharding of the shape under the layout: first the axes of rules that name a
-// dim, then the axes of `*` on the first dim whose shard still divides. An axis that splits the shape already adds nothing.
-// UserError if two rules put dims of the shape on one axis, or a named dim does not divide.
+// Adds the axes of a storage layout to `compute`, the sharding of the shape under the layout: first the axes of rules
+// that name a dim, then the axes of `*` on the first dim whose shard still divides. An axis that splits the shape
+// already adds nothing. UserError if two rules put dims of the shape on one axis, or a named dim does not divide.
 Sharding stored_sharding(const DimAxes& rules, const Shape& shape, const Sharding& compute, const Mesh& mesh,
                          const Subject& subject);
 
@@ -41,9 +41,11 @@ class StorePlan {
   StorePlan() = default;  // requests nothing
   explicit StorePlan(const Request& request);
 
-  // The axes that a node's dims must have: of a stored variable, an assign, a pointwise op of the update. Null: no request.
+  // The axes that a node's dims must have: of a stored variable, an assign, a pointwise op of the update. Null: no
+  // request.
   const DimAxes* axes(int node) const;
-  // The sharding in which the update reads a tensor whose op has no requested axes, such as a gradient; null: no request.
+  // The sharding in which the update reads a tensor whose op has no requested axes, such as a gradient; null: no
+  // request.
   const Sharding* want(TensorId id) const;
   // Whether the tensor is a sum of a loop that must be accumulated in the shards that the update requests.
   bool is_summed_in_shards(TensorId id) const { return sums_.contains(id); }

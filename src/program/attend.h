@@ -1,4 +1,4 @@
-// Who is who in attend and attend_back.
+// The roles of the operands and results of attend and attend_back.
 #pragma once
 
 #include "program/ir.h"

@@ -1,5 +1,5 @@
-// Builder: appends instructions to a program, works out types and gives each value a name and an origin.
-// The shorthands derive the output type where the instruction fixes it; elsewhere the caller states it.
+// Builder: appends instructions to a program, derives types and gives each value a name and an origin. The shorthands
+// derive the output type if the instruction determines it; otherwise the caller states it.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
-// The program: what every processor runs. Straight-line code on shards; one text for all processors.
+// The program that every processor runs. Straight-line code on shards; one text for all processors.
 //
-// A value is defined once, by an input, a variable or an instruction, and carries its local shape and sharding. Dims are
-// matched by name everywhere. A `view` or `shard` shares the storage of its operand and costs nothing; every other
-// instruction writes new, dense, row-major storage. Variables keep their old contents until the program has ended.
+// A value is defined once, by an input, a variable or an instruction, and has a local shape and a sharding. Dims are
+// matched by name. A `view` or `shard` shares the storage of its operand and costs nothing; every other instruction
+// writes new, dense, row-major storage. Variables keep their old contents until the program has ended.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A contraction seen as products of matrices: which dims are rows, columns and summed, and which are loops around them.
+// A contraction as matrix products: which dims are rows, columns, summed, and loops around the products.
 #pragma once
 
 #include <cstdint>

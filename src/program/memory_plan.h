@@ -1,4 +1,5 @@
-// The memory plan: where every value lies in a processor's arena, known before the run and the same on every processor.
+// The memory plan: the offset of every value in a processor's arena, known before the run and the same on every
+// processor.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +37,8 @@ struct MemoryPlan {
   std::map<int, Inner> loops;       // by position in the body
   std::map<ValueId, ValueId> over;  // new contents that are written over old ones: of a variable or a carried value
 
-  // In a loop's body: how the next values come to lie where the carried ones do, in this order. No move writes over what
-  // a later one reads. Where next values go round in a ring of carried ones, one of the ring is saved first.
+  // In a loop's body: how the next values come to lie where the carried ones do, in this order. No move writes over
+  // what a later one reads. Where next values go round in a ring of carried ones, one of the ring is saved first.
   struct Move {
     enum class How { kPlace, kSave, kPlaceSaved };
     std::size_t carried = 0;  // whose next value it is
@@ -51,8 +52,8 @@ struct MemoryPlan {
       saved_views;  // views of variables that are kept when variables are written at the end: a storage
 };
 
-// Bytes that a backend's kernel needs besides the operands and results of an instruction, from its start to its end (of a
-// collective: to its done). `strides`: of the program's values. Empty: none.
+// Bytes that a backend's kernel needs besides the operands and results of an instruction, from its start to its end (of
+// a collective: to its done). `strides`: of the program's values. Empty: none.
 using WorkspaceBytes = std::function<std::int64_t(const Program& program, const Instr& instr,
                                                   const std::vector<std::vector<std::int64_t>>& strides)>;
 
@@ -61,8 +62,8 @@ std::int64_t aligned_bytes(std::int64_t bytes);
 
 // Values live from their definition to their last use; inputs from the start, outputs and updates to the end; what a
 // collective reads until it is done. A map, put, all_reduce, permute or loop takes over the storage of an operand that
-// dies with it and lies exactly like its result. In a loop's body the next of a carried value is written over it where it
-// can be, and moved there at the end of a trip elsewhere. A kernel's workspace lives while its instruction runs.
+// dies with it and lies exactly like its result. In a loop's body the next of a carried value is written over it where
+// it can be, and moved there at the end of a trip elsewhere. A kernel's workspace lives while its instruction runs.
 MemoryPlan plan_memory(const Program& program, const WorkspaceBytes& workspace_bytes = {});
 
 std::int64_t bytes_of(const Value& value);            // on each processor

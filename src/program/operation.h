@@ -1,4 +1,4 @@
-// What instructions do: one struct per kind, which names its fields once, for printer, parser and comparison.
+// The kinds of instructions: one struct per kind, which lists its fields once, for printer, parser and comparison.
 #pragma once
 
 #include <cstdint>
@@ -97,9 +97,9 @@ struct Scan {
                            std::pair("reverse", &reverse));
   }
 };
-// (x) or (x, indices) -> the first ones along `dim` in descending or ascending order, ties to the lower index, and their
-// i32 indices (global along `dim`, or taken from the second operand). NaN counts as the largest. `k` is what the dim is
-// called in the outputs, and its size there says how many.
+// (x) or (x, indices) -> the first ones along `dim` in descending or ascending order, ties to the lower index, and
+// their i32 indices (global along `dim`, or taken from the second operand). NaN counts as the largest. `k` is what the
+// dim is called in the outputs, and its size there says how many.
 struct Sort {
   static constexpr const char* kName = "sort";
   std::string dim;
@@ -109,16 +109,16 @@ struct Sort {
     return std::make_tuple(std::pair("dim", &dim), std::pair("k", &k), std::pair("ascending", &ascending));
   }
 };
-// Products summed over all that meets along the windows and over the other dims absent from the output, each of which is
-// in both operands. forward: (x, filter) -> y; to_input: (y, filter) -> x; to_filter: (x, y) -> filter.
+// Products summed over all that meets along the windows and over the other dims absent from the output, each of which
+// is in both operands. forward: (x, filter) -> y; to_input: (y, filter) -> x; to_filter: (x, y) -> filter.
 struct Convolve {
   static constexpr const char* kName = "convolve";
   Direction direction = Direction::kForward;
   std::vector<WindowDim> windows;
   auto fields() { return std::make_tuple(std::pair("direction", &direction), std::pair("windows", &windows)); }
 };
-// Joins what each window meets: max forward (x) -> y; sum forward (x) -> y, to_input (y) -> x; winners, the sum of v where
-// x == y: forward (x, y, v like x) -> y, or (x, y) -> their number; to_input (x, y, v like y) -> x.
+// Joins what each window meets: max forward (x) -> y; sum forward (x) -> y, to_input (y) -> x; winners, the sum of v
+// where x == y: forward (x, y, v like x) -> y, or (x, y) -> their number; to_input (x, y, v like y) -> x.
 struct Pool {
   static constexpr const char* kName = "pool";
   PoolKind kind = PoolKind::kMax;
@@ -130,8 +130,9 @@ struct Pool {
   }
 };
 // Softmax attention: y = softmax over `memory` of (scale q . k + bias), times v. Operands: q, k, v, then a bias if
-// `biased`, then the ids of queries and of memory if `segments`. Dims of q that k and v lack share them; one of those is
-// `length`, if it is not empty. Seen are equal ids and, if `causal`, global positions of `memory` up to that of `length`.
+// `biased`, then the ids of queries and of memory if `segments`. Dims of q that k and v lack share them; one of those
+// is `length`, if it is not empty. Seen are equal ids and, if `causal`, global positions of `memory` up to that of
+// `length`.
 struct AttendRules {
   std::string length, memory, key, value;  // dims: of q, of k and v, of q and k, of v alone (may be called like `key`)
   double scale = 1;
@@ -154,9 +155,9 @@ struct AttendBack : AttendRules {
   std::string joined;
   auto fields() { return std::tuple_cat(AttendRules::fields(), std::make_tuple(std::pair("joined", &joined))); }
 };
-// Philox4x32-10 keyed by (seed, key); the counter is the row-major global index in the output's dim order, the step, and
-// the iteration: an operand, an i64 scalar, 0 if there is none.
-// uniform: [a, b); normal, truncated_normal: mean a, deviation b; bernoulli: 1 with probability a; bits: u32.
+// Philox4x32-10 keyed by (seed, key); the counter is the row-major global index in the output's dim order, the step,
+// and the iteration: an operand, an i64 scalar, 0 if there is none. uniform: [a, b); normal, truncated_normal: mean a,
+// deviation b; bernoulli: 1 with probability a; bits: u32.
 struct Random {
   static constexpr const char* kName = "random";
   Distribution distribution = Distribution::kUniform;
@@ -266,10 +267,10 @@ class Body {
 };
 
 constexpr std::int64_t kMostTrips = std::int64_t{1} << 20;
-// Runs `body` up to `trips` times, from one to kMostTrips. Operands: the first carried values, one per output, then what the body reads from
-// outside, all dense. The body's inputs: the iteration (i64 scalar), the carried values, those from outside; its
-// outputs: the next carried values and, if `stops`, a bool scalar, alike everywhere, that ends the loop. Outputs: the
-// last carried values. A carried value may wait for a sum.
+// Runs `body` up to `trips` times, from one to kMostTrips. Operands: the first carried values, one per output, then
+// what the body reads from outside, all dense. The body's inputs: the iteration (i64 scalar), the carried values, those
+// from outside; its outputs: the next carried values and, if `stops`, a bool scalar, alike everywhere, that ends the
+// loop. Outputs: the last carried values. A carried value may wait for a sum.
 struct Loop {
   static constexpr const char* kName = "loop";
   std::int64_t trips = 0;

@@ -1,4 +1,4 @@
-// What a pending reduction may pass through before it is done: the law that place_reductions uses and verify enforces.
+// The instructions through which a pending reduction may pass: place_reductions uses this rule and verify enforces it.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,15 @@ namespace weft {
 // numbers, NaN and infinities among them; sums of floats up to the order in which they are added.
 //
 // Max and min pass what is monotone. NaN wins every max and min, in kernels and in collectives, so a function must also
-// keep NaN and make none: log and sqrt do (of negatives), x * 0 does (of infinities), x + y does where y may be infinite.
-// So floats pass additions of finite literals and multiplications by positive ones, and no tensor. Integers wrap and pass
-// neither, nor a cast to a dtype that does not hold them all.
+// keep NaN and make none: log and sqrt do (of negatives), x * 0 does (of infinities), x + y does where y may be
+// infinite. So floats pass additions of finite literals and multiplications by positive ones, and no tensor. Integers
+// wrap and pass neither, nor a cast to a dtype that does not hold them all.
 //
-// Sums pass what is linear. Integers wrap alike before and after, but not past a cast; floats pass no cast to a narrower
-// float, which would round each part. A literal factor may use up an eighth of the dtype's exponents (4 in f16, 65536 in
-// f32): a larger one could make infinities of opposite sign out of finite parts. A factor that is a tensor passes, as in
-// a contraction: the product is a sum of products either way, and where it overflows depends on the order anyway.
+// Sums pass what is linear. Integers wrap alike before and after, but not past a cast; floats pass no cast to a
+// narrower float, which would round each part. A literal factor may use up an eighth of the dtype's exponents (4 in
+// f16, 65536 in f32): a larger one could make infinities of opposite sign out of finite parts. A factor that is a
+// tensor passes, as in a contraction: the product is a sum of products either way, and where it overflows depends on
+// the order anyway.
 bool lets_pass(const Instr& instr, Reduce how, const std::vector<bool>& pending);
 
 // Per value, the axes along which processors may hold different contents though its sharding does not say so: what

@@ -1,4 +1,4 @@
-// The pass list, and running it.
+// The list of passes, and the function that runs it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Target: what the passes and the memory plan know of an engine, as data.
+// Target: the properties of an engine that the passes and the memory plan use, as data.
 #pragma once
 
 #include "program/memory_plan.h"

@@ -2,8 +2,8 @@
 //
 //   %3.h f32 [batch=32 hidden=256] {batch:data hidden:model} = contract %0.image, %1.w1  @forward "digits.cc:12 einsum"
 //
-// to_text takes any program, broken ones included. parse_program(to_text(p)) has the same text as p; nodes of a map
-// come back in post-order, equal leaves once.
+// to_text accepts any program, also an invalid one. parse_program(to_text(p)) has the same text as p; the nodes of a
+// map come back in post-order, equal leaves once.
 #pragma once
 
 #include <string>

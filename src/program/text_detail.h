@@ -1,4 +1,4 @@
-// Shared by printer and parser of the text form; nothing else includes it.
+// Shared by the printer and the parser of the text form; nothing else includes it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The verifier: what every program must obey, between any two passes.
+// The verifier: the rules that every program must obey between any two passes.
 #pragma once
 
 #include <optional>

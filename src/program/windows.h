@@ -1,4 +1,4 @@
-// How windows walk: what convolve and pool say of each spatial dim.
+// The windows of convolve and pool along each spatial dim.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace weft {
 
-// How a window walks along a dim: tap k of place o meets element o * stride + k * dilation - before. Elements outside the
-// dim do not count.
+// How a window walks along a dim: tap k of place o meets element o * stride + k * dilation - before. Elements outside
+// the dim do not count.
 struct WindowDim {
   std::string dim;        // of x, and of y with the places as its size
   std::string filter;     // of the filter; empty in a pool

@@ -1,5 +1,5 @@
-// The passes: free functions from program to program. Each keeps what the program computes (sums up to their order),
-// its inputs, variables, outputs and host calls. program/pipeline.cc has them in their order.
+// The passes: free functions from program to program. Each preserves the results of the program (up to the order of
+// sums), its inputs, variables, outputs and host calls. program/pipeline.cc lists them in order.
 #pragma once
 
 #include <cstdint>
@@ -55,9 +55,9 @@ Program join_collectives(Program program, const PassOptions& options);
 // Needs: nothing. Keeps: the order.
 Program widen_products(Program program, const PassOptions& options);
 
-// An f32 contraction that is no product of matrices, since neither operand has dims of its own, becomes a multiplication
-// and a sum, which fuse with what is around them. Only if options.target.fuses.
-// Needs: nothing. Keeps: the order.
+// An f32 contraction that is no product of matrices, since neither operand has dims of its own, becomes a
+// multiplication and a sum, which fuse with what is around them. Only if options.target.fuses. Needs: nothing. Keeps:
+// the order.
 Program contract_to_sum(Program program, const PassOptions& options);
 
 // Maps and reductions that hand values to each other, or read the same large operand, become one `fused` instruction if
@@ -71,12 +71,12 @@ Program fuse(Program program, const PassOptions& options);
 Program hoist_updates(Program program, const PassOptions& options);
 
 // Starts each collective as soon as its operands are there and finishes it right before the first use of what it gives,
-// with a `done` of its own if there is work in between. What gathers a variable starts where the last one is first used.
-// Needs: no dones. Keeps: the order of other work; views of what is in flight follow its done.
+// with a `done` of its own if there is work in between. What gathers a variable starts where the last one is first
+// used. Needs: no dones. Keeps: the order of other work; views of what is in flight follow its done.
 Program schedule_collectives(Program program, const PassOptions& options);
 
-// Runs cheap work again behind the fullest place instead of keeping its result over it, until the arena is no larger than
-// options.arena_limit (0: any). UserError if that cannot be. Needs: nothing. Keeps: the order; loops as they are.
+// Runs cheap work again behind the fullest place instead of keeping its result over it, until the arena is no larger
+// than options.arena_limit (0: any). UserError if that cannot be. Needs: nothing. Keeps: the order; loops as they are.
 Program recompute_for_memory(Program program, const PassOptions& options);
 
 }  // namespace weft

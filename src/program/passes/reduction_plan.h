@@ -1,8 +1,8 @@
-// Where each all_reduce could go, and what that would cost; part of the pass place_reductions.
+// The possible positions of each all_reduce and their costs; part of the pass place_reductions.
 //
-// An all_reduce may sink through instructions that let its reduction pass, as long as every value on the way has no
-// other use. So the ways down form trees: a value can be *made pending* for a key (axes and kind) if its instruction
-// lets that pass and enough of its operands are all_reduces with that key or can be made pending themselves.
+// An all_reduce may move down through instructions that let its reduction pass, if every value on the way has no other
+// use. So the paths down form trees. A value can be *made pending* for a key (axes and kind) if its instruction lets
+// the reduction pass and enough of its operands are all_reduces with that key or can be made pending themselves.
 #pragma once
 
 #include <compare>

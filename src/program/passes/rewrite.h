@@ -1,4 +1,4 @@
-// What the passes share: who uses a value, and small edits.
+// Helpers of the passes: the uses of a value, and small edits.
 #pragma once
 
 #include <optional>
@@ -63,8 +63,8 @@ ValueId resolved(const std::vector<ValueId>& by, ValueId id);
 std::optional<View> restrided(const View& view, const Shape& seen, const Shape& value,
                               const std::vector<std::int64_t>& strides);
 
-// Nothing but contractions, sweeps, copies and attention reads the value, perhaps through views that restrided() knows: its
-// place in memory is nobody else's business.
+// Nothing but contractions, sweeps, copies and attention reads the value, perhaps through views that restrided() knows:
+// its place in memory is nobody else's business.
 bool lies_freely(const Program& program, const Uses& uses, ValueId id);
 
 // Over these axes too the value now waits for `how`.

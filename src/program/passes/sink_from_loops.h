@@ -1,4 +1,4 @@
-// Reductions of what a loop sums up are done once after it; part of the pass place_reductions.
+// Moves the reductions of sums that a loop accumulates behind the loop; part of the pass place_reductions.
 #pragma once
 
 #include "program/ir.h"
