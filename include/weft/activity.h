@@ -1,5 +1,5 @@
-// What this process is at, for whoever waits for it: an activity that may take long, and how much of it is done.
-// Threads: an activity is begun and ended by one thread, and read by any.
+// Activity: a long piece of work of this process and how much of it is done, for processes that wait for it. Threads:
+// one thread starts and ends an activity; any thread may read it.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@ namespace weft {
 
 class Activity {
  public:
-  // `what`: a literal, "making initial values". `total`: what add() counts to; 0: nothing is counted. What was begun
-  // before goes on when this ends.
+  // `what`: a literal, "making initial values". `total`: the number that add() counts to; 0: nothing is counted. When
+  // this activity ends, the activity before it is current again.
   explicit Activity(const char* what, std::int64_t total = 0);
   ~Activity();
   Activity(const Activity&) = delete;
   Activity& operator=(const Activity&) = delete;
 
-  static void add(std::int64_t done);  // of the activity that was begun last
+  static void add(std::int64_t done);  // to the activity that was started last
 
   struct State {
     const char* what = nullptr;  // null: none
     std::int64_t done = 0, total = 0;
-    double seconds = 0;  // since it began
+    double seconds = 0;  // since its start
   };
   static State current();
 

@@ -1,4 +1,4 @@
-// Array: numbers on the host, dense in the row-major order of their shape. What goes into and comes out of a run.
+// Array: numbers on the host, dense in the row-major order of their shape. The inputs and results of a run.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class Array {
  public:
   Array() = default;                                     // an f32 scalar 0
   Array(Shape shape, DType dtype);                       // zeros
-  Array(Shape shape, const std::vector<float>& values);  // UserError if the count is not the shape's
+  Array(Shape shape, const std::vector<float>& values);  // UserError if the count differs from the shape's
   Array(Shape shape, const std::vector<double>& values, DType dtype);
   Array(Shape shape, const std::vector<std::int32_t>& values);
   Array(Shape shape, const std::vector<std::int64_t>& values);
@@ -28,8 +28,8 @@ class Array {
   std::byte* bytes() { return data_.data(); }
   const std::byte* bytes() const { return data_.data(); }
 
-  // One element by its row-major index, rounded to the dtype when set: integers towards zero and to the ends of their
-  // range. As a double it may lose digits of an i64, as a number it does not.
+  // One element by its row-major index. set() rounds to the dtype: integers towards zero and to the ends of their
+  // range. A double may lose digits of an i64, a Number does not.
   double at(std::int64_t index) const;
   Number number(std::int64_t index) const;
   void set(std::int64_t index, const Number& value);

@@ -9,18 +9,19 @@
 namespace weft {
 
 struct AttendOptions {
-  bool causal = false;      // a query sees the memory up to its own position; both are counted from 0
-  std::string length = {};  // the dim of positions in q, which causal asks for; by default the one dim that k lacks
+  bool causal = false;      // a query sees the memory up to its position; both positions are counted from 0
+  std::string length = {};  // the dim of positions in q, for causal; default: the only dim that k lacks
   Tensor bias = {};         // added to the scores; may lack any of their dims
-  // Whole numbers: a query sees only the memory of its own segment. Dims: q's but for d_key, and k's but for d_key.
+  // Integers: a query sees only the memory of its segment. They have the dims of q and of k, without d_key.
   Tensor query_segments = {}, memory_segments = {};
   std::optional<double> scale = {};  // of q . k; by default 1 / sqrt(d_key)
 };
 
-// softmax over `memory` of (scale q . k + bias), times v; 0 where a query sees nothing. q and k have d_key, k and v have
-// `memory`, and v one dim of its own in d_key's place, of the same name or another. The other dims of k and v are q's
-// too; dims that only q has share k and v (grouped heads). The result has q's dims with v's own in place of d_key.
-// Of a layout, `memory`, d_key and v's own dim stay whole: a split is refused.
+// Computes softmax over `memory` of (scale q . k + bias), times v. The result is 0 for a query that sees nothing. q and
+// k have d_key, k and v have `memory`, and v has one value dim in place of d_key, of the same name or another. All
+// remaining dims of k and v are also dims of q; dims that only q has share k and v (grouped heads). The result has q's
+// dims with the value dim in place of d_key. A layout must not split `memory`, d_key or the value dim: UserError at
+// compile.
 Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Dim& memory, const Dim& d_key,
               const AttendOptions& options = {}, Site site = Site::current());
 

@@ -1,4 +1,4 @@
-// Measuring the parts of Weft on this machine.
+// Measures parts of Weft on this machine.
 #pragma once
 
 #include <cstddef>
@@ -15,23 +15,23 @@ struct CollectivesOptions {
   std::vector<int> processors = {2};
   std::vector<std::size_t> bytes = {std::size_t{1} << 20, std::size_t{16} << 20, std::size_t{64} << 20};
   int repeats = 11;
-  std::string wire = "threads";  // or "mpi": then every rank of the job calls, and only rank 0 gets times
+  std::string wire = "threads";  // or "mpi": then every rank of the job must call, and only rank 0 gets times
 };
 
 struct CollectiveTime {
   std::string wire;
   std::string kind;
   int processors = 0;
-  std::size_t bytes = 0;  // of the larger of one processor's input and output
+  std::size_t bytes = 0;  // of the larger of a processor's input and output
   double median_seconds = 0, p10_seconds = 0, p90_seconds = 0;
   double gigabytes_per_second = 0;  // bytes / median
 };
 
-// The collectives of a wire, in f32 and in place, on buffers just written by their owners. UserError for an
-// unknown kind or wire or a count that makes no sense.
+// Times the collectives of a wire, in f32 and in place, on buffers that their owners have just written. UserError for
+// an unknown kind or wire or a count out of range.
 std::vector<CollectiveTime> collectives(const CollectivesOptions& options = {});
 
-std::string table(const std::vector<CollectiveTime>& times);  // for a person
+std::string table(const std::vector<CollectiveTime>& times);  // for people
 std::string json(const std::vector<CollectiveTime>& times);   // one array of objects
 
 // Medians of the two stages of a compilation.
@@ -43,7 +43,7 @@ struct CompileTime {
   std::int64_t arena_bytes = 0, variable_bytes = 0, live_bytes = 0, scratch_bytes = 0;  // on each processor
 };
 
-// Compiles `repeats` times. UserError as Session::compile, and for a count that makes no sense.
+// Compiles `repeats` times. UserError like Session::compile, and for a count out of range.
 CompileTime compile(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
                     const Store& store = {}, int repeats = 11);
 

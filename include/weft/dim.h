@@ -11,23 +11,23 @@
 
 namespace weft {
 
-// The most elements a tensor may have: the bytes of very many of them still add up in 64 bits.
+// The largest number of elements of a tensor: the bytes of very many tensors of this size still fit 64 bits.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 44;
 
-// Names that begin with it are kept for dims inside the library's functions, so that they never meet those of a program:
-// a graph takes no such name from outside, nor does a layout.
+// Names that begin with it are reserved for dims inside the library's functions, so that they never equal a name of a
+// program. Graphs and layouts refuse these names.
 constexpr char kOwnDim = '#';
 constexpr bool is_own_dim(std::string_view name) { return name.starts_with(kOwnDim); }
 
-// A tensor dimension: a name of letters, digits, '_', '.', '/' or '#', which does not begin with '#', and a size from one
-// to kMostElements.
+// A tensor dimension: a name of letters, digits, '_', '.', '/' or '#', which does not begin with '#', and a size from
+// one to kMostElements.
 struct Dim {
   std::string name;
   std::int64_t size = 1;
   bool operator==(const Dim&) const = default;
 };
 
-// An ordered list of unlike dims: a name occurs at most once. The order is the row-major order of storage.
+// An ordered list of dims with different names. The order is the row-major order of storage.
 class Shape {
  public:
   Shape() = default;
@@ -37,7 +37,7 @@ class Shape {
   const std::vector<Dim>& dims() const { return dims_; }
   std::size_t rank() const { return dims_.size(); }
   bool empty() const { return dims_.empty(); }
-  std::int64_t elements() const;  // UserError if 64 bits cannot count them
+  std::int64_t elements() const;  // UserError if it does not fit 64 bits
   auto begin() const { return dims_.begin(); }
   auto end() const { return dims_.end(); }
   const Dim& operator[](std::size_t i) const { return dims_[i]; }
@@ -50,11 +50,11 @@ class Shape {
   std::int64_t size_of(std::string_view name) const { return dim(name).size; }
   std::vector<std::string> names() const;
 
-  Shape plus(const Shape& more) const;    // these dims, then those of `more` that are new by name
+  Shape plus(const Shape& more) const;    // these dims, then the dims of `more` whose names are new
   Shape minus(const Shape& fewer) const;  // without the dims that `fewer` names
   Shape renamed(std::string_view from, std::string_view to) const;
   Shape resized(std::string_view name, std::int64_t size) const;
-  // These dims with the one called `name` replaced by the dims of `by`.
+  // These dims with the dim `name` replaced by the dims of `by`.
   Shape replaced(std::string_view name, const Shape& by) const;
 
   bool operator==(const Shape&) const = default;
@@ -65,7 +65,7 @@ class Shape {
 
 bool same_dims(const Shape& a, const Shape& b);  // equal up to order
 std::vector<std::int64_t> dense_strides(const Shape& shape);
-double volume(const Shape& shape);  // the product of the sizes, of any shape: that of a contraction's work, say
+double volume(const Shape& shape);  // the product of the sizes as a double, for example the work of a contraction
 
 std::ostream& operator<<(std::ostream& out, const Dim& dim);      // batch=64
 std::ostream& operator<<(std::ostream& out, const Shape& shape);  // [batch=64 heads=16]

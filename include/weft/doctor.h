@@ -1,4 +1,4 @@
-// doctor: what of this machine Weft can use, and whether a run fits.
+// doctor: what Weft can use on this machine, and whether a run fits into its memory.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,18 @@
 
 namespace weft {
 
-// What (wires, devices, cores, affinity mask, SIMD, memory, compiler) and what was found, in the order to be read.
+// Pairs of a topic (wires, devices, cores, affinity mask, SIMD, memory, compiler) and its result, in reading order.
 std::vector<std::pair<std::string, std::string>> doctor();
 
-// In bytes: what this machine has, or the container that the process is in; and what of it is to be had now. 0: unknown.
+// In bytes: the memory of this machine, or of the container of this process, and the part that is available now. 0:
+// unknown.
 struct MachineMemory {
   std::int64_t total = 0, available = 0;
 };
 MachineMemory machine_memory();
 
-// What `processors` processors of one process need for a step, and what the machine has, in one line; a second line
-// warns if they need more than is to be had now. UserError if they need more than the machine has.
+// One line with the memory that `processors` processors of one process need for a step and the memory of the machine; a
+// second line warns if they need more than is available now. UserError if they need more than the machine has.
 std::string memory_text(const Explanation& step, int processors, const MachineMemory& machine);
 
 }  // namespace weft

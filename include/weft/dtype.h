@@ -1,4 +1,4 @@
-// Element types. bf16 and f16 are stored as 16 bits; arithmetic on them is done in f32 and rounded once.
+// Element types. bf16 and f16 are stored as 16 bits; arithmetic on them is in f32 and rounded once.
 #pragma once
 
 #include <cstdint>

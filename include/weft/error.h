@@ -1,4 +1,4 @@
-// The three kinds of failure. Each says what is wrong, where (the user's line, a file, a processor) and how to mend it.
+// The three kinds of errors. Each says what is wrong, where (the user's line, a file, a processor) and how to fix it.
 #pragma once
 
 #include <stdexcept>
@@ -11,7 +11,7 @@ namespace weft {
 // "file:line" of a site.
 std::string to_string(const Site& site);
 
-// The place an error speaks of: a site of the user's program or any text.
+// The place that an error names: a site of the user's program or any text.
 struct Place {
   Place() = default;
   Place(const Site& site) : text(to_string(site)) {}
@@ -26,7 +26,7 @@ struct ErrorText {
   std::string fix;
 };
 
-// what() is the three lines "error: …", "where: …", "fix:   …" as a person reads them.
+// what() returns the three lines "error: …", "where: …", "fix:   …" for people.
 class Error : public std::runtime_error {
  public:
   explicit Error(ErrorText text);
@@ -36,19 +36,19 @@ class Error : public std::runtime_error {
   ErrorText text_;
 };
 
-// The program, layout, configuration or file that the user gave is wrong. Exit code 2.
+// The program, layout, config or file of the user is wrong. Exit code 2.
 class UserError : public Error {
  public:
   using Error::Error;
 };
 
-// The wire, a device or a file failed while running. Exit code 3.
+// The wire, a device or a file failed during a run. Exit code 3.
 class RunError : public Error {
  public:
   using Error::Error;
 };
 
-// A fault of Weft itself. Exit code 70.
+// A bug in Weft. Exit code 70.
 class InternalError : public Error {
  public:
   explicit InternalError(const std::string& what, const Site& site = Site::current());

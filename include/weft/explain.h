@@ -1,4 +1,4 @@
-// explain: what a program costs on each processor, read off the compiled program. Nothing is run.
+// explain: the cost of a program on each processor, counted on the compiled program. Nothing is run.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@
 
 namespace weft {
 
-// What one processor can do in a second.
+// The peak rates of one processor.
 struct Machine {
   double flops_per_second = 0;  // f32 multiply-adds, counted as two
   double bytes_per_second = 0;  // of its memory, read and written
 };
 
-// "F=2e11,B=2e10", or the path of a file with those words, divided by spaces, commas or ends of line; '#' begins a
-// comment. UserError for anything else.
+// "F=2e11,B=2e10", or the path of a file with these words, divided by spaces, commas or line ends; '#' starts a
+// comment. UserError for any other text.
 Machine parse_machine(const std::string& text);
-// Measured on this many threads at once, all of them together, in about a tenth of a second.
+// Measures this many threads at once, in about a tenth of a second; returns their sum.
 Machine measure_machine(int threads = 1);
 
-// All counts are of one step; unless said otherwise, of one processor.
+// All counts are for one step and, unless said otherwise, for one processor.
 struct Explanation {
   // The collectives of one kind, group, dtype and phase together.
   struct Collective {
@@ -32,7 +32,7 @@ struct Explanation {
     std::vector<std::string> axes;  // of the group, major to minor
     DType dtype = DType::kF32;      // on the wire
     std::string phase;              // "forward", "recompute", "backward", "update"
-    std::int64_t elements = 0;      // that enter
+    std::int64_t elements = 0;      // that enter the collectives
     std::int64_t bytes = 0;
     int count = 0;
     std::vector<std::string> cause;  // "file:line op"
@@ -41,10 +41,10 @@ struct Explanation {
     std::string kind;  // "idle axis", "replicated work", "replicated tensors", "stored whole", "slow kernel"
     std::vector<std::string> axes;   // along which processors do, or hold, the same
     std::vector<std::string> cause;  // "file:line op", or the names of tensors
-    double share = 0;                // of the step's flops; the variables' bytes among them over all variables'
+    double share = 0;  // of the step's flops; for tensors the bytes of their variables over the bytes of all variables
     std::string text;
   };
-  // How a value lies on the mesh.
+  // How a value is split over the mesh.
   struct Placed {
     std::string name;
     std::string use;  // "variable", "input", "output" or "value"
@@ -70,14 +70,14 @@ struct Explanation {
   std::string layout;
   Store store;
   Machine machine;
-  std::int64_t parameters = 0;  // elements of trainable variables, whole
+  std::int64_t parameters = 0;  // elements of trainable variables, unsplit
   std::int64_t parameters_per_processor = 0;
   std::map<std::string, double> contract_flops;  // by phase
   double executed_flops = 0;                     // of all instructions
-  double recomputed_flops = 0;                   // of those that are done again, to save memory
-  double model_flops = 0;                        // nominal: of the ops that the user wrote, on whole tensors
+  double recomputed_flops = 0;                   // of the instructions that are repeated to save memory
+  double model_flops = 0;                        // nominal: of the user's ops, on unsplit tensors
   std::vector<Collective> collectives;
-  double work_ratio = 1;            // the work of all processors over that of one that does it all; see docs/explain.md
+  double work_ratio = 1;            // the work of all processors over the work of a single processor; docs/explain.md
   std::int64_t variable_bytes = 0;  // of all variables, optimizer state included
   std::int64_t arena_bytes = 0;     // of everything else but scratch, as planned: what a run allocates
   std::int64_t workspace_bytes = 0;  // the most of the arena that kernels have at once besides operands and results
@@ -91,8 +91,8 @@ struct Explanation {
   std::vector<Pass> passes;  // the compiler's, in order
   double compile_seconds = 0;
 
-  // For a person at a terminal: the summary, pictures, the program. Pictures show the tensors of these names, or else the biggest variables, inputs and
-  // outputs. UserError if there is no such tensor.
+  // For people: the summary, pictures, the program. Pictures show the tensors of these names; by default the biggest
+  // variables, inputs and outputs. UserError for an unknown name.
   std::string text(const std::vector<std::string>& show = {}) const;
   std::string summary() const;  // costs, collectives and warnings
   // One object; docs/explain.md lists the keys.
@@ -103,7 +103,7 @@ struct Explanation {
 Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
                     const Machine& machine, const Store& store = {}, const device::Choice& device = device::cpu());
 
-// A grid of the mesh that says which indices each processor holds. Long axes are cut short.
+// A grid of the mesh with the indices that each processor holds. Long axes are shortened.
 std::string picture(const Explanation::Placed& tensor, const Mesh& mesh);
 
 }  // namespace weft

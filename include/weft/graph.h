@@ -1,4 +1,4 @@
-// Graph: what the user wrote. Inputs, variables and ops with named dims; it knows nothing of processors.
+// Graph: the user's program. Inputs, variables and ops with named dims; it does not mention processors.
 #pragma once
 
 #include <functional>
@@ -13,18 +13,18 @@
 
 namespace weft {
 
-// How a variable is filled at first. Numbers come from the variable's name and the seed alone, whatever the layout.
+// The initial value of a variable. It depends only on the variable's name and the seed, not on the layout.
 struct Init {
   enum class Kind { kConstant, kUniform, kNormal, kTruncatedNormal, kValues };
   Kind kind = Kind::kConstant;
   Number a = 0;  // the constant; the lower bound; the mean
   double b = 0;  // the upper bound; the deviation
   std::shared_ptr<const Array> values = {};
-  // The variable is several ones one after another along the dim `stacked`: each is filled as if it were a variable of
-  // its own, whose name has its own of these `parts` in place of the dim's.
+  // If set, the variable holds several variables along the dim `stacked`: slice i is initialized exactly as a separate
+  // variable named `parts[i]` would be. See init::stacked.
   std::string stacked = {};
   std::vector<std::string> parts = {};
-  std::vector<double> scales = {};  // what the numbers of each part are multiplied by; empty: 1
+  std::vector<double> scales = {};  // factors for the initial values of each part; empty: 1
 };
 
 namespace init {
@@ -38,27 +38,28 @@ Init uniform(double low, double high);
 Init normal(double deviation, double mean = 0);
 Init truncated_normal(double deviation, double mean = 0);  // within two deviations
 Init values(Array array);
-// Variance scale / fan, the fan being the product of the sizes of the named dims: `in` for kIn, `out` for kOut, the
-// mean of both for kAverage. Truncated normal (its variance restored) or uniform.
+// Variance scale / fan. The fan is the product of the sizes of the named dims: `in` for kIn, `out` for kOut, the mean
+// of both for kAverage. Truncated normal (with its variance restored) or uniform.
 Init variance_scaling(double scale, Fan fan, const Shape& in, const Shape& out, bool uniform = false);
-// Fills slice i of the dim as the variable would be that is called parts[i] where this one is called like the dim:
-// "qkv/kernel" [d_model, qkv=3, …] stacked along "qkv" as "q/kernel", "k/kernel" and "v/kernel" [d_model, …].
-// `scales`, if given, are what the numbers of each part are multiplied by.
+// Initializes slice i of `dim` exactly as a separate variable named `parts[i]` would be. The name of that variable is
+// this variable's name with `parts[i]` in place of `dim`: "qkv/kernel" [d_model, qkv=3, …] stacked along "qkv" starts
+// like "q/kernel", "k/kernel" and "v/kernel" [d_model, …]. `scales`, if given, are factors for the initial values of
+// each part.
 Init stacked(Init each, const std::string& dim, std::vector<std::string> parts, std::vector<double> scales = {});
-// A normal of deviation 1 / sqrt(the product of these dims).
+// A normal distribution of standard deviation 1 / sqrt(the product of these dims).
 Init fan_in(const Shape& dims);
 inline Init fan_in(const Dim& dim) { return fan_in(Shape{dim}); }
 
 }  // namespace init
 
-// `stored` is what a checkpoint holds, `slice` what the optimizer updates, `activation` what the model sees. The last
-// two default to `stored`.
+// `stored` is the dtype in a checkpoint, `slice` the dtype that the optimizer updates, `activation` the dtype that the
+// model reads. `slice` and `activation` default to `stored`.
 struct VariableOptions {
   DType stored = DType::kF32;
   std::optional<DType> slice = {};
   std::optional<DType> activation = {};
   bool trainable = true;
-  std::string slot_of = {};  // the variable whose optimizer state this is: what a storage layout splits first
+  std::string slot_of = {};  // the variable whose optimizer state this is; storage layouts split it from level 1 on
 };
 
 class Graph {
@@ -66,18 +67,18 @@ class Graph {
   Graph();
   explicit Graph(std::shared_ptr<GraphData> data) : data_(std::move(data)) {}
 
-  // A value given at every run. UserError if the name is taken.
+  // A value that every run is given. UserError if the name is already used.
   Tensor input(const std::string& name, const Shape& shape, DType dtype = DType::kF32, Site site = Site::current());
-  // State that outlives a run. Its full name is the open scopes and `name` joined by "/", or, after a leading "/", just
-  // the rest. UserError if a variable of that full name exists.
+  // State that persists between runs. Its full name is the open scopes and `name` joined by "/"; with a leading "/" it
+  // is only the rest of `name`. UserError if a variable of that full name exists.
   Tensor variable(const std::string& name, const Shape& shape, const Init& init = {},
                   const VariableOptions& options = {}, Site site = Site::current());
 
-  Tensors variables() const;  // the trainable ones, in order of declaration
+  Tensors variables() const;  // trainable variables, in order of declaration
   Tensors all_variables() const;
   Tensors inputs() const;
 
-  // Names made while it lives begin with "name/".
+  // During its lifetime new names begin with "name/".
   class Scope {
    public:
     Scope(std::shared_ptr<GraphData> data, const std::string& name);
@@ -96,11 +97,13 @@ class Graph {
   std::shared_ptr<GraphData> data_;
 };
 
-// The full name of the variable that a tensor is (perhaps behind the cast to its activation dtype). UserError otherwise.
+// The full name of the variable that a tensor is (also behind the cast to its activation dtype). UserError for any
+// other tensor.
 std::string variable_name(const Tensor& x);
 
-// The derivatives of sum(ys * dys) by each x, as new ops of the graph; dys default to ones. An x that no y depends on
-// through differentiable ops gives an empty Tensor. UserError where a path goes through an op without a gradient.
+// The gradients of sum(ys * dys) with respect to each x, as new ops of the graph; dys default to ones. An x that no y
+// depends on through differentiable ops gives an empty Tensor. UserError if a path goes through an op without a
+// gradient.
 Tensors gradients(const Tensors& ys, const Tensors& xs, const Tensors& dys = {}, Site site = Site::current());
 
 // A scalar and its derivative by each x.

@@ -33,7 +33,7 @@ class Mesh {
   int processor(const std::vector<int>& coordinates) const;
   // The coordinate of a processor along a product of axes, major to minor.
   int coordinate(int processor, const Axes& axes) const;
-  // The processors that differ from this one only along `axes`, by their coordinate along `axes`.
+  // The processors that differ from this processor only along `axes`, ordered by their coordinate along `axes`.
   std::vector<int> group(int processor, const Axes& axes) const;
   std::string text() const;  // "data:2 model:4"
   bool operator==(const Mesh&) const = default;
@@ -48,12 +48,12 @@ std::ostream& operator<<(std::ostream& out, const Mesh& mesh);
 struct LayoutRule {
   std::string dim;
   std::vector<std::string> axes;
-  bool optional = false;  // written with '?': may name an absent dim or axis
+  bool optional = false;  // written with '?': the dim or axis may be absent
   bool operator==(const LayoutRule&) const = default;
 };
 
 // layout := rule {sep rule}; rule := dim {"," dim} ":" axis {"+" axis} ["?"]; sep := space | ";" | ",".
-// A dim laid twice is an error here; names are checked against mesh and graph when compiling.
+// Two rules for one dim are an error here; compile checks the names against mesh and graph.
 class Layout {
  public:
   Layout() = default;  // nothing is split
@@ -67,13 +67,13 @@ class Layout {
   std::string text_;
 };
 
-// How variables are stored from step to step, beyond what the layout says: the layout's grammar, and the rule `*:axis`,
-// in which `*` is, for each variable, the first dim whose shard still divides. The axes are minor to the layout's own.
-// Level 1 splits the optimizer's state so, 2 gradients too, 3 also the parameters. See docs/storage.md.
+// How variables are split between steps, in addition to the layout. The grammar is that of layouts, plus the rule
+// `*:axis`: `*` is, for each variable, the first dim whose shard still divides. The axes are minor to the layout's
+// axes. Level 1 splits the optimizer's state, level 2 also gradients, level 3 also the parameters. See docs/storage.md.
 class Store {
  public:
-  Store() = default;  // level 0: variables lie as the layout says
-  // UserError for a text that is no storage layout or a level out of 1 to 3; names are checked when compiling.
+  Store() = default;  // level 0: variables have the sharding of the layout
+  // UserError for an invalid text or a level outside 1 to 3; compile checks the names.
   static Store parse(std::string_view text, int level = 1);
 
   const std::vector<LayoutRule>& rules() const { return rules_; }

@@ -1,4 +1,4 @@
-// Number: one number as a program writes it, before it has a dtype. Whole numbers of 64 bits are exact.
+// Number: a number in a program before it has a dtype. Integers of 64 bits are exact.
 #pragma once
 
 #include <concepts>
@@ -19,7 +19,7 @@ class Number {
   Number(T value) : real_(static_cast<double>(value)), is_exact_(false) {}
   template <std::integral T>
   Number(T value) {
-    // Beyond the range of i64 no integer dtype holds it.
+    // No integer dtype holds a number beyond the range of i64.
     if (value > 0 && static_cast<std::uint64_t>(value) > std::numeric_limits<std::int64_t>::max()) {
       real_ = static_cast<double>(value);
       is_exact_ = false;
@@ -29,8 +29,8 @@ class Number {
   }
 
   double real() const { return is_exact_ ? static_cast<double>(whole_) : real_; }
-  bool is_whole() const;  // without a fraction and within the range of i64
-  // Of one that is_whole().
+  bool is_whole() const;  // an integer within the range of i64
+  // Only if is_whole().
   std::int64_t whole() const { return is_exact_ ? whole_ : static_cast<std::int64_t>(real_); }
 
   bool operator==(const Number& other) const {
@@ -49,8 +49,9 @@ class Number {
   bool is_exact_ = true;
 };
 
-// Why no element of the dtype holds the number, "which is not whole" say; none if one does. Integers hold whole numbers of
-// their range, bool 0 and 1. Floats round, and hold NaN and infinities, but no finite number that would become infinite.
+// Why the dtype cannot hold the number, for example "which is not whole"; none if it can. Integer dtypes hold the
+// integers of their range, bool holds 0 and 1. Floats round; they hold NaN and infinities, but no finite number that
+// would become infinite.
 std::optional<std::string> why_not_held(const Number& number, DType dtype);
 
 }  // namespace weft

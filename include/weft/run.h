@@ -1,5 +1,5 @@
-// StoredProgram: a program in its text form, run by itself on threads: what a bug report carries.
-// The text comes from Executable::text() or `weft explain --program`; docs/run.md.
+// StoredProgram: a program in its text form, run on threads without its graph: for bug reports. The text comes from
+// Executable::text() or `weft explain --program`; docs/run.md.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@
 namespace weft {
 
 struct StoredRunOptions {
-  int steps = 1;           // each with the same inputs; variables go on from step to step
+  int steps = 1;           // each with the same inputs; variables keep their values between steps
   std::uint64_t seed = 0;  // of random ops
-  // Fill what is not given: floats uniform in [-1, 1), integers 0 to 9, bools either way; by name and this seed. Without
-  // them every input must be given, and variables start at zero.
+  // Fill values that are not given, by name and this seed: floats uniform in [-1, 1), integers 0 to 9, random bools.
+  // Without them every input must be given, and variables start at zero.
   std::optional<std::uint64_t> random_inputs = {}, random_variables = {};
-  double deadline_seconds = 600;                            // how long a processor waits for the others
-  std::int64_t most_bytes = 0;                              // that the run may take; 0: the memory of this machine
-  std::function<void(const std::string& line)> print = {};  // takes what print() says; default: standard output
+  double deadline_seconds = 600;  // how long a processor waits in a collective
+  std::int64_t most_bytes = 0;    // the limit for the memory of the run; 0: the memory of this machine
+  std::function<void(const std::string& line)> print = {};  // receives the lines of print(); default: standard output
 };
 
 struct StoredRunResults {
-  std::vector<std::pair<std::string, Array>> outputs;  // whole, of the last step
-  std::map<std::string, Array> variables;              // whole, after the last step
+  std::vector<std::pair<std::string, Array>> outputs;  // unsplit, of the last step
+  std::map<std::string, Array> variables;              // unsplit, after the last step
   std::vector<std::map<std::string, double>> metrics;  // per step
 };
 
@@ -39,10 +39,10 @@ class StoredProgram {
   struct Slot {
     std::string name;
     DType dtype = DType::kF32;
-    Shape shape;  // whole
+    Shape shape;  // unsplit
   };
 
-  // UserError, with the line, for any text that is no program, or that breaks a rule of programs.
+  // UserError, with the line, for a text that is not a program, or that breaks a rule of programs.
   static StoredProgram parse(std::string_view text);
   static StoredProgram load(const std::string& path);
 
@@ -51,11 +51,11 @@ class StoredProgram {
   const std::vector<Slot>& inputs() const;
   const std::vector<Slot>& variables() const;
   const std::vector<Slot>& outputs() const;
-  // Of all processors together, and of the whole arrays on the host.
+  // The memory of all processors together, and of the unsplit arrays on the host.
   std::int64_t bytes() const;
 
-  // `values`: whole inputs and variables by name; floats and integers are cast to the slot's dtype. UserError, before
-  // anything is allocated, for what is missing, unknown or misshapen and for a program that this machine cannot hold.
+  // `values`: unsplit inputs and variables by name; floats and integers are cast to the slot's dtype. UserError, before
+  // anything is allocated, for missing, unknown or misshapen values and for a program that this machine cannot hold.
   StoredRunResults run(const std::map<std::string, Array>& values, const StoredRunOptions& options = {}) const;
 
  private:

@@ -10,8 +10,8 @@
 
 namespace weft::optim {
 
-// Written as factors with '*' between them: "constant 0.001 * linear_warmup 100 * cosine 1000 0.1". With t the step,
-// counted from 1, and T the total, which a factor takes from parse() unless the last [number] says it:
+// A text of factors with '*' between them: "constant 0.001 * linear_warmup 100 * cosine 1000 0.1". t is the step,
+// counted from 1; T is the total, which a factor takes from parse() unless its last [number] is T:
 //   constant x                            x
 //   linear_warmup n                       min(1, t / n)
 //   linear_decay n [T]                    min(1, (T - t) / n), never below 0: the last n steps
@@ -25,16 +25,16 @@ namespace weft::optim {
 class Schedule {
  public:
   Schedule() = default;  // 1 at every step
-  // UserError, with the column, for text that is not as above, and where T is needed and not known.
+  // UserError, with the column, for any other text, and if a factor needs T and T is not known.
   static Schedule parse(std::string_view text, std::int64_t total_steps = 0);
 
   double at(std::int64_t step) const;
-  std::string text() const;  // which parse() takes back, given the same total
+  std::string text() const;  // parse() accepts it with the same total
 
  private:
   struct Factor {
     std::string name;
-    std::vector<double> given, numbers;  // as written; with defaults, and fractions of T as steps
+    std::vector<double> given, numbers;  // given: as written; numbers: with defaults, and fractions of T as steps
   };
   std::vector<Factor> factors_;
   double offset_ = 0;

@@ -19,31 +19,33 @@
 
 namespace weft {
 
-// How processors talk.
+// How processors communicate.
 namespace wire {
 struct Choice {
   std::string name;
 };
 Choice threads();  // processors are threads of this process
-// Every processor is a process that mpirun or srun started: as many as the mesh has processors, on one host or many. All
-// of them run the same program: they make the same sessions, compile the same graphs under the same layouts and call
-// run, value and set_value in the same order with the same whole arrays, of which run looks at what Executable::local_range
-// names. Whatever one call returns or throws it returns or throws in every process; print() speaks in that of processor 0.
+// Every processor is a process that mpirun or srun started: as many as the mesh has processors, on one host or many.
+// All processes run the same program: they make the same sessions, compile the same graphs under the same layouts and
+// call run, value and set_value in the same order with the same unsplit arrays. run reads only the part of an array
+// that Executable::local_range names. A call returns or throws the same in every process. print() prints in the process
+// of processor 0.
 Choice mpi();
-// mpi() in a process that mpirun or srun started beside others, else threads().
+// mpi() in a process that mpirun or srun started together with other processes, otherwise threads().
 Choice automatic();
-// What a command's --wire means: "threads", "mpi", or "" for automatic(). UserError for "threads" in a process that
-// mpirun or srun started beside others: each of them would do all of the work.
+// The choice for a command's --wire: "threads", "mpi", or "" for automatic(). UserError for "threads" in a process that
+// mpirun or srun started together with other processes: each of them would do all of the work.
 Choice named(const std::string& name);
 
-// The number of this process among those that mpirun or srun started together; 0 if it was started alone.
+// The number of this process among the processes that mpirun or srun started together; 0 if it was started alone.
 int process();
-// For the end of main: writes the error to standard error, once for all processes of a host. One process does so at
-// once; the others wait for mpirun to end them. A process that nobody ends, and whose error only it may know, speaks then.
+// For the end of main: writes the error to standard error, once for all processes of a host. One process prints at
+// once. The remaining processes wait for mpirun to end them. If that does not happen, they print errors that only they
+// may know.
 void report(const std::exception& error);
 }  // namespace wire
 
-// Who computes.
+// The engine that computes.
 namespace device {
 struct Choice {
   std::string name;
@@ -54,23 +56,23 @@ Choice reference();  // slow and readable: what the others are held to
 std::vector<std::string> names();
 }  // namespace device
 
-using Updates = Tensors;                              // what assign() or an optimizer returns
+using Updates = Tensors;                              // the results of assign() or of an optimizer
 using Feeds = std::vector<std::pair<Tensor, Array>>;  // inputs and their values
 
-// Which runs of an executable are noted, instruction by instruction: see Executable::trace.
+// The runs of an executable that are recorded instruction by instruction: see Executable::trace.
 struct TraceOptions {
   std::int64_t first = 0;  // the first run is 0
-  std::int64_t steps = 0;  // how many; 0: none, at no cost. Fewer if the program is very long
+  std::int64_t steps = 0;  // the number of runs; 0: none, at no cost. Fewer if the program is very long
 };
 
 struct CompileOptions {
-  Tensors fetch = {};                    // what run() returns
-  Updates update = {};                   // what run() changes
+  Tensors fetch = {};                    // the tensors that run() returns
+  Updates update = {};                   // the variables that run() changes
   bool metrics = false;                  // also report the graph's scalar metrics
   std::optional<DType> compute_as = {};  // kF64: all floats become f64, with the same random draws
-  std::int64_t memory_bytes = 0;         // most for variables and arena on each processor, by recomputation; 0: any
-  bool check_finite = false;             // a run fails at the first instruction that makes a NaN or an infinity; slow
-  bool check_ids = false;                // a run fails at the first gather() of an id out of range; labels may be < 0
+  std::int64_t memory_bytes = 0;  // the limit for variables and arena on each processor, met by recomputation; 0: none
+  bool check_finite = false;      // a run fails at the first instruction that produces a NaN or infinity; slow
+  bool check_ids = false;         // a run fails at the first gather() of an id out of range; labels may be < 0
   TraceOptions trace = {};
   // Called after the partitioner and after every pass with its name and the program's text.
   std::function<void(std::string_view pass, const std::string& text)> dump = {};
@@ -78,16 +80,16 @@ struct CompileOptions {
 
 struct SessionOptions {
   std::uint64_t seed = 0;         // of variables and random ops
-  double deadline_seconds = 600;  // how long a processor waits for the others before it reports who is missing
+  double deadline_seconds = 600;  // how long a processor waits before it reports the missing processors
   int workers = 0;                // threads of each processor; 0: the cores of the process over its processors
-  Store store = {};               // how the variables are stored; of all executables of the session
-  std::function<void(const std::string& line)> print = {};  // takes what print() says; default: standard output
+  Store store = {};               // the storage layout of the variables, for all executables of the session
+  std::function<void(const std::string& line)> print = {};  // receives the lines of print(); default: standard output
 };
 
 // The results of one run.
 class Values {
  public:
-  // The whole tensor, gathered, dense in its dim order. UserError if it was not fetched.
+  // The unsplit tensor, gathered, dense in its dim order. UserError if it was not fetched.
   const Array& operator[](const Tensor& x) const;
   double scalar(const Tensor& x) const;
   const std::map<std::string, double>& metrics() const { return metrics_; }
@@ -103,14 +105,15 @@ struct ExecutableState;
 struct RunState;
 struct Machine;
 
-// A step that has been started. If it goes unasked it waits for the step's end and forgets what that gave or threw.
+// A step that has been started. The destructor waits for the step's end and drops its results or its error if get() was
+// not called.
 class PendingRun {
  public:
   PendingRun(PendingRun&& other) noexcept = default;
   PendingRun& operator=(PendingRun&& other) noexcept { return std::swap(state_, other.state_), *this; }
   ~PendingRun();
 
-  Values get();  // waits; returns or throws what run() would. UserError if it was asked before
+  Values get();  // waits; returns or throws like run(). UserError if called twice
 
  private:
   friend class Executable;
@@ -120,30 +123,33 @@ class PendingRun {
 
 class Executable {
  public:
-  // One step. Variables change only if all goes well on every processor. UserError for missing, unknown or misshapen
-  // inputs; RunError, with the processor's coordinates, if a processor fails: the session is then unusable.
+  // Runs one step and waits for it. Variables change only if every processor succeeds. UserError for missing, unknown
+  // or misshapen inputs; RunError, with the processor's coordinates, if a processor fails: the session is then
+  // unusable.
   Values run(const Feeds& feeds = {});
-  // The same, without waiting for the step; but waits for, and throws what was thrown by, one that was started before in
-  // this session, as everything does that needs the processors. Who reads the results of a step after it has started the
-  // next leaves the processors no time to idle.
+  // Starts a step and returns at once. If an earlier step of this session is still running, waits for it first; if that
+  // step failed, throws its error. All other calls that need the processors do the same. Start step n + 1 before you
+  // read step n, and the processors never wait for the host.
   PendingRun start(const Feeds& feeds = {});
-  // What the processors of this process look at of an input along one of its dims: [first, second).
+  // The range [first, second) of an input along one of its dims that the processors of this process read. UserError if
+  // the input lacks the dim.
   std::pair<std::int64_t, std::int64_t> local_range(const Tensor& input, const std::string& dim) const;
 
-  double compile_seconds() const;  // what it took from the graph to bound kernels; memory apart
+  double compile_seconds() const;  // from the graph to bound kernels, without allocating memory
   std::string report() const;      // bytes, flops and collectives per processor, and the warnings
-  // What is legal but hardly meant: axes of the mesh that split nothing, so that processors do the same work.
+  // Warnings about legal programs: axes of the mesh that split nothing, so that processors repeat the same work.
   std::vector<std::string> warnings() const;
   std::string text() const;  // the program, as the processors run it
 
-  // The number of the next run, which random ops draw by: 0 at first, one more after every run. A resumed run that sets it
-  // to where the other one was draws the same numbers. UserError if it is negative or 2^32 or more.
+  // The number of the next run, which keys the random ops: 0 at first, one more after every run. A resumed run that
+  // sets it to the number of the interrupted run draws the same random numbers. UserError if it is negative or 2^32 or
+  // more.
   std::int64_t step() const;
   void set_step(std::int64_t step);
 
-  // What the traced runs did, of all processors, in the JSON that chrome://tracing and Perfetto show: docs/bench.md. An
-  // instruction's roof is what one processor of `machine` could reach; `peaks` says where its numbers are from. All
-  // processes must ask. UserError if no run has been traced.
+  // The traced runs of all processors in the JSON that chrome://tracing and Perfetto show: docs/bench.md. The roof of
+  // an instruction is what one processor of `machine` could reach; `peaks` says where the numbers of `machine` are
+  // from. All processes must call. UserError if no run has been traced.
   std::string trace(const Machine& machine, const std::string& peaks = "given") const;
 
  private:
@@ -152,7 +158,7 @@ class Executable {
   std::shared_ptr<ExecutableState> state_;
 };
 
-// The piece of a variable that one processor holds: where it begins, and its sizes, along the dims of `whole`.
+// The shard of a variable on one processor: its begin and its sizes along the dims of `whole`.
 struct VariableShard {
   std::string variable;
   std::string slot_of;  // the variable whose optimizer state this is, if any
@@ -161,7 +167,7 @@ struct VariableShard {
   DType stored = DType::kF32;  // what a checkpoint holds: VariableOptions::stored, `dtype` of optimizer state
   std::vector<std::int64_t> begin, sizes;
   int processor = 0;
-  bool is_primary = false;  // of all that hold this very piece it is the first: at coordinate 0 of the other axes
+  bool is_primary = false;  // the first holder of this shard: at coordinate 0 of the axes that do not split it
 
   std::int64_t elements() const;
   std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of(dtype); }
@@ -172,28 +178,29 @@ class Session {
   explicit Session(const Mesh& mesh, const wire::Choice& wire = wire::automatic(),
                    const device::Choice& device = device::cpu(), const SessionOptions& options = {});
 
-  // UserError, with the fix, if the layout cannot work. Variables that are new to the session get their first values.
+  // UserError, with the fix, if the layout cannot work. Initializes the variables that are new to the session.
   Executable compile(const Graph& graph, const Layout& layout, const CompileOptions& options);
 
-  Array value(const std::string& variable) const;  // gathered, so all processes must ask; UserError if there is none
+  Array value(const std::string& variable) const;  // unsplit; all processes must call; UserError if unknown
   void set_value(const std::string& variable, const Array& value);
   std::vector<std::string> variables() const;
   const Mesh& mesh() const;
-  // Whether any process says so; all of them must ask.
+  // Whether `here` is true in any process. All processes must call.
   bool any(bool here) const;
-  const std::vector<int>& processors() const;  // those of this process, ascending
+  const std::vector<int>& processors() const;  // the processors of this process, ascending
 
-  // The pieces that the processors of this process hold, by variable and processor; and their bytes, dense in the order
-  // of the variable's dims. Nothing is sent: each process sees to its own. InternalError for another number of bytes.
+  // The shards that the processors of this process hold, by variable and processor; read_shard and write_shard copy
+  // their bytes, dense in the order of the variable's dims. Nothing is sent: each process handles its shards.
+  // InternalError if the number of bytes differs.
   std::vector<VariableShard> shards() const;
   void read_shard(const VariableShard& shard, std::span<std::byte> out) const;
   void write_shard(const VariableShard& shard, std::span<const std::byte> in);
 
-  // Waits for all processes. If some come with an error, every process throws the one of the lowest processor; `what`
-  // says in reports what is waited for. All processes must call.
+  // Waits for all processes. If some pass an error, every process throws the error of the lowest processor. Reports of
+  // a missing process use `what`, the purpose of the wait. All processes must call.
   void agree(const std::exception_ptr& error, const std::string& what) const;
 
-  // The most memory that each process has had in RAM so far, all processes together; so all of them must ask.
+  // The sum over all processes of the peak resident memory so far. All processes must call.
   std::int64_t peak_resident_bytes() const;
 
  private:
@@ -202,7 +209,7 @@ class Session {
   std::shared_ptr<SessionState> state_;
 };
 
-// The value of a tensor on one processor, without ceremony. Variables have their first values.
+// The value of a tensor on one processor, without a session. Variables have their initial values.
 Array eval(const Tensor& x, const Feeds& feeds = {}, const SessionOptions& options = {});
 
 }  // namespace weft

@@ -5,8 +5,8 @@
 
 namespace weft {
 
-// A type of our own: as std::source_location, an explicit site would draw std::equal and its like into overload sets.
-// Without a default: an argument {} means an empty Shape.
+// A separate type: with std::source_location, an explicit site would add std::equal and similar functions to overload
+// sets. It has no default constructor: an argument {} means an empty Shape.
 class Site {
  public:
   static constexpr Site current(std::source_location here = std::source_location::current()) { return Site(here); }

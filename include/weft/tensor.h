@@ -24,13 +24,13 @@ struct TensorId {
 
 class Tensor {
  public:
-  Tensor() = default;  // empty: no value, such as the gradient of something unreachable
+  Tensor() = default;  // empty: no value, for example the gradient of a tensor that no y depends on
   Tensor(std::shared_ptr<GraphData> graph, TensorId id) : graph_(std::move(graph)), id_(id) {}
 
   explicit operator bool() const { return graph_ != nullptr; }
   const Shape& shape() const;
   DType dtype() const;
-  const std::string& name() const;  // scopes, op and ordinal joined, or what named() gave
+  const std::string& name() const;  // scopes, op and ordinal joined, or the name of named()
   Site site() const;                // the user's line
   // Gives the value a name for messages and reports; returns itself.
   Tensor named(const std::string& name) const;
@@ -46,7 +46,7 @@ class Tensor {
 
 using Tensors = std::vector<Tensor>;
 
-// A tensor or a number on one side of an operator, with the line it stands on.
+// A tensor or a number as an operand of an operator, with its line.
 class Operand {
  public:
   Operand(const Tensor& tensor, Site site = Site::current()) : tensor_(tensor), site_(site) {}

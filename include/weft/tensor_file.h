@@ -1,8 +1,8 @@
-// TensorFile: the tensors of a .safetensors or .npy file. Files know sizes but no dim names: whoever reads gives them.
+// TensorFile: the tensors of a .safetensors or .npy file. Files have sizes but no dim names: the caller gives them.
 //
-// Opening reads and checks the header alone, reading reads one tensor alone. Whatever the bytes are, nothing crashes and no
-// more is allocated than the file is long. UserError, with the file, the byte and the sizes, for a file that breaks its
-// format; RunError if the system fails to read or write. Threads: reading is safe from many at once.
+// Opening reads and checks only the header; reading reads only one tensor. No content of a file leads to a crash or to
+// an allocation larger than the file. UserError, with the file, the byte and the sizes, for a file that breaks its
+// format; RunError if the system fails to read or write. Threads: several threads may read at once.
 #pragma once
 
 #include <cstddef>
@@ -18,34 +18,35 @@
 
 namespace weft {
 
-// What a file says of one tensor.
+// The description of one tensor in a file.
 struct FileTensor {
-  std::string stored_as;       // as the file writes it: "F32", "BF16", …; "<f4", …
-  std::optional<DType> dtype;  // none if we have no such dtype; then it cannot be read
+  std::string stored_as;       // the file's word: "F32", "BF16", …; "<f4", …
+  std::optional<DType> dtype;  // none for a dtype that Weft lacks; the tensor cannot be read then
   std::vector<std::int64_t> sizes;
   std::uint64_t offset = 0;  // of its first byte in the file
   std::uint64_t bytes = 0;
-  bool column_major = false;  // an .npy in Fortran order; read() gives row-major all the same
+  bool column_major = false;  // an .npy in Fortran order; read() still returns row-major
 };
 
 class FileBytes;
 
 class TensorFile {
  public:
-  // The format is told by the first bytes. The one tensor of an .npy is called like the file, without folders and ending.
+  // The first bytes determine the format. The single tensor of an .npy has the name of the file, without folders and
+  // extension.
   static TensorFile open(const std::string& path);
-  // As if a file of this path had these bytes.
+  // Like open() on a file of this path with these bytes.
   static TensorFile of_bytes(const std::string& path, std::vector<std::byte> bytes);
 
   const std::string& path() const;
   const std::map<std::string, FileTensor>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }  // of a .safetensors
 
-  // The tensor with its dims named in order. UserError for an unknown name, another number of dims, a size of 0 or a
-  // dtype that we lack.
+  // The tensor with its dims named in order. UserError for an unknown name, a different number of dims, a size of 0 or
+  // a dtype that Weft lacks.
   Array read(const std::string& name, const std::vector<std::string>& dims) const;
-  // The part of a tensor from `begin` on, of these sizes, dense: only its bytes are read, and gaps between them of a page
-  // or so. UserError as read; also for an .npy in Fortran order. InternalError if the part or `out` does not fit.
+  // The part of a tensor from `begin` on, of these sizes, dense. Reads only its bytes, and gaps between them of about a
+  // page. UserError like read(); also for an .npy in Fortran order. InternalError if the part or `out` does not fit.
   void read_into(const std::string& name, const std::vector<std::int64_t>& begin,
                  const std::vector<std::int64_t>& sizes, std::span<std::byte> out) const;
 
@@ -57,8 +58,8 @@ class TensorFile {
   std::map<std::string, std::string> metadata_;
 };
 
-// What a .safetensors begins with, up to its data: the bytes of these tensors, in this order, without gaps. A multiple of
-// 8 bytes long. UserError for a name that the format cannot hold; `path` is for that.
+// The header of a .safetensors up to its data: the bytes of these tensors, in this order, without gaps. Its length is a
+// multiple of 8 bytes. UserError for a name that the format cannot hold; the error names `path`.
 struct StoredTensor {
   std::string name;
   DType dtype = DType::kF32;
@@ -67,9 +68,9 @@ struct StoredTensor {
 std::string safetensors_header(const std::string& path, const std::vector<StoredTensor>& tensors,
                                const std::map<std::string, std::string>& metadata = {});
 
-// Writes beside the path and renames, so that a file of that name is whole or as it was.
+// Writes to a temporary file in the same folder and renames it, so that a file at the path is complete or unchanged.
 void write_safetensors(const std::string& path, const std::map<std::string, Array>& tensors,
                        const std::map<std::string, std::string>& metadata = {});
-void write_npy(const std::string& path, const Array& array);  // UserError for bf16, which .npy cannot say
+void write_npy(const std::string& path, const Array& array);  // UserError for bf16, which .npy does not have
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Weft for programs of your own. What trains, scores and decodes whole configs is in weft/train.h.
+// Weft for your own programs. weft/train.h trains, scores and decodes complete configs.
 #pragma once
 
 #include "weft/array.h"

@@ -1,4 +1,4 @@
-// Advice on misspelt words, for programs that give errors in our manner.
+// Suggestions for misspelt words, for programs with errors in three lines.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace weft {
 
-// The name in `known` nearest to `word`, "" if none is near: for "did you mean" advice.
+// The name in `known` nearest to `word`, "" if none is near: for "did you mean" in a fix.
 std::string nearest_word(std::string_view word, const std::vector<std::string>& known);
 
 // "4096", "64KiB" (of 1024), "16MB" (of 1000 times 1000) or "2GiB" in bytes; none for any other text.
