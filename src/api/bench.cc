@@ -30,16 +30,16 @@ void check(const CollectivesOptions& options) {
                      .fix = "the wires are: threads, mpi"});
   for (const int n : options.processors)
     if (n < 1 || n > 1024)
-      throw UserError({.what = str("a bench on ", n, " processors"),
+      throw UserError({.what = str("cannot measure on ", n, " processors"),
                        .where = "bench::collectives",
                        .fix = "give from 1 to 1024 processors"});
   for (const std::size_t bytes : options.bytes)
     if (bytes < 1 || bytes > std::size_t{1} << 34)
-      throw UserError({.what = str("a bench with buffers of ", bytes, " bytes"),
+      throw UserError({.what = str("cannot measure with buffers of ", bytes, " bytes"),
                        .where = "bench::collectives",
                        .fix = "give from 1 byte to 16 GiB"});
   if (options.repeats < 1 || options.repeats > 100000)
-    throw UserError({.what = str("a bench of ", options.repeats, " repeats"),
+    throw UserError({.what = str("cannot measure with ", options.repeats, " repeats"),
                      .where = "bench::collectives",
                      .fix = "give from 1 to 100000 repeats"});
 }

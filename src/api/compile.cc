@@ -32,7 +32,7 @@ std::vector<TensorId> ids_of(const Tensors& tensors, const Graph& graph, const c
     if (graph.data()->node(x.id()).loop >= 0)
       throw UserError({.what = str("a tensor to ", use, ", '", x.name(), "', is inside the body of a loop"),
                        .where = "Session::compile",
-                       .fix = "return it from the body, carried, summed or kept, and take what loop() gives"});
+                       .fix = "return it from the body, carried, summed or kept, and use the result of loop()"});
     ids.push_back(x.id());
   }
   return ids;

@@ -31,9 +31,9 @@ Array fitted(const Program& program, const ProgramInput& input, const Array& giv
 const std::string& input_name(const ExecutableState& state, const Tensor& tensor, const char* where) {
   if (!tensor || tensor.graph() != state.graph || state.graph->node(tensor.id()).op->name != "input")
     throw UserError(
-        {.what = str(tensor ? str("'", tensor.name(), "'") : "an empty tensor", " is no input of this graph"),
+        {.what = str(tensor ? str("'", tensor.name(), "'") : "an empty tensor", " is not an input of this graph"),
          .where = where,
-         .fix = "give what Graph::input() made"});
+         .fix = "give a tensor that Graph::input() made"});
   return state.graph->node(tensor.id()).attrs.get<std::string>("name");
 }
 
@@ -108,9 +108,9 @@ PendingRun::~PendingRun() {
 
 Values PendingRun::get() {
   if (!state_)
-    throw UserError({.what = "the results of a step were asked for a second time",
+    throw UserError({.what = "the results of a step were read twice",
                      .where = "PendingRun::get",
-                     .fix = "keep what the first call returns"});
+                     .fix = "keep the result of the first call"});
   const std::shared_ptr<RunState> run = std::move(state_);
   run->step->finish();
   Values values;

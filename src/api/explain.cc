@@ -142,7 +142,7 @@ Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, 
     throw UserError({.what = str("a machine of ", machine.flops_per_second, " flops and ", machine.bytes_per_second,
                                  " bytes per second"),
                      .where = "explain",
-                     .fix = "give rates above zero, or what measure_machine() says"});
+                     .fix = "give rates above zero, or use measure_machine()"});
   const Engine& engine = engine_named(device.name, "explain");
   std::future<double> alone;  // meanwhile
   if (mesh.size() > 1 || options.memory_bytes > 0)

@@ -79,7 +79,7 @@ void check_held(const SessionState& session, const Program& program, const Progr
   if (held.dtype == value.dtype && held.shape == value.shape && held.sharding == value.sharding) return;
   throw UserError(
       {.what = str("variable '", variable.name, "' is held as ", held.dtype, " ", held.shape, " ",
-                   text_of(held.sharding, held.shape, session.mesh()), ", but this graph wants ", value.dtype, " ",
+                   text_of(held.sharding, held.shape, session.mesh()), ", but this graph needs ", value.dtype, " ",
                    value.shape, " ", text_of(value.sharding, value.shape, session.mesh())),
        .where = str("layout \"", program.layout, "\", mesh ", session.mesh()),
        .fix = "compile with the layout and dtypes of the first executable, or make a new Session"});

@@ -73,7 +73,7 @@ void check_whole(const Value& value, const std::string& what) {
   if (value.sharding.is_partial())
     throw UserError({.what = str(what, " is partial: a ", value.sharding.pending, " is pending"),
                      .where = "program text",
-                     .fix = "inputs and variables of a program that runs by itself wait for nothing"});
+                     .fix = "write inputs and variables of a program without a pending reduction"});
 }
 
 Array random_value(const StoredProgram::Slot& slot, std::uint64_t seed) {
@@ -105,7 +105,7 @@ void check_values(const Slots& inputs, const Slots& variables, const std::map<st
       throw UserError({.what = str("'", name, "' is ", slot.dtype, " ", slot.shape, " in the program, but ",
                                    array.dtype(), " ", array.shape(), " was given"),
                        .where = "StoredProgram::run",
-                       .fix = "give an array with those dims and that kind of dtype"});
+                       .fix = "give an array with these dims and this kind of dtype"});
   }
 }
 
@@ -142,7 +142,7 @@ class Run {
   } catch (const InternalError& error) {
     throw UserError({.what = str("the program cannot be bound to kernels: ", error.text().what),
                      .where = "program text",
-                     .fix = "compare the text with what weft explain --program writes"});
+                     .fix = "compare the text with the output of weft explain --program"});
   }
 
   // The outputs are written to `outputs`.

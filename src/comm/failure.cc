@@ -9,8 +9,8 @@ namespace weft::comm {
 
 namespace {
 
-constexpr const char* kStartAgain = "mend the first failure and start a new session; this one cannot go on";
-constexpr const char* kMendCause = "mend the cause above; the session cannot go on and a new one is needed";
+constexpr const char* kStartAgain = "fix the first failure and make a new Session; this session is unusable";
+constexpr const char* kMendCause = "fix the cause above and make a new Session; this session is unusable";
 
 // Writes texts of at most `limit` bytes, and lists in proportion.
 class FailureWriter {

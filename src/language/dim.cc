@@ -25,7 +25,7 @@ void check_dims(const std::vector<Dim>& dims) {
     if (dims[i].size < 1)
       throw UserError({.what = str("dim '", dims[i].name, "' has size ", dims[i].size),
                        .where = str("shape [", join(dims, " "), "]"),
-                       .fix = "every dim needs a size of at least 1"});
+                       .fix = "give it a size of at least 1"});
     if (dims[i].size > kMostElements)
       throw UserError({.what = str("dim '", dims[i].name, "' has size ", dims[i].size),
                        .where = str("shape [", join(dims, " "), "]"),
@@ -34,7 +34,7 @@ void check_dims(const std::vector<Dim>& dims) {
       if (dims[j].name == dims[i].name)
         throw UserError({.what = str("dim '", dims[i].name, "' occurs twice in one shape"),
                          .where = str("shape [", join(dims, " "), "]"),
-                         .fix = "a name may occur once in a tensor: rename one of the two dims with rename()"});
+                         .fix = "rename one of the two dims with rename(): a name may occur once in a tensor"});
   }
 }
 

@@ -58,10 +58,10 @@ class Reverse {
     const CauseGuard cause(*graph_, node.site);
     if (!node.op->gradient) {
       if (node.op->no_gradient.empty()) return;
-      throw UserError({.what = str("the gradient goes through '", node.name, "', and ", node.op->name,
-                                   " has none: ", node.op->no_gradient),
+      throw UserError({.what = str("the gradient goes through '", node.name, "', but ", node.op->name,
+                                   " has no gradient: ", node.op->no_gradient),
                        .where = str(node.op->name, " at ", to_string(node.site)),
-                       .fix = "put stop_gradient() before it, or give the derivative with custom_gradient()"});
+                       .fix = "put stop_gradient() before it, or define its gradient with custom_gradient()"});
     }
     for (std::size_t i = 0; i < dys.size(); ++i)
       if (!dys[i] && is_float(node.outputs[i].dtype)) dys[i] = zeros_like(outputs[i], site_);
@@ -90,28 +90,27 @@ void check_graph(const Tensors& tensors, const char* kind, const std::shared_ptr
       throw UserError({.what = str("gradients() was given ", kind, " that is ",
                                    x ? str("of another graph: '", x.name(), "'") : "empty"),
                        .where = site,
-                       .fix = "give tensors of one graph; leave out what gradients() itself could not reach"});
+                       .fix = "give tensors of one graph; leave out empty results of gradients()"});
 }
 
 void check_arguments(const Tensors& ys, const Tensors& xs, const Tensors& dys, Site site) {
-  if (ys.empty())
-    throw UserError({.what = "gradients() of nothing: no y was given", .where = site, .fix = "give at least one y"});
+  if (ys.empty()) throw UserError({.what = "gradients() was given no y", .where = site, .fix = "give at least one y"});
   check_graph(ys, "a y", ys[0].graph(), site);
   check_graph(xs, "an x", ys[0].graph(), site);
   check_graph(dys, "a dy", ys[0].graph(), site);
   if (!dys.empty() && dys.size() != ys.size())
     throw UserError({.what = str("gradients() was given ", ys.size(), " ys and ", dys.size(), " dys"),
                      .where = site,
-                     .fix = "give one dy for each y, or none at all for ones"});
+                     .fix = "give one dy for each y, or no dys at all: they default to ones"});
   for (std::size_t i = 0; i < ys.size(); ++i) {
     if (!is_float(ys[i].dtype()))
       throw UserError({.what = str("gradients() of '", ys[i].name(), "', which is ", ys[i].dtype()),
                        .where = site,
-                       .fix = "only floating-point tensors have derivatives: cast it first"});
+                       .fix = "cast it to a floating-point dtype first: only these have gradients"});
     if (!dys.empty() && !same_dims(dys[i].shape(), ys[i].shape()))
       throw UserError({.what = str("dy ", dys[i].shape(), " does not fit y '", ys[i].name(), "' ", ys[i].shape()),
                        .where = site,
-                       .fix = "a dy has the dims of its y"});
+                       .fix = "give a dy with the dims of its y"});
   }
 }
 

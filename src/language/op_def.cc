@@ -27,15 +27,16 @@ void check_inputs(const std::shared_ptr<GraphData>& graph, const OpDef& op, cons
     if (!input)
       throw UserError({.what = str(op.name, " was given an empty tensor"),
                        .where = str(op.name, " at ", to_string(site)),
-                       .fix = "an empty Tensor has no value; gradients() gives one for what cannot be reached"});
+                       .fix = "leave it out; gradients() returns an empty Tensor for an x that no y depends on"});
     if (input.graph() != graph)
-      throw UserError({.what = str(op.name, " was given tensors of two graphs ('", input.name(), "' is of another)"),
-                       .where = str(op.name, " at ", to_string(site)),
-                       .fix = "build all operands in one Graph"});
+      throw UserError(
+          {.what = str(op.name, " was given tensors of two graphs ('", input.name(), "' belongs to another graph)"),
+           .where = str(op.name, " at ", to_string(site)),
+           .fix = "build all operands in one Graph"});
     if (!graph->sees(graph->loop, graph->node(input.id()).loop))
       throw UserError({.what = str(op.name, " uses '", input.name(), "', which is inside the body of a loop"),
                        .where = str(op.name, " at ", to_string(site)),
-                       .fix = "return it from the body, carried or summed, and use what loop() gives"});
+                       .fix = "return it from the body, carried or summed, and use the result of loop()"});
   }
 }
 
@@ -68,10 +69,11 @@ void check_names(const GraphData& graph, const OpCall& call, const TensorType& o
     if (!is_own_dim(dim.name) || graph.own_dims) continue;
     if (std::none_of(call.inputs.begin(), call.inputs.end(),
                      [&](const TensorType& x) { return x.shape.has(dim.name); }))
-      throw UserError({.what = str(call.op->name, " gives ", output.shape, ", but names of dims that begin with '",
-                                   kOwnDim, "' are kept for the library"),
-                       .where = call.where(),
-                       .fix = str("give dim '", dim.name, "' another name; rename() it if a result brought it")});
+      throw UserError(
+          {.what = str(call.op->name, " gives ", output.shape, ", but dim names that begin with '", kOwnDim,
+                       "' are reserved for the library"),
+           .where = call.where(),
+           .fix = str("give dim '", dim.name, "' another name; if a result of a function has it, rename() it first")});
   }
 }
 

@@ -9,10 +9,10 @@ namespace {
 
 GraphData& graph_of(const Tensor& x, const char* asked) {
   if (!x)
-    throw UserError({.what = str("the ", asked, " of an empty tensor was asked for"),
-                     .where = str("Tensor::", asked),
-                     .fix = "an empty Tensor has no value; gradients() gives one for what cannot be reached: test "
-                            "it first"});
+    throw UserError(
+        {.what = str("the ", asked, " of an empty tensor was asked for"),
+         .where = str("Tensor::", asked),
+         .fix = "test the tensor first; gradients() returns an empty Tensor for an x that no y depends on"});
   return *x.graph();
 }
 

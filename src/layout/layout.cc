@@ -19,7 +19,7 @@ std::vector<std::string> axes_of(const Source& source, const Word& right) {
     const std::size_t end = std::min(right.text.find('+', begin), right.text.size());
     const Word axis{right.text.substr(begin, end - begin), right.column + begin};
     if (axis.text.empty())
-      throw UserError({.what = str("the ", source.kind, " lacks an axis beside '+' in '", right.text, "'"),
+      throw UserError({.what = str("the ", source.kind, " lacks an axis before or after '+' in '", right.text, "'"),
                        .where = source.at(axis.column),
                        .fix = "write axis+axis, major to minor, as in \"batch:pod+data\""});
     check_name(source, axis, "axis", "");
@@ -36,10 +36,10 @@ std::vector<std::string> axes_of(const Source& source, const Word& right) {
 void check_dim(const Source& source, const std::vector<LayoutRule>& before, const Word& dim, bool star) {
   if (!star || dim.text != "*") check_name(source, dim, "dim", "./#");
   if (is_own_dim(dim.text))
-    throw UserError({.what = str("the ", source.kind, " lays dim '", dim.text, "', but names of dims that begin with '",
-                                 kOwnDim, "' are kept for the library"),
+    throw UserError({.what = str("the ", source.kind, " lays dim '", dim.text, "', but dim names that begin with '",
+                                 kOwnDim, "' are reserved for the library"),
                      .where = source.at(dim.column),
-                     .fix = "leave the rule out; rename() the dim if it shall be laid out"});
+                     .fix = "remove the rule; to split this dim, rename() it first"});
   for (const LayoutRule& rule : before)
     if (rule.dim == dim.text)
       throw UserError({.what = str("the ", source.kind, " lays dim '", dim.text, "' twice"),
@@ -55,7 +55,7 @@ void check_star(const Source& source, const std::vector<Word>& dims, const std::
       throw UserError(
           {.what = str("the ", source.kind, " has '*' and dims by name in one rule"),
            .where = source.at(dim.column),
-           .fix = "give '*' a rule of its own, as in \"*:data\"; rules that name dims come before it anyway"});
+           .fix = "write a separate rule for '*', as in \"*:data\"; rules that name dims are applied first"});
     if (axes.empty())
       throw UserError({.what = str("the ", source.kind, " gives '*' no axis"),
                        .where = source.at(dim.column),

@@ -35,7 +35,7 @@ void check_axis(const Source& source, const std::vector<Axis>& before, const Pai
     if (axis.name == name.text)
       throw UserError({.what = str("the mesh has two axes called '", name.text, "'"),
                        .where = source.at(name.column),
-                       .fix = "give each axis its own name"});
+                       .fix = "give each axis a different name"});
   }
   if (processors > kMostProcessors)
     throw UserError({.what = str("the mesh has ", processors, " processors up to axis '", name.text, "'"),

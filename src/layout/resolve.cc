@@ -21,7 +21,7 @@ std::string advice(std::string_view kind, std::string_view word, const std::vect
   const std::string nearest = nearest_word(word, known);
   const std::string question = nearest.empty() ? "" : str("did you mean '", nearest, "'? ");
   return str(question, "the ", kind, " are: ", known.empty() ? "none" : join(known, ", "),
-             "; end the rule with '?' if it may name what is absent");
+             "; end the rule with '?' if the dim or axis may be absent");
 }
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {

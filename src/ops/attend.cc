@@ -325,9 +325,10 @@ std::string own_dim(const Tensor& q, const Tensor& v, const Dim& memory, const D
   for (const Dim& dim : v.shape())
     if (dim.name == d_key.name || (dim != memory && !q.shape().has(dim.name))) own.push_back(dim.name);
   if (own.size() != 1)
-    throw UserError({.what = str("attend: v ", v.shape(), " has ", own.size(), " dims of its own beside q ", q.shape()),
-                     .where = str("attend at ", to_string(site)),
-                     .fix = "it needs one in place of d_key: reshape() several to one"});
+    throw UserError(
+        {.what = str("attend: v ", v.shape(), " has ", own.size(), " dims that replace d_key; q is ", q.shape()),
+         .where = str("attend at ", to_string(site)),
+         .fix = "give v exactly one dim in place of d_key: reshape() several dims to one"});
   return own[0];
 }
 
@@ -347,9 +348,9 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Dim& memo
   check_dim(k, "k", memory, site);
   check_dim(v, "v", memory, site);
   if (static_cast<bool>(options.query_segments) != static_cast<bool>(options.memory_segments))
-    throw UserError({.what = "attend with segments of queries or of memory alone",
+    throw UserError({.what = "attend was given only one of query_segments and memory_segments",
                      .where = str("attend at ", to_string(site)),
-                     .fix = "give both; in self-attention the one is the other with its length renamed"});
+                     .fix = "give both; in self-attention memory_segments is query_segments with its length renamed"});
   AttendRules rules{.length = length_of(q, k, d_key, options),
                     .memory = memory.name,
                     .key = d_key.name,

@@ -78,10 +78,11 @@ Tensor with_blocks(const char* name, Conv conv, const Tensor& x, const Tensor& f
   for (const Blocks& b : blocks) {
     const Dim whole = y.shape().dim(b.blocks.name);
     if (whole.size % b.blocks.size != 0)
-      throw UserError({.what = str(name, " of ", x.shape(), " gives ", whole.size, " places along '", b.size.name,
-                                   "', which ", b.blocks.size, " blocks cannot share"),
-                       .where = str(name, " at ", to_string(site)),
-                       .fix = "choose stride and padding so that the places divide, for instance Padding::kSame"});
+      throw UserError(
+          {.what = str(name, " of ", x.shape(), " gives ", whole.size, " places along '", b.size.name, "', which ",
+                       b.blocks.size, " blocks cannot divide evenly"),
+           .where = str(name, " at ", to_string(site)),
+           .fix = "choose stride and padding so that the places divide evenly, for instance Padding::kSame"});
     const Dim own{b.size.name, whole.size / b.blocks.size};
     y = split_dim(y, whole, {b.blocks, own}, site);
     for (Dim& dim : order)

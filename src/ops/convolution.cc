@@ -34,10 +34,11 @@ void check_names(const OpCall& call, const Windows& windows, const Roles& roles)
   for (const Window& w : windows)
     if (!walked.insert(w.dim.name).second || !walked.insert(w.filter.name).second || roles.filter.has(w.dim.name) ||
         roles.x.has(w.filter.name) || roles.y.has(w.filter.name))
-      throw UserError({.what = str("convolution of ", call.in(0), " and ", call.in(1), " along dim '", w.dim.name,
-                                   "' with taps '", w.filter.name, "': the two occur elsewhere too"),
-                       .where = call.where(),
-                       .fix = "give taps a name of their own, and each dim one window: rename() the filter's dim"});
+      throw UserError(
+          {.what = str("convolution of ", call.in(0), " and ", call.in(1), " along dim '", w.dim.name, "' with taps '",
+                       w.filter.name, "': the two occur elsewhere too"),
+           .where = call.where(),
+           .fix = "give the taps a name that no other dim has, and each dim one window: rename() the filter's dim"});
 }
 
 std::vector<TensorType> convolution_type(const OpCall& call) {
@@ -48,7 +49,7 @@ std::vector<TensorType> convolution_type(const OpCall& call) {
   if (windows.empty())
     throw UserError({.what = str("convolution of ", call.in(0), " and ", call.in(1), " without a window"),
                      .where = call.where(),
-                     .fix = "name the dims to walk along, or use einsum()"});
+                     .fix = "name the dims of the windows, or use einsum()"});
   check_names(call, windows, roles);
   for (const Window& w : windows) {
     check_window(call, w);

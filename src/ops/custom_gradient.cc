@@ -38,16 +38,16 @@ const OpDef& kCustomGradient = define_op({
           const OwnDimsGuard theirs(g.y().graph(), false);
           const Tensors dxs = g.attr<Backward>("backward")(inputs, g.ys(), g.dys());
           if (dxs.size() != inputs.size())
-            throw UserError({.what = str("custom_gradient's backward gave ", dxs.size(), " derivatives for ",
+            throw UserError({.what = str("custom_gradient's backward returned ", dxs.size(), " gradients for ",
                                          inputs.size(), " inputs"),
                              .where = str("custom_gradient at ", to_string(g.site())),
-                             .fix = "give one for each input; an empty Tensor where there is none"});
+                             .fix = "return one gradient for each input; an empty Tensor if there is none"});
           for (std::size_t i = 0; i < dxs.size(); ++i)
             if (dxs[i] && !same_dims(dxs[i].shape(), inputs[i].shape()))
-              throw UserError({.what = str("custom_gradient's backward gave a derivative ", dxs[i].shape(),
+              throw UserError({.what = str("custom_gradient's backward returned a gradient ", dxs[i].shape(),
                                            " for input '", inputs[i].name(), "' ", inputs[i].shape()),
                                .where = str("custom_gradient at ", to_string(g.site())),
-                               .fix = "a derivative has the dims of its input"});
+                               .fix = "return a gradient with the dims of its input"});
           Tensors all(static_cast<std::size_t>(results));
           all.insert(all.end(), dxs.begin(), dxs.end());
           return all;

@@ -210,12 +210,11 @@ void check_spelling(const Tensors& xs, const Shape& output, Site site) {
     if (all.has(made.name)) continue;
     for (const Dim& summed : all)
       if (!output.has(summed.name) && summed.size == made.size && look_alike(made.name, summed.name))
-        throw UserError(
-            {.what = str("einsum sums dim ", summed, " of its inputs and makes copies along dim ", made,
-                         " of its output ", output, ", which no input has"),
-             .where = str("einsum at ", to_string(site)),
-             .fix = str("write '", summed.name, "' in the output if it is the dim that is meant; if not, leave '",
-                        made.name, "' out there and make the copies with broadcast()")});
+        throw UserError({.what = str("einsum sums dim ", summed, " of its inputs and broadcasts along dim ", made,
+                                     " of its output ", output, ", which no input has"),
+                         .where = str("einsum at ", to_string(site)),
+                         .fix = str("write '", summed.name, "' in the output if you mean that dim; otherwise leave '",
+                                    made.name, "' out of the output and add it with broadcast()")});
   }
 }
 

@@ -156,9 +156,9 @@ struct BackwardTrip {
 Tensors loop_gradient(const Grad& g) {
   const LoopBody& body = *g.attr<std::shared_ptr<LoopBody>>("body");
   if (body.stops)
-    throw UserError({.what = "the gradient goes through a loop that may stop early, and such a loop has none",
+    throw UserError({.what = "the gradient goes through a loop that may stop early, which has no gradient",
                      .where = str("loop at ", to_string(g.site())),
-                     .fix = "give it a fixed number of trips, or put stop_gradient() behind it"});
+                     .fix = "give the loop a fixed number of trips, or put stop_gradient() after it"});
   Tensors first;
   std::vector<std::size_t> carried, float_captures;
   for (std::size_t k = 0; k < body.carried; ++k)
@@ -229,9 +229,9 @@ const OpDef& kLoop = define_op({
 void check_step(const LoopStep& step, const Tensors& first, Site site) {
   if (step.carried.size() != first.size())
     throw UserError({.what = str("the body of a loop that carries ", first.size(), " values gave ", step.carried.size(),
-                                 " next ones"),
+                                 " next values"),
                      .where = str("loop at ", to_string(site)),
-                     .fix = "give the next of every carried value, in their order"});
+                     .fix = "return the next value of every carried value, in order"});
   for (std::size_t k = 0; k < first.size(); ++k)
     if (!step.carried[k] || !same_dims(step.carried[k].shape(), first[k].shape()) ||
         step.carried[k].dtype() != first[k].dtype())
@@ -240,7 +240,7 @@ void check_step(const LoopStep& step, const Tensors& first, Site site) {
                                    step.carried[k] ? str(step.carried[k].dtype(), " ", step.carried[k].shape())
                                                    : str("an empty tensor")),
                        .where = str("loop at ", to_string(site)),
-                       .fix = "keep its dims and dtype from trip to trip"});
+                       .fix = "keep its dims and dtype in every trip"});
   if (step.stop && (step.stop.dtype() != DType::kBool || !step.stop.shape().empty()))
     throw UserError({.what = str("a loop is to stop by ", step.stop.dtype(), " ", step.stop.shape()),
                      .where = str("loop at ", to_string(site)),

@@ -12,7 +12,7 @@ namespace {
 
 void check_parts(const Tensors& inputs, const Dim& batch, std::int64_t parts, Site site) {
   if (parts < 1 || batch.size % parts != 0)
-    throw UserError({.what = str("a batch of ", batch.size, " cannot be worked off in ", parts, " equal parts"),
+    throw UserError({.what = str("a batch of ", batch.size, " cannot be divided into ", parts, " equal parts"),
                      .where = str("microbatch at ", to_string(site)),
                      .fix = "give a number of parts that divides the batch"});
   if (inputs.empty())
@@ -21,10 +21,11 @@ void check_parts(const Tensors& inputs, const Dim& batch, std::int64_t parts, Si
                      .fix = str("give the tensors that have the dim ", batch.name)});
   for (const Tensor& x : inputs)
     if (!x || !x.shape().has(batch))
-      throw UserError({.what = x ? str("input '", x.name(), "' ", x.shape(), " has no dim ", batch)
-                                 : str("an input of microbatch() is empty"),
-                       .where = str("microbatch at ", to_string(site)),
-                       .fix = "give only tensors that have the batch dim; the function may use any others directly"});
+      throw UserError(
+          {.what = x ? str("input '", x.name(), "' ", x.shape(), " has no dim ", batch)
+                     : str("an input of microbatch() is empty"),
+           .where = str("microbatch at ", to_string(site)),
+           .fix = "give only tensors that have the batch dim; the function may use other tensors directly"});
 }
 
 // The batch dim and its parts.

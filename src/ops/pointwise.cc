@@ -91,7 +91,7 @@ Tensor number_like(const Tensor& x, const Number& number, const std::string& op,
     throw UserError({.what = str(op, " of ", x.dtype(), " ", x.shape(), " and the number ", number, ", ", *why),
                      .where = str(op, " at ", to_string(site)),
                      .fix = str("cast() the tensor to ", is_float(x.dtype()) ? "f64" : "f32",
-                                " first: a number takes the dtype of the tensor beside it")});
+                                " first: a number takes the dtype of the tensor operand")});
   return constant(Graph(x.graph()), number, {}, x.dtype(), site);
 }
 
@@ -99,7 +99,7 @@ Tensor apply_binary(const OpDef& op, const Operand& x, const Operand& y, Site si
   if (!x.tensor() && !y.tensor())
     throw UserError({.what = str(op.name, " of two numbers or empty tensors"),
                      .where = str(op.name, " at ", to_string(site)),
-                     .fix = "one operand at least must be a tensor; an empty Tensor has no value"});
+                     .fix = "give at least one tensor as an operand; an empty Tensor has no value"});
   const Tensor& some = x.tensor() ? x.tensor() : y.tensor();
   const auto tensor = [&](const Operand& operand) {
     return operand.tensor() ? operand.tensor() : number_like(some, operand.number(), op.name, site);

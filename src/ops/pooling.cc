@@ -152,9 +152,9 @@ void check_some_met(const char* name, const Tensor& x, const Windows& windows, S
     const std::vector<double> met = met_elements(w);
     if (std::find(met.begin(), met.end(), 0) != met.end())
       throw UserError({.what = str(name, " of ", x.shape(), ": a window of ", w.filter.size, " taps along dim ", w.dim,
-                                   " meets nothing but padding"),
+                                   " covers only padding"),
                        .where = str(name, " at ", to_string(site)),
-                       .fix = "pad by less than the window reaches"});
+                       .fix = "use less padding than the window is long"});
   }
 }
 

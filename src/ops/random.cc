@@ -51,7 +51,7 @@ Tensor random_uniform(const Graph& g, const Shape& shape, double low, double hig
   if (!(low < high))
     throw UserError({.what = str("random_uniform draws from [", low, ", ", high, ")"),
                      .where = str("random_uniform at ", to_string(site)),
-                     .fix = "give a lower end below the upper one"});
+                     .fix = "give a lower end below the upper end"});
   return draw(g, kUniform, shape, low, high, dtype, site);
 }
 Tensor random_normal(const Graph& g, const Shape& shape, double mean, double deviation, DType dtype, Site site) {
@@ -92,7 +92,7 @@ void expect_noise_dims(const Tensor& x, const Shape& noise_shape, Site site) {
       throw UserError(
           {.what = str("dropout draws along dim ", dim, ", which '", x.name(), "' ", x.shape(), " does not have"),
            .where = str("dropout at ", to_string(site)),
-           .fix = "name dims of the tensor, with their sizes; the others share one draw"});
+           .fix = "name dims of the tensor, with their sizes; all other dims share one draw"});
 }
 
 }  // namespace

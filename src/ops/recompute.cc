@@ -140,7 +140,7 @@ Tensors recompute(const Graph& g, const std::function<Tensors()>& function, Site
   if (results.empty())
     throw UserError({.what = "the function given to recompute() returned no tensor",
                      .where = str("recompute at ", to_string(site)),
-                     .fix = "return what the rest of the model uses"});
+                     .fix = "return the tensors that the rest of the model uses"});
   const Recorded made = recorded(*g.data(), first, results);
   Tensors operands = results;
   for (TensorId id : made.captures) operands.emplace_back(g.data(), id);

@@ -91,9 +91,10 @@ const OpDef& kReduce = define_op({
 Tensor reduce(const Tensor& x, Reduce how, const Shape& dims, Site site) {
   for (const Dim& dim : dims)
     if (!x.shape().has(dim))
-      throw UserError({.what = str("cannot reduce dim ", dim, " of '", x.name(), "' ", x.shape(), ": it has none such"),
-                       .where = str("reduce_", how, " at ", to_string(site)),
-                       .fix = str("name dims of the tensor, with their sizes: ", join(x.shape(), ", "))});
+      throw UserError(
+          {.what = str("cannot reduce dim ", dim, " of '", x.name(), "' ", x.shape(), ": the tensor does not have it"),
+           .where = str("reduce_", how, " at ", to_string(site)),
+           .fix = str("name dims of the tensor, with their sizes: ", join(x.shape(), ", "))});
   if (dims.empty()) return x;
   return apply(kReduce, {x}, {{"how", how}, {"output", x.shape().minus(dims)}}, site);
 }

@@ -74,9 +74,9 @@ Shape broadcast_shape(const OpCall& call, const Shape& x, const Shape& y) {
   for (const Dim& dim : y)
     if (x.has(dim.name) && !x.has(dim))
       throw UserError({.what = str(call.op->name, " of ", x, " and ", y, ": dim '", dim.name, "' has size ",
-                                   x.size_of(dim.name), " in one and ", dim.size, " in the other"),
+                                   x.size_of(dim.name), " in the first and ", dim.size, " in the second"),
                        .where = call.where(),
-                       .fix = "dims of one name must have one size: rename() one of them or slice() it"});
+                       .fix = "rename() one of the dims or slice() it: dims of one name must have one size"});
   const auto contains_in_order = [](const Shape& big, const Shape& small) {
     auto at = big.begin();
     for (const Dim& dim : small) {

@@ -18,7 +18,7 @@ std::vector<TensorType> top_k_type(const OpCall& call) {
   if (k.size > dim.size || call.in().has(k.name))
     throw UserError({.what = str("top_k of dim ", dim, " of ", call.in(), " into ", k),
                      .where = call.where(),
-                     .fix = "k must be a new dim, no larger than the one it picks from"});
+                     .fix = "give k a new name and at most the size of the dim it picks from"});
   const Shape shape = call.in().minus({dim}).plus({k});
   return {{shape, call.inputs[0].dtype}, {shape, DType::kI32}};
 }

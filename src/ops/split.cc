@@ -60,8 +60,8 @@ Tensors split(const Tensor& x, const Dim& dim, int parts, Site site) {
 
 Tensor stack(const Tensors& xs, const std::string& dim, Site site) {
   if (is_own_dim(dim))
-    throw UserError({.what = str("stack along '", dim, "', but names of dims that begin with '", kOwnDim,
-                                 "' are kept for the library"),
+    throw UserError({.what = str("stack along '", dim, "', but dim names that begin with '", kOwnDim,
+                                 "' are reserved for the library"),
                      .where = str("stack at ", to_string(site)),
                      .fix = "give the new dim another name"});
   Tensors rows;

@@ -152,7 +152,7 @@ Tensor assign(const Tensor& variable, const Tensor& value, Site site) {
   if (variable.graph()->loop >= 0)
     throw UserError({.what = str("variable '", variable_name(variable), "' is assigned inside the body of a loop"),
                      .where = site,
-                     .fix = "carry the value through the loop and assign what loop() gives"});
+                     .fix = "carry the value through the loop and assign the result of loop()"});
   return apply(kAssign, {slice, cast(value, slice.dtype(), site)}, {{"name", variable_name(variable)}}, site);
 }
 

@@ -58,12 +58,11 @@ void check_window(const OpCall& call, const Window& w) {
                      .where = call.where(),
                      .fix = str("sizes, stride and dilation are at least 1, and all numbers at most ", kMost)});
   if (places_of(w) < 1)
-    throw UserError(
-        {.what = str(call.op->name, " along dim ", w.dim, ": a window of ", w.filter.size, " taps with dilation ",
-                     w.dilation, " reaches over ", (w.filter.size - 1) * w.dilation + 1, " elements, but there are ",
-                     w.dim.size + w.before + w.after, " with the padding"),
-         .where = call.where(),
-         .fix = "use a smaller window, or pad, for instance with Padding::kSame"});
+    throw UserError({.what = str(call.op->name, " along dim ", w.dim, ": a window of ", w.filter.size,
+                                 " taps with dilation ", w.dilation, " spans ", (w.filter.size - 1) * w.dilation + 1,
+                                 " elements, but there are ", w.dim.size + w.before + w.after, " with the padding"),
+                     .where = call.where(),
+                     .fix = "use a smaller window, or pad, for instance with Padding::kSame"});
 }
 
 Shape with_places(Shape shape, const std::vector<Window>& windows) {

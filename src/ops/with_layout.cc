@@ -14,7 +14,7 @@ std::vector<TensorType> with_layout_type(const OpCall& call) {
       throw UserError({.what = str("with_layout lays dim '", rule.dim, "', which ", call.in(), " does not have"),
                        .where = call.where(),
                        .fix = str("name its dims: ", join(call.in().names(), ", "),
-                                  "; end the rule with '?' if it may name what is absent")});
+                                  "; end the rule with '?' if the dim or axis may be absent")});
   return {call.inputs[0]};
 }
 

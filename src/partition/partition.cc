@@ -71,9 +71,9 @@ class Partitioner : private LoweringContext {
     for (TensorId id : request_.update) {
       const Node& node = graph_.node(id);
       if (node.op->name != "assign")
-        throw UserError({.what = str("'", node.name, "' was given as an update, but it is no assignment"),
+        throw UserError({.what = str("'", node.name, "' was given as an update, but it is not an assignment"),
                          .where = str(node.op->name, " at ", to_string(node.site)),
-                         .fix = "give what assign(), assign_add(), assign_sub() or an optimizer returns"});
+                         .fix = "give the results of assign(), assign_add(), assign_sub() or an optimizer"});
       const std::string& variable = node.attrs.get<std::string>("name");
       if (const Node* other = std::exchange(seen[variable], &node))
         throw UserError({.what = str("variable '", variable, "' is assigned twice in one step"),
@@ -124,8 +124,8 @@ class Partitioner : private LoweringContext {
                                      "' whole, but it is split over axis '", text_of(axes.at(dim), request_.mesh), "'"),
                          .where = str(node.op->name, " at ", to_string(node.site), ", layout \"",
                                       request_.layout.text(), "\", mesh ", request_.mesh),
-                         .fix = str("lay '", dim, "' on no axis; a tensor that is to stay split gets another name for ",
-                                    "the dim by rename() on its way to ", node.op->name, ": that is the gather")});
+                         .fix = str("leave '", dim, "' out of the layout, or rename() the dim before ", node.op->name,
+                                    " to a name that the layout does not split: the rename gathers the tensor")});
   }
 
   Axes global_axes(const std::string& dim) const {

@@ -106,14 +106,14 @@ TEST(Loop, ErrorsSayWhatToDo) {
   EXPECT_USER_ERROR(loop(g, 2, {Graph().input("y", {})}, same), "a loop carries 'y', which is of another graph",
                     "give first values of the loop's graph");
   EXPECT_USER_ERROR(loop(g, 2, {x}, [](const Tensor&, const Tensors&) { return LoopStep{}; }),
-                    "the body of a loop that carries 1 values gave 0 next ones",
-                    "give the next of every carried value, in their order");
+                    "the body of a loop that carries 1 values gave 0 next values",
+                    "return the next value of every carried value, in order");
   EXPECT_USER_ERROR(loop(g, 2, {x},
                          [](const Tensor&, const Tensors& c) {
                            return LoopStep{{mean(c[0])}, {}, {}, {}};
                          }),
                     "carried value 0 of a loop starts as f32 [batch=8] and goes on as f32 []",
-                    "keep its dims and dtype from trip to trip");
+                    "keep its dims and dtype in every trip");
   EXPECT_USER_ERROR(loop(g, 2, {x},
                          [](const Tensor&, const Tensors& c) {
                            return LoopStep{c, {}, {}, mean(c[0])};
@@ -125,11 +125,11 @@ TEST(Loop, ErrorsSayWhatToDo) {
     return LoopStep{{leaked}, {}, {}, {}};
   });
   EXPECT_USER_ERROR(leaked + 1.0, "add uses 'multiply_2', which is inside the body of a loop",
-                    "return it from the body, carried or summed, and use what loop() gives");
+                    "return it from the body, carried or summed, and use the result of loop()");
   Session session(Mesh::parse(""));
   EXPECT_USER_ERROR(session.compile(g, Layout::parse(""), {.fetch = {leaked}}),
                     "a tensor to fetch, 'multiply_2', is inside the body of a loop",
-                    "return it from the body, carried, summed or kept, and take what loop() gives");
+                    "return it from the body, carried, summed or kept, and use the result of loop()");
   const Tensor w = g.variable("w", {});
   EXPECT_USER_ERROR(loop(g, 2, {x},
                          [&](const Tensor&, const Tensors& c) {
@@ -137,20 +137,20 @@ TEST(Loop, ErrorsSayWhatToDo) {
                            return LoopStep{c, {}, {}, {}};
                          }),
                     "variable 'w' is assigned inside the body of a loop",
-                    "carry the value through the loop and assign what loop() gives");
+                    "carry the value through the loop and assign the result of loop()");
   EXPECT_USER_ERROR(loop(g, 2, {x},
                          [&](const Tensor&, const Tensors& c) {
                            scalar_metric("m", mean(c[0]));
                            return LoopStep{c, {}, {}, {}};
                          }),
                     "metric 'm' is inside the body of a loop",
-                    "return it from the body, carried or summed, and report what loop() gives");
+                    "return it from the body, carried or summed, and report the result of loop()");
   const LoopResult stopping = loop(g, 2, {x}, [](const Tensor&, const Tensors& c) {
     return LoopStep{c, {}, {}, greater(mean(c[0]), 0.0)};
   });
   EXPECT_USER_ERROR(gradients({mean(stopping.carried[0])}, {x}),
-                    "the gradient goes through a loop that may stop early, and such a loop has none",
-                    "give it a fixed number of trips, or put stop_gradient() behind it");
+                    "the gradient goes through a loop that may stop early, which has no gradient",
+                    "give the loop a fixed number of trips, or put stop_gradient() after it");
 }
 
 TEST(Microbatch, GivesTheLossAndGradientsOfTheWholeBatch) {
@@ -224,13 +224,13 @@ TEST(Microbatch, AnOutsideTensorWithTheWholeBatchIsNamed) {
 TEST(Microbatch, ErrorsSayWhatToDo) {
   Model m;
   const auto loss = [&](const Tensors& part) { return m.loss(part[0]); };
-  EXPECT_USER_ERROR(microbatch_loss({m.x}, kBatch, 3, loss), "a batch of 8 cannot be worked off in 3 equal parts",
+  EXPECT_USER_ERROR(microbatch_loss({m.x}, kBatch, 3, loss), "a batch of 8 cannot be divided into 3 equal parts",
                     "give a number of parts that divides the batch");
   EXPECT_USER_ERROR(microbatch_loss({}, kBatch, 2, loss), "microbatch() was given no input",
                     "give the tensors that have the dim batch");
   EXPECT_USER_ERROR(microbatch_loss({m.w1}, kBatch, 2, loss), "input 'w1' [in=4 hidden=16] has no dim batch=8");
   EXPECT_USER_ERROR(microbatch_loss({Tensor()}, kBatch, 2, loss), "an input of microbatch() is empty",
-                    "give only tensors that have the batch dim; the function may use any others directly");
+                    "give only tensors that have the batch dim; the function may use other tensors directly");
   EXPECT_USER_ERROR(microbatch_loss({m.x}, kBatch, 2, [](const Tensors& part) { return part[0]; }),
                     "the loss of a part is f32 [batch=4 in=4]", "give a floating-point scalar, for instance mean(…)");
   EXPECT_USER_ERROR(microbatch_loss({m.x}, kBatch, 2, [](const Tensors&) { return Tensor(); }),
@@ -379,7 +379,7 @@ TEST(Recompute, AVariableThatIsReturnedIsTrained) {
 TEST(Recompute, OfNothingIsAnError) {
   Graph g;
   EXPECT_USER_ERROR(recompute(g, [] { return Tensors{}; }), "the function given to recompute() returned no tensor",
-                    "return what the rest of the model uses");
+                    "return the tensors that the rest of the model uses");
 }
 
 Tensors reversible_gradients(Graph& g, int layers, bool reverse) {

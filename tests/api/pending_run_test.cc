@@ -96,8 +96,8 @@ TEST(RunningStep, IsReadOnce) {
   Counter counter("");
   PendingRun running = counter.step->start();
   running.get();
-  EXPECT_USER_ERROR(running.get(), "the results of a step were asked for a second time", "Running::get",
-                    "keep what the first call returns");
+  EXPECT_USER_ERROR(running.get(), "the results of a step were read twice", "Running::get",
+                    "keep the result of the first call");
 }
 
 TEST(Needed, IsAllOfAnInputWhereAllProcessorsAre) {
@@ -110,7 +110,7 @@ TEST(Needed, IsAllOfAnInputWhereAllProcessorsAre) {
   EXPECT_EQ(step.local_range(unused, "a"), std::pair(std::int64_t{0}, std::int64_t{0}));
   EXPECT_USER_ERROR(step.local_range(x, "c"), "input 'x' [a=4 b=6] has no dim 'c'", "Executable::local_range",
                     "name one of its dims");
-  EXPECT_USER_ERROR(step.local_range(exp(x), "a"), "is no input of this graph", "Executable::local_range");
+  EXPECT_USER_ERROR(step.local_range(exp(x), "a"), "is not an input of this graph", "Executable::local_range");
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ TEST(StoredProgram, RefusesValuesThatDoNotFit) {
   EXPECT_USER_ERROR(program.run({{"x", ramp({{"a", 4}})}, {"w", Array()}}), "the program has no input or variable 'w'",
                     "did you mean 'x'?");
   EXPECT_USER_ERROR(program.run({{"x", ramp({{"a", 2}})}}), "'x' is f32 [a=4] in the program, but f32 [a=2] was given",
-                    "give an array with those dims and that kind of dtype");
+                    "give an array with these dims and this kind of dtype");
   EXPECT_USER_ERROR(program.run({{"x", ramp({{"a", 4}}, DType::kI32)}}), "but i32 [a=4] was given");
   EXPECT_USER_ERROR(program.run({{"x", ramp({{"a", 4}})}}, {.steps = 0}), "a run of 0 steps was asked for",
                     "run at least one step");
@@ -116,7 +116,7 @@ TEST(StoredProgram, RefusesTextsThatBreakRules) {
                     "the program breaks a rule: dim 'a' of operand 0 is in the output, of the same size",
                     "program text: %1 f32 [a=3] {} = map", "compare the line with what weft explain --program writes");
   EXPECT_USER_ERROR(program_of("input x %0 f32 [a=2] {| sum:data}\n"), "input 'x' is partial: a sum is pending",
-                    "inputs and variables of a program that runs by itself wait for nothing");
+                    "write inputs and variables of a program without a pending reduction");
   EXPECT_USER_ERROR(program_of("variable v %0 f32 [a=2] {| max:data} fixed\n"), "variable 'v' is partial: a max");
   EXPECT_USER_ERROR(program_of("input x %0 f32 [a=2]\n%1 f32 [a=2] = map %0 expr=tahn($0)\n"),
                     "the program breaks a rule: there is no pointwise function 'tahn': did you mean 'tanh'?");

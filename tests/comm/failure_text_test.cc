@@ -182,8 +182,8 @@ std::string all_of(const ErrorText& text) { return str(text.what, "\n", text.whe
 
 TEST(FailureText, OfEveryKind) {
   const auto text = [](Kind kind) { return all_of(text_of(failure(kind), {}, letters())); };
-  const std::string start_again = "mend the first failure and start a new session; this one cannot go on";
-  const std::string mend = "mend the cause above; the session cannot go on and a new one is needed";
+  const std::string start_again = "fix the first failure and make a new Session; this session is unusable";
+  const std::string mend = "fix the cause above and make a new Session; this session is unusable";
   const std::string place =
       "processor 3 (d) in all_reduce 'of 'loss', digits.cc:12 mean' of 8 bf16 among processors 0 2 3";
   const std::string last_0 =

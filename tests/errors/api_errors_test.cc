@@ -54,10 +54,10 @@ TEST_F(SessionErrors, VariableHeldOtherwise) {
   session.compile(g, layout, {.fetch = {y}});
   EXPECT_USER_ERROR(
       session.compile(g, Layout(), {.fetch = {y}}),
-      lines("variable 'weight' is held as f32 [a=2] {a:p}, but this graph wants f32 [a=4] {}", "layout \"\", mesh p:2",
+      lines("variable 'weight' is held as f32 [a=2] {a:p}, but this graph needs f32 [a=4] {}", "layout \"\", mesh p:2",
             "compile with the layout and dtypes of the first executable, or make a new Session"));
   EXPECT_USER_ERROR(session.compile(g, layout, {.fetch = {y}, .compute_as = DType::kF64}),
-                    "is held as f32 [a=2] {a:p}, but this graph wants f64 [a=2] {a:p}");
+                    "is held as f32 [a=2] {a:p}, but this graph needs f64 [a=2] {a:p}");
 }
 
 TEST_F(SessionErrors, FetchFromAnotherGraph) {
@@ -104,10 +104,11 @@ TEST_F(RunErrors, FeedOfAnotherShapeOrKind) {
 }
 
 TEST_F(RunErrors, FeedOfWhatIsNoInput) {
-  EXPECT_USER_ERROR(step.run({{x, values}, {y, Array({b}, DType::kF32)}}),
-                    lines("'y' is no input of this graph", "Executable::run", "give what Graph::input() made"));
-  EXPECT_USER_ERROR(step.run({{x, values}, {far, Array({a}, DType::kF32)}}), "'far' is no input");
-  EXPECT_USER_ERROR(step.run({{Tensor(), values}}), "an empty tensor is no input of this graph");
+  EXPECT_USER_ERROR(
+      step.run({{x, values}, {y, Array({b}, DType::kF32)}}),
+      lines("'y' is not an input of this graph", "Executable::run", "give a tensor that Graph::input() made"));
+  EXPECT_USER_ERROR(step.run({{x, values}, {far, Array({a}, DType::kF32)}}), "'far' is not an input");
+  EXPECT_USER_ERROR(step.run({{Tensor(), values}}), "an empty tensor is not an input of this graph");
 }
 
 TEST_F(RunErrors, ValueThatWasNotFetched) {
@@ -157,7 +158,7 @@ TEST(ExplainErrors, MachineWithoutRates) {
   const Tensor x = g.input("x", {});
   EXPECT_USER_ERROR(explain(g, Mesh(), Layout(), {.fetch = {x}}, Machine{}),
                     lines("a machine of 0 flops and 0 bytes per second", "explain",
-                          "give rates above zero, or what measure_machine() says"));
+                          "give rates above zero, or use measure_machine()"));
 }
 
 TEST(ExplainErrors, UnknownTensorToShow) {
@@ -178,11 +179,11 @@ TEST(BenchErrors, KindsCountsAndSizes) {
   EXPECT_USER_ERROR(bench::collectives({.wire = "string"}),
                     lines("there is no wire 'string' to measure", "bench::collectives", "the wires are: threads, mpi"));
   EXPECT_USER_ERROR(bench::collectives({.processors = {0}}),
-                    lines("a bench on 0 processors", "bench::collectives", "give from 1 to 1024 processors"));
-  EXPECT_USER_ERROR(bench::collectives({.bytes = {0}}),
-                    lines("a bench with buffers of 0 bytes", "bench::collectives", "give from 1 byte to 16 GiB"));
+                    lines("cannot measure on 0 processors", "bench::collectives", "give from 1 to 1024 processors"));
+  EXPECT_USER_ERROR(bench::collectives({.bytes = {0}}), lines("cannot measure with buffers of 0 bytes",
+                                                              "bench::collectives", "give from 1 byte to 16 GiB"));
   EXPECT_USER_ERROR(bench::collectives({.repeats = 0}),
-                    lines("a bench of 0 repeats", "bench::collectives", "give from 1 to 100000 repeats"));
+                    lines("cannot measure with 0 repeats", "bench::collectives", "give from 1 to 100000 repeats"));
 }
 
 TEST(ModelErrors, UnknownModel) {

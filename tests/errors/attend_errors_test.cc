@@ -26,10 +26,11 @@ TEST_F(AttendErrors, NeedsItsDims) {
                           "q and k have d_key, k and v have the memory"));
   EXPECT_USER_ERROR(attend(Tensor(), k, v, memory, key), "attend: q is empty and lacks dim key=4", here());
   const Tensor wide = g.input("wide", {batch, memory, heads, key, {"more", 2}});
-  EXPECT_USER_ERROR(attend(q, k, wide, memory, key),
-                    lines("attend: v [batch=2 memory=6 heads=2 key=4 more=2] has 2 dims of its own beside q [batch=2 "
-                          "length=4 heads=2 key=4]",
-                          "attend at " + here(), "it needs one in place of d_key: reshape() several to one"));
+  EXPECT_USER_ERROR(
+      attend(q, k, wide, memory, key),
+      lines("attend: v [batch=2 memory=6 heads=2 key=4 more=2] has 2 dims that replace d_key; q is [batch=2 "
+            "length=4 heads=2 key=4]",
+            "attend at " + here(), "give v exactly one dim in place of d_key: reshape() several dims to one"));
 }
 
 TEST_F(AttendErrors, SharesDimsOfKeysAndValues) {
@@ -64,8 +65,8 @@ TEST_F(AttendErrors, MasksFitTheScores) {
                           "its dims may be: batch=2, length=4, heads=2, memory=6"));
   const Tensor ids = g.input("ids", {batch, length}, DType::kI32), seen = g.input("seen", {batch, memory});
   EXPECT_USER_ERROR(attend(q, k, v, memory, key, {.query_segments = ids}),
-                    lines("attend with segments of queries or of memory alone", "attend at " + here(),
-                          "give both; in self-attention the one is the other with its length renamed"));
+                    lines("attend was given only one of query_segments and memory_segments", "attend at " + here(),
+                          "give both; in self-attention memory_segments is query_segments with its length renamed"));
   EXPECT_USER_ERROR(attend(q, k, v, memory, key, {.query_segments = ids, .memory_segments = seen}),
                     all + "segments are f32, not whole numbers", "fix:   cast() them to i32");
   EXPECT_USER_ERROR(attend(q, k, v, memory, key, {.query_segments = ids, .memory_segments = ids}),
@@ -77,11 +78,12 @@ TEST_F(AttendErrors, SomeDimsStayWhole) {
   const auto compile = [&, y = y](const char* layout) {
     Session(Mesh::parse("m:2")).compile(g, Layout::parse(layout), {.fetch = {y}});
   };
-  EXPECT_USER_ERROR(compile("memory:m"),
-                    lines("attend 'attend' needs dim 'memory' whole, but it is split over axis 'm'",
-                          "attend at " + line + ", layout \"memory:m\", mesh m:2",
-                          "lay 'memory' on no axis; a tensor that is to stay split gets another name for the dim by "
-                          "rename() on its way to attend: that is the gather"));
+  EXPECT_USER_ERROR(
+      compile("memory:m"),
+      lines("attend 'attend' needs dim 'memory' whole, but it is split over axis 'm'",
+            "attend at " + line + ", layout \"memory:m\", mesh m:2",
+            "leave 'memory' out of the layout, or rename() the dim before attend to a name that the layout does "
+            "not split: the rename gathers the tensor"));
   EXPECT_USER_ERROR(compile("key:m"), "attend 'attend' needs dim 'key' whole, but it is split over axis 'm'");
   EXPECT_NO_THROW(compile("length:m"));
 }

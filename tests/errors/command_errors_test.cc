@@ -74,10 +74,10 @@ TEST(CommandErrors, StorageLayouts) {
                           "give 1 (optimizer state), 2 (and gradients) or 3 (and parameters)")));
   EXPECT_EQ(
       weft("explain mlp --store '*:dtaa'"),
-      refused(lines("the storage layout names axis 'dtaa', which the mesh does not have",
-                    "storage layout \"*:dtaa\", mesh data:2 model:2",
-                    "did you mean 'data'? the axes are: data, model; end the rule with '?' if it may name what is "
-                    "absent")));
+      refused(lines(
+          "the storage layout names axis 'dtaa', which the mesh does not have",
+          "storage layout \"*:dtaa\", mesh data:2 model:2",
+          "did you mean 'data'? the axes are: data, model; end the rule with '?' if the dim or axis may be absent")));
 }
 
 TEST(CommandErrors, UnknownPass) {

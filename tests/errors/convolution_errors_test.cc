@@ -19,7 +19,7 @@ class ConvolutionErrors : public ::testing::Test {
 TEST_F(ConvolutionErrors, Windows) {
   EXPECT_USER_ERROR(convolution(line, k, {}),
                     lines("convolution of [n=2 h=8 in=4] and [kh=3 in=4 out=6] without a window",
-                          "convolution at " + here(), "name the dims to walk along, or use einsum()"));
+                          "convolution at " + here(), "name the dims of the windows, or use einsum()"));
   EXPECT_USER_ERROR(
       convolution(line, k, {{.dim = h, .filter = kh, .stride = 0}}),
       lines("convolution along dim h=8 with 3 taps, stride 0, dilation 1, padding 0 and 0", "convolution at " + here(),
@@ -29,7 +29,7 @@ TEST_F(ConvolutionErrors, Windows) {
                     "dilation 4611", "all numbers at most");
   EXPECT_USER_ERROR(
       convolution(line, k, {{.dim = h, .filter = kh, .dilation = 4}}),
-      lines("convolution along dim h=8: a window of 3 taps with dilation 4 reaches over 9 elements, but "
+      lines("convolution along dim h=8: a window of 3 taps with dilation 4 spans 9 elements, but "
             "there are 8 with the padding",
             "convolution at " + here(), "use a smaller window, or pad, for instance with Padding::kSame"));
   EXPECT_USER_ERROR(convolution(line, k, {{.dim = w, .filter = kh}}), "convolution along dim w=6, which", here());
@@ -39,15 +39,16 @@ TEST_F(ConvolutionErrors, Windows) {
 }
 
 TEST_F(ConvolutionErrors, Names) {
-  EXPECT_USER_ERROR(convolution(line, k, {{.dim = h, .filter = in}}),
-                    lines("convolution of [n=2 h=8 in=4] and [kh=3 in=4 out=6] along dim 'h' with taps 'in': the two "
-                          "occur elsewhere too",
-                          "convolution at " + here(),
-                          "give taps a name of their own, and each dim one window: rename() the filter's dim"));
+  EXPECT_USER_ERROR(
+      convolution(line, k, {{.dim = h, .filter = in}}),
+      lines("convolution of [n=2 h=8 in=4] and [kh=3 in=4 out=6] along dim 'h' with taps 'in': the two "
+            "occur elsewhere too",
+            "convolution at " + here(),
+            "give the taps a name that no other dim has, and each dim one window: rename() the filter's dim"));
   EXPECT_USER_ERROR(convolution(x, f, {{.dim = h, .filter = kh}, {.dim = h, .filter = kw}}),
                     "along dim 'h' with taps 'kw': the two occur elsewhere too", here());
   EXPECT_USER_ERROR(convolution(line, g.input("other", {kh, {"in", 2}, out}), {{.dim = h, .filter = kh}}),
-                    "dim 'in' has size 4 in one and 2 in the other", here());
+                    "dim 'in' has size 4 in the first and 2 in the second", here());
 }
 
 TEST_F(ConvolutionErrors, Transposes) {
@@ -85,13 +86,12 @@ TEST_F(ConvolutionErrors, Pools) {
   EXPECT_USER_ERROR(max_pool(x, {window(h, 2, Padding::kValid), window(h, 3, Padding::kValid)}),
                     lines("pooling of [n=2 h=8 w=6 in=4] with two windows along dim 'h'", "pooling at " + here(),
                           "give each dim one window"));
-  EXPECT_USER_ERROR(sum_pool(x, {window(h, 9, Padding::kValid)}), "reaches over 9 elements, but there are 8", here());
+  EXPECT_USER_ERROR(sum_pool(x, {window(h, 9, Padding::kValid)}), "spans 9 elements, but there are 8", here());
   EXPECT_USER_ERROR(sum_pool(x, {window({"h", 9}, 2, Padding::kValid)}), "pooling along dim h=9, which", here());
   EXPECT_USER_ERROR(max_pool(x, {{.dim = h, .filter = kh, .before = 3}}),
-                    lines("max_pool of [n=2 h=8 w=6 in=4]: a window of 3 taps along dim h=8 meets nothing but padding",
-                          "max_pool at " + here(), "pad by less than the window reaches"));
-  EXPECT_USER_ERROR(avg_pool(x, {{.dim = h, .filter = kh, .after = 3}}), "avg_pool of", "meets nothing but padding",
-                    here());
+                    lines("max_pool of [n=2 h=8 w=6 in=4]: a window of 3 taps along dim h=8 covers only padding",
+                          "max_pool at " + here(), "use less padding than the window is long"));
+  EXPECT_USER_ERROR(avg_pool(x, {{.dim = h, .filter = kh, .after = 3}}), "avg_pool of", "covers only padding", here());
   EXPECT_NO_THROW(sum_pool(x, {{.dim = h, .filter = kh, .before = 3}}));
   EXPECT_USER_ERROR(max_pool(whole, {window(h, 2, Padding::kValid)}), "pooling needs a floating-point tensor, not i32");
 }
@@ -109,9 +109,9 @@ TEST_F(ConvolutionErrors, Blocks) {
             "conv2d_with_blocks at " + here(), "name for each cut dim its two dims in the tensor, with their sizes"));
   EXPECT_USER_ERROR(conv2d_with_blocks(cut, f, {{blocks, h}}, {.padding = Padding::kValid}),
                     lines("conv2d_with_blocks of [n=2 blocks=4 h=8 w=6 in=4] gives 30 places along 'h', which 4 blocks "
-                          "cannot share",
+                          "cannot divide evenly",
                           "conv2d_with_blocks at " + here(),
-                          "choose stride and padding so that the places divide, for instance Padding::kSame"));
+                          "choose stride and padding so that the places divide evenly, for instance Padding::kSame"));
 }
 
 }  // namespace

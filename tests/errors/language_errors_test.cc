@@ -20,7 +20,7 @@ TEST(LanguageErrors, NamesOfDims) {
 
 TEST(LanguageErrors, SizesOfDims) {
   EXPECT_USER_ERROR(Shape({{"batch", 0}}),
-                    lines("dim 'batch' has size 0", "shape [batch=0]", "every dim needs a size of at least 1"));
+                    lines("dim 'batch' has size 0", "shape [batch=0]", "give it a size of at least 1"));
   EXPECT_USER_ERROR(Shape({{"batch", -3}}), "dim 'batch' has size -3");
 }
 
@@ -95,15 +95,16 @@ TEST(LanguageErrors, NamesThatTheLibraryKeeps) {
   Graph g;
   const Dim a{"a", 6};
   const Tensor x = g.input("x", {a});
-  EXPECT_USER_ERROR(g.input("y", {{"#k", 4}}),
-                    lines("input gives [#k=4], but names of dims that begin with '#' are kept for the library",
-                          "input at " + here(), "give dim '#k' another name; rename() it if a result brought it"));
-  EXPECT_USER_ERROR(g.variable("v", {{"#from", 4}}), "variable gives [#from=4], but names of dims that begin with '#'");
+  EXPECT_USER_ERROR(
+      g.input("y", {{"#k", 4}}),
+      lines("input gives [#k=4], but dim names that begin with '#' are reserved for the library", "input at " + here(),
+            "give dim '#k' another name; if a result of a function has it, rename() it first"));
+  EXPECT_USER_ERROR(g.variable("v", {{"#from", 4}}), "variable gives [#from=4], but dim names that begin with '#'");
   EXPECT_USER_ERROR(rename(x, a, "#from"), "reshape gives [#from=6], but names", here());
   EXPECT_USER_ERROR(split_dim(x, a, {{"b", 2}, {"#c", 3}}), "reshape gives [b=2 #c=3], but names", here());
   EXPECT_USER_ERROR(top_k(x, a, {"#k", 2}), "top_k gives [#k=2], but names", here());
   EXPECT_USER_ERROR(stack({x, x}, "#row"),
-                    lines("stack along '#row', but names of dims that begin with '#' are kept for the library",
+                    lines("stack along '#row', but dim names that begin with '#' are reserved for the library",
                           "stack at " + here(), "give the new dim another name"));
   EXPECT_USER_ERROR(broadcast(x, {a, {"#n", 2}}), "broadcast gives [a=6 #n=2], but names", here());
   EXPECT_USER_ERROR(iota(g, {"#n", 2}), "iota gives [#n=2], but names", here());
@@ -121,7 +122,7 @@ TEST(LanguageErrors, NamesThatTheLibraryKeeps) {
 TEST(LanguageErrors, RepeatedDim) {
   EXPECT_USER_ERROR(Shape({{"length", 4}, {"heads", 2}, {"length", 5}}),
                     lines("dim 'length' occurs twice in one shape", "shape [length=4 heads=2 length=5]",
-                          "a name may occur once in a tensor: rename one of the two dims with rename()"));
+                          "rename one of the two dims with rename(): a name may occur once in a tensor"));
 }
 
 TEST(LanguageErrors, ArrayOfAnotherCount) {
@@ -158,16 +159,16 @@ TEST(LanguageErrors, ScopeWithoutName) {
 TEST(LanguageErrors, EmptyTensor) {
   Graph g;
   const Tensor x = g.input("x", {{"a", 4}}), none;
-  EXPECT_USER_ERROR(none.shape(), lines("the shape of an empty tensor was asked for", "Tensor::shape",
-                                        "an empty Tensor has no value; gradients() gives one for what cannot be "
-                                        "reached: test it first"));
+  EXPECT_USER_ERROR(none.shape(),
+                    lines("the shape of an empty tensor was asked for", "Tensor::shape",
+                          "test the tensor first; gradients() returns an empty Tensor for an x that no y depends on"));
   EXPECT_USER_ERROR(none.dtype(), "the dtype of an empty tensor was asked for");
   EXPECT_USER_ERROR(none.name(), "the name of an empty tensor was asked for");
   EXPECT_USER_ERROR(none.site(), "the site of an empty tensor was asked for");
   EXPECT_USER_ERROR(none.named("y"), "the name of an empty tensor was asked for");
   EXPECT_USER_ERROR(einsum({x, none}, Shape{}),
                     lines("einsum was given an empty tensor", "einsum at " + here(),
-                          "an empty Tensor has no value; gradients() gives one for what cannot be reached"));
+                          "leave it out; gradients() returns an empty Tensor for an x that no y depends on"));
   EXPECT_USER_ERROR(exp(none), lines("exp was given no tensor", "exp at " + here(),
                                      "give at least one tensor of a graph (an empty Tensor has no value)"));
   EXPECT_USER_ERROR(concat({}, "a"), "concat was given no tensor", here());
@@ -177,8 +178,8 @@ TEST(LanguageErrors, EmptyTensor) {
 TEST(LanguageErrors, TensorsOfTwoGraphs) {
   Graph g, h;
   const Tensor x = g.input("x", {{"a", 4}}), y = h.input("y", {{"a", 4}});
-  EXPECT_USER_ERROR(x + y, lines("add was given tensors of two graphs ('y' is of another)", "add at " + here(),
-                                 "build all operands in one Graph"));
+  EXPECT_USER_ERROR(x + y, lines("add was given tensors of two graphs ('y' belongs to another graph)",
+                                 "add at " + here(), "build all operands in one Graph"));
 }
 
 TEST(LanguageErrors, TwoInputsOfOneName) {
@@ -229,11 +230,11 @@ class GradientErrors : public ::testing::Test {
 };
 
 TEST_F(GradientErrors, OfNothing) {
-  EXPECT_USER_ERROR(gradients({}, {x}), lines("gradients() of nothing: no y was given", here(), "give at least one y"));
+  EXPECT_USER_ERROR(gradients({}, {x}), lines("gradients() was given no y", here(), "give at least one y"));
 }
 
 TEST_F(GradientErrors, OfEmptyTensorsAndOtherGraphs) {
-  const std::string fix = "give tensors of one graph; leave out what gradients() itself could not reach";
+  const std::string fix = "give tensors of one graph; leave out empty results of gradients()";
   EXPECT_USER_ERROR(gradients({y, Tensor()}, {x}), lines("gradients() was given a y that is empty", here(), fix));
   EXPECT_USER_ERROR(gradients({Tensor()}, {x}), "gradients() was given a y that is empty");
   EXPECT_USER_ERROR(gradients({y}, {x, far}),
@@ -242,18 +243,20 @@ TEST_F(GradientErrors, OfEmptyTensorsAndOtherGraphs) {
 }
 
 TEST_F(GradientErrors, WithAnotherNumberOfDys) {
-  EXPECT_USER_ERROR(gradients({y}, {x}, {x, x}), lines("gradients() was given 1 ys and 2 dys", here(),
-                                                       "give one dy for each y, or none at all for ones"));
+  EXPECT_USER_ERROR(gradients({y}, {x}, {x, x}),
+                    lines("gradients() was given 1 ys and 2 dys", here(),
+                          "give one dy for each y, or no dys at all: they default to ones"));
 }
 
 TEST_F(GradientErrors, OfWholeNumbers) {
-  EXPECT_USER_ERROR(gradients({whole}, {x}), lines("gradients() of 'whole', which is i32", here(),
-                                                   "only floating-point tensors have derivatives: cast it first"));
+  EXPECT_USER_ERROR(gradients({whole}, {x}),
+                    lines("gradients() of 'whole', which is i32", here(),
+                          "cast it to a floating-point dtype first: only these have gradients"));
 }
 
 TEST_F(GradientErrors, WithADyOfAnotherShape) {
   EXPECT_USER_ERROR(gradients({y}, {x}, {reduce_sum(x)}),
-                    lines("dy [] does not fit y 'y' [a=4]", here(), "a dy has the dims of its y"));
+                    lines("dy [] does not fit y 'y' [a=4]", here(), "give a dy with the dims of its y"));
 }
 
 TEST_F(GradientErrors, ThroughAnOpWithoutOne) {
@@ -261,8 +264,8 @@ TEST_F(GradientErrors, ThroughAnOpWithoutOne) {
   const auto [changed, line] = std::pair(assign(w, x), here());
   EXPECT_USER_ERROR(
       gradients({exp(changed)}, {x}),
-      lines("the gradient goes through 'assign', and assign has none: it changes state", "assign at " + line,
-            "put stop_gradient() before it, or give the derivative with custom_gradient()"));
+      lines("the gradient goes through 'assign', but assign has no gradient: it changes state", "assign at " + line,
+            "put stop_gradient() before it, or define its gradient with custom_gradient()"));
 }
 
 TEST_F(GradientErrors, FromACustomBackward) {
@@ -270,13 +273,13 @@ TEST_F(GradientErrors, FromACustomBackward) {
   const auto too_many = [](const Tensors&, const Tensors&, const Tensors& dy) { return Tensors{dy[0], dy[0]}; };
   const auto [twice, line] = std::pair(custom_gradient({x}, forward, too_many)[0], here());
   EXPECT_USER_ERROR(gradients({twice}, {x}),
-                    lines("custom_gradient's backward gave 2 derivatives for 1 inputs", "custom_gradient at " + line,
-                          "give one for each input; an empty Tensor where there is none"));
+                    lines("custom_gradient's backward returned 2 gradients for 1 inputs", "custom_gradient at " + line,
+                          "return one gradient for each input; an empty Tensor if there is none"));
   const auto wrong = [](const Tensors&, const Tensors&, const Tensors& dy) { return Tensors{reduce_sum(dy[0])}; };
   const auto [again, next] = std::pair(custom_gradient({x}, forward, wrong)[0], here());
   EXPECT_USER_ERROR(gradients({again}, {x}),
-                    lines("custom_gradient's backward gave a derivative [] for input 'x' [a=4]",
-                          "custom_gradient at " + next, "a derivative has the dims of its input"));
+                    lines("custom_gradient's backward returned a gradient [] for input 'x' [a=4]",
+                          "custom_gradient at " + next, "return a gradient with the dims of its input"));
 }
 
 TEST(LanguageErrors, ValueAndGradNeedsAScalarOfItsTensors) {

@@ -26,12 +26,12 @@ TEST_F(EinsumErrors, AMisspeltDimOfTheOutput) {
   const Dim batch{"batch", 8}, hidden{"hidden", 16}, io{"io", 4};
   const Tensor rows = g.input("rows", {batch, io}), w = g.input("w", {io, hidden});
   EXPECT_USER_ERROR(einsum({rows, w}, {batch, {"hiden", 16}}),
-                    lines("einsum sums dim hidden=16 of its inputs and makes copies along dim hiden=16 of its output "
+                    lines("einsum sums dim hidden=16 of its inputs and broadcasts along dim hiden=16 of its output "
                           "[batch=8 hiden=16], which no input has",
                           "einsum at " + here(),
-                          "write 'hidden' in the output if it is the dim that is meant; if not, leave 'hiden' out "
-                          "there and make the copies with broadcast()"));
-  EXPECT_USER_ERROR(einsum({rows, w}, {{"batches", 8}, hidden}), "makes copies along dim batches=8");
+                          "write 'hidden' in the output if you mean that dim; otherwise leave 'hiden' out of the "
+                          "output and add it with broadcast()"));
+  EXPECT_USER_ERROR(einsum({rows, w}, {{"batches", 8}, hidden}), "broadcasts along dim batches=8");
   EXPECT_USER_ERROR(einsum({rows}, {io, {"bacth", 8}}), "sums dim batch=8");
 }
 
@@ -84,14 +84,14 @@ TEST_F(PointwiseErrors, NeedsOtherDtypes) {
 
 TEST_F(PointwiseErrors, NeedsATensor) {
   EXPECT_USER_ERROR(add(1.0, 2.0), lines("add of two numbers or empty tensors", "add at " + here(),
-                                         "one operand at least must be a tensor; an empty Tensor has no value"));
+                                         "give at least one tensor as an operand; an empty Tensor has no value"));
   EXPECT_USER_ERROR(add_n({}), lines("add_n of no tensors", "add_n at " + here(), "give at least one tensor"));
 }
 
 TEST_F(PointwiseErrors, NumbersBesideIntegersAreWhole) {
   EXPECT_USER_ERROR(whole * 0.5,
                     lines("multiply of i32 [a=6] and the number 0.5, which is not whole", "multiply at " + here(),
-                          "cast() the tensor to f32 first: a number takes the dtype of the tensor beside it"));
+                          "cast() the tensor to f32 first: a number takes the dtype of the tensor operand"));
   EXPECT_USER_ERROR(select(truth, whole, 0.5), "select of i32 [a=6] and the number 0.5, which is not whole", here());
   EXPECT_USER_ERROR(mean(whole), "multiply of i32 [] and the number 0.166667, which is not whole", here());
   EXPECT_EQ((whole * 2.0).dtype(), DType::kI32);
@@ -102,7 +102,7 @@ TEST_F(PointwiseErrors, NumbersFitTheDtypeBesideThem) {
   EXPECT_USER_ERROR(
       maximum(byte, 300),
       lines("maximum of u8 [a=6] and the number 300, which is not within 0 to 255", "maximum at " + here(),
-            "cast() the tensor to f32 first: a number takes the dtype of the tensor beside it"));
+            "cast() the tensor to f32 first: a number takes the dtype of the tensor operand"));
   EXPECT_USER_ERROR(byte - 256, "subtract of u8 [a=6] and the number 256, which is not within 0 to 255", here());
   EXPECT_USER_ERROR(-1 * byte, "multiply of u8 [a=6] and the number -1, which is not within 0 to 255", here());
   EXPECT_USER_ERROR(whole + std::int64_t{3000000000}, "and the number 3000000000, which is not within -2147483648 to ");
@@ -110,7 +110,7 @@ TEST_F(PointwiseErrors, NumbersFitTheDtypeBesideThem) {
   EXPECT_USER_ERROR(equal(whole, INFINITY), "equal of i32 [a=6] and the number inf, which is not within", here());
   EXPECT_USER_ERROR(pow(half, 1e5),
                     lines("pow of f16 [a=6] and the number 100000, which is too large for f16", "pow at " + here(),
-                          "cast() the tensor to f64 first: a number takes the dtype of the tensor beside it"));
+                          "cast() the tensor to f64 first: a number takes the dtype of the tensor operand"));
   EXPECT_USER_ERROR(x * 1e39, "multiply of f32 [a=6 b=4] and the number 1e+39, which is too large for f32", here());
   EXPECT_EQ((byte + 255).dtype(), DType::kU8);
   EXPECT_EQ((x * INFINITY).dtype(), DType::kF32);
@@ -147,9 +147,9 @@ TEST_F(PointwiseErrors, ConstantsFitTheirDtype) {
 
 TEST_F(PointwiseErrors, OneNameWithTwoSizes) {
   const Tensor y = g.input("y", {{"b", 5}});
-  EXPECT_USER_ERROR(
-      x * y, lines("multiply of [a=6 b=4] and [b=5]: dim 'b' has size 4 in one and 5 in the other",
-                   "multiply at " + here(), "dims of one name must have one size: rename() one of them or slice() it"));
+  EXPECT_USER_ERROR(x * y, lines("multiply of [a=6 b=4] and [b=5]: dim 'b' has size 4 in the first and 5 in the second",
+                                 "multiply at " + here(),
+                                 "rename() one of the dims or slice() it: dims of one name must have one size"));
 }
 
 using DimErrors = OpsErrors;
@@ -171,8 +171,8 @@ TEST_F(DimErrors, Broadcast) {
 
 TEST_F(DimErrors, Reduce) {
   EXPECT_USER_ERROR(reduce_max(x, {c}),
-                    lines("cannot reduce dim c=2 of 'x' [a=6 b=4]: it has none such", "reduce_max at " + here(),
-                          "name dims of the tensor, with their sizes: a=6, b=4"));
+                    lines("cannot reduce dim c=2 of 'x' [a=6 b=4]: the tensor does not have it",
+                          "reduce_max at " + here(), "name dims of the tensor, with their sizes: a=6, b=4"));
   EXPECT_USER_ERROR(reduce_sum_to(x, {c}),
                     lines("cannot reduce [a=6 b=4] to [c=2]: it has no dim c=2", "reduce at " + here(),
                           "the result's dims must be among the tensor's"));
@@ -199,7 +199,7 @@ TEST_F(DimErrors, Einsum) {
   EXPECT_USER_ERROR(einsum_over({x}, {c}), lines("einsum_over sums dim c=2, which no input has",
                                                  "einsum_over at " + here(), "name dims of the inputs: a=6, b=4"));
   EXPECT_USER_ERROR(einsum({x}, {{"b", 9}}),
-                    "einsum of [b=9] and [a=6 b=4]: dim 'b' has size 9 in one and 4 in the other");
+                    "einsum of [b=9] and [a=6 b=4]: dim 'b' has size 9 in the first and 4 in the second");
 }
 
 using PieceErrors = OpsErrors;
@@ -263,7 +263,7 @@ TEST_F(IndexErrors, ScatterAdd) {
 }
 
 TEST_F(IndexErrors, TopK) {
-  const std::string fix = "k must be a new dim, no larger than the one it picks from";
+  const std::string fix = "give k a new name and at most the size of the dim it picks from";
   EXPECT_USER_ERROR(top_k(x, a, {"k", 7}), lines("top_k of dim a=6 of [a=6 b=4] into k=7", "top_k at " + here(), fix));
   EXPECT_USER_ERROR(top_k(x, a, {"b", 2}), "top_k of dim a=6 of [a=6 b=4] into b=2", fix);
 }
@@ -342,13 +342,13 @@ TEST_F(OtherErrors, Dropout) {
   EXPECT_USER_ERROR(dropout(x, 1.5), "dropout keeps elements with probability 1.5");
   EXPECT_USER_ERROR(dropout(x, 0.5, {c}),
                     lines("dropout draws along dim c=2, which 'x' [a=6 b=4] does not have", "dropout at " + here(),
-                          "name dims of the tensor, with their sizes; the others share one draw"));
+                          "name dims of the tensor, with their sizes; all other dims share one draw"));
 }
 
 TEST_F(OtherErrors, RandomNumbers) {
   EXPECT_USER_ERROR(
       random_uniform(g, {a}, 2, 2),
-      lines("random_uniform draws from [2, 2)", "random_uniform at " + here(), "give a lower end below the upper one"));
+      lines("random_uniform draws from [2, 2)", "random_uniform at " + here(), "give a lower end below the upper end"));
   EXPECT_USER_ERROR(random_bernoulli(g, {a}, 1.5),
                     lines("random_bernoulli gives 1 with probability 1.5", "random_bernoulli at " + here(),
                           "give a probability from 0 to 1"));
@@ -356,14 +356,14 @@ TEST_F(OtherErrors, RandomNumbers) {
 
 TEST_F(OtherErrors, ScalarMetric) {
   EXPECT_USER_ERROR(scalar_metric("loss", x),
-                    lines("metric 'loss' of 'x' [a=6 b=4], which is no scalar", "scalar_metric at " + here(),
+                    lines("metric 'loss' of 'x' [a=6 b=4], which is not a scalar", "scalar_metric at " + here(),
                           "reduce it first, for instance with mean()"));
 }
 
 TEST_F(OtherErrors, WithLayout) {
   EXPECT_USER_ERROR(with_layout(x, "c:model"),
                     lines("with_layout lays dim 'c', which [a=6 b=4] does not have", "with_layout at " + here(),
-                          "name its dims: a, b; end the rule with '?' if it may name what is absent"));
+                          "name its dims: a, b; end the rule with '?' if the dim or axis may be absent"));
   EXPECT_USER_ERROR(with_layout(x, "a:"), lines("the layout has a word that lacks its axis: 'a:'",
                                                 "with_layout at " + here() + ", layout \"a:\", column 3",
                                                 "write dim:axis, as in \"batch:data heads,d_ff:model\""));

@@ -21,8 +21,8 @@ class PartitionErrors : public ::testing::Test {
 TEST_F(PartitionErrors, UpdateThatIsNone) {
   const auto [y, line] = std::pair(exp(x), here());
   EXPECT_USER_ERROR(compile("", "", {.update = {y}}),
-                    lines("'exp' was given as an update, but it is no assignment", "exp at " + line,
-                          "give what assign(), assign_add(), assign_sub() or an optimizer returns"));
+                    lines("'exp' was given as an update, but it is not an assignment", "exp at " + line,
+                          "give the results of assign(), assign_add(), assign_sub() or an optimizer"));
 }
 
 TEST_F(PartitionErrors, VariableAssignedTwice) {
@@ -35,14 +35,15 @@ TEST_F(PartitionErrors, VariableAssignedTwice) {
 }
 
 TEST_F(PartitionErrors, UnknownDimOrAxis) {
-  EXPECT_USER_ERROR(compile("data:2", "bach:data", {.fetch = {x}}),
-                    lines("the layout names dim 'bach', which no tensor has", "layout \"bach:data\", mesh data:2",
-                          "did you mean 'batch'? the dims are: batch, heads; end the rule with '?' if it may name what "
-                          "is absent"));
+  EXPECT_USER_ERROR(
+      compile("data:2", "bach:data", {.fetch = {x}}),
+      lines(
+          "the layout names dim 'bach', which no tensor has", "layout \"bach:data\", mesh data:2",
+          "did you mean 'batch'? the dims are: batch, heads; end the rule with '?' if the dim or axis may be absent"));
   EXPECT_USER_ERROR(
       compile("data:2", "batch:model", {.fetch = {x}}),
       lines("the layout names axis 'model', which the mesh does not have", "layout \"batch:model\", mesh data:2",
-            "the axes are: data; end the rule with '?' if it may name what is absent"));
+            "the axes are: data; end the rule with '?' if the dim or axis may be absent"));
 }
 
 TEST_F(PartitionErrors, SizeThatDoesNotDivide) {
@@ -102,22 +103,21 @@ TEST_F(PartitionErrors, StorageLayoutThatCannotWork) {
       lines("stored variable 'v' [kind=3] cannot be split evenly: dim kind of size 3 over axis 'data' of 2 processors",
             "variable at " + at + ", storage layout \"kind:data\", mesh data:2",
             "give kind a size of 2 or 4, or lay it over 3 processors"));
-  EXPECT_USER_ERROR(store("widht:data"),
-                    lines("the storage layout names dim 'widht', which no tensor has",
-                          "storage layout \"widht:data\", mesh data:2 model:4",
-                          "did you mean 'width'? the dims are: batch, heads, kind, width; end the rule with '?' if it "
-                          "may name what is absent"));
+  EXPECT_USER_ERROR(store("widht:data"), lines("the storage layout names dim 'widht', which no tensor has",
+                                               "storage layout \"widht:data\", mesh data:2 model:4",
+                                               "did you mean 'width'? the dims are: batch, heads, kind, width; end the "
+                                               "rule with '?' if the dim or axis may be absent"));
   EXPECT_USER_ERROR(store("*:dta"), "the storage layout names axis 'dta', which the mesh does not have",
                     "did you mean 'data'? the axes are: data, model");
 }
 
 TEST_F(PartitionErrors, WithLayoutOfAnUnknownAxis) {
   const auto [y, line] = std::pair(with_layout(x, "batch:modle"), here());
-  EXPECT_USER_ERROR(compile("data:2 model:2", "", {.fetch = {y}}),
-                    lines("the layout names axis 'modle', which the mesh does not have",
-                          "with_layout at " + line + ", layout \"batch:modle\", mesh data:2 model:2",
-                          "did you mean 'model'? the axes are: data, model; end the rule with '?' if it may name what "
-                          "is absent"));
+  EXPECT_USER_ERROR(
+      compile("data:2 model:2", "", {.fetch = {y}}),
+      lines("the layout names axis 'modle', which the mesh does not have",
+            "with_layout at " + line + ", layout \"batch:modle\", mesh data:2 model:2",
+            "did you mean 'model'? the axes are: data, model; end the rule with '?' if the dim or axis may be absent"));
 }
 
 TEST_F(PartitionErrors, WithLayoutThatDoesNotDivide) {

@@ -33,10 +33,12 @@ TEST(Bench, MeasuresEveryCollectiveAskedFor) {
 TEST(Bench, RefusesWhatCannotBeMeasured) {
   EXPECT_USER_ERROR(bench::collectives({.kinds = {"all_redcue"}}), "there is no collective 'all_redcue'",
                     "did you mean 'all_reduce'?");
-  EXPECT_USER_ERROR(bench::collectives({.processors = {0}}), "a bench on 0 processors",
+  EXPECT_USER_ERROR(bench::collectives({.processors = {0}}), "cannot measure on 0 processors",
                     "give from 1 to 1024 processors");
-  EXPECT_USER_ERROR(bench::collectives({.bytes = {0}}), "a bench with buffers of 0 bytes", "from 1 byte to 16 GiB");
-  EXPECT_USER_ERROR(bench::collectives({.repeats = 0}), "a bench of 0 repeats", "give from 1 to 100000 repeats");
+  EXPECT_USER_ERROR(bench::collectives({.bytes = {0}}), "cannot measure with buffers of 0 bytes",
+                    "from 1 byte to 16 GiB");
+  EXPECT_USER_ERROR(bench::collectives({.repeats = 0}), "cannot measure with 0 repeats",
+                    "give from 1 to 100000 repeats");
 }
 
 TEST(CompileBench, TimesEveryPassAndCountsBytes) {
@@ -54,7 +56,7 @@ TEST(CompileBench, TimesEveryPassAndCountsBytes) {
   EXPECT_THAT(bench::json(time), testing::HasSubstr("\"bind_s\""));
   EXPECT_THAT(bench::table(time), testing::HasSubstr("memory plan"));
   EXPECT_USER_ERROR(bench::compile(model.graph, model.mesh, model.layout, model.options, {}, 0),
-                    "a compile bench of 0 repeats", "give from 1 to 1000 repeats");
+                    "cannot measure a compilation with 0 repeats", "give from 1 to 1000 repeats");
 }
 
 TEST(Doctor, FindsCoresAndBackends) {

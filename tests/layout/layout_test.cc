@@ -67,7 +67,7 @@ TEST(StoreErrors, PointAtTheWord) {
   EXPECT_USER_ERROR(Store::parse("d_model,*:data"),
                     "error: the storage layout has '*' and dims by name in one rule\n"
                     "where: storage layout \"d_model,*:data\", column 9\n"
-                    "fix:   give '*' a rule of its own, as in \"*:data\"; rules that name dims come before it anyway");
+                    "fix:   write a separate rule for '*', as in \"*:data\"; rules that name dims are applied first");
   EXPECT_USER_ERROR(Store::parse("d_model:data *:-"),
                     "error: the storage layout gives '*' no axis\n"
                     "where: storage layout \"d_model:data *:-\", column 14\n"
@@ -133,15 +133,15 @@ TEST(LayoutErrors, RefuseBadNames) {
 TEST(LayoutErrors, RefuseNamesThatTheLibraryKeeps) {
   EXPECT_USER_ERROR(
       Layout::parse("batch:data #trips0:data"),
-      "error: the layout lays dim '#trips0', but names of dims that begin with '#' are kept for the library\n"
+      "error: the layout lays dim '#trips0', but dim names that begin with '#' are reserved for the library\n"
       "where: layout \"batch:data #trips0:data\", column 12\n"
-      "fix:   leave the rule out; rename() the dim if it shall be laid out");
-  EXPECT_USER_ERROR(Store::parse("#k:data", 1), "error: the storage layout lays dim '#k', but names of dims");
+      "fix:   remove the rule; to split this dim, rename() it first");
+  EXPECT_USER_ERROR(Store::parse("#k:data", 1), "error: the storage layout lays dim '#k', but dim names");
 }
 
 TEST(LayoutErrors, RefuseRepetition) {
   EXPECT_USER_ERROR(Layout::parse("batch:pod++data"),
-                    "error: the layout lacks an axis beside '+' in 'pod++data'\n"
+                    "error: the layout lacks an axis before or after '+' in 'pod++data'\n"
                     "where: layout \"batch:pod++data\", column 11\n"
                     "fix:   write axis+axis, major to minor, as in \"batch:pod+data\"");
   EXPECT_USER_ERROR(Layout::parse("batch:data+data"),

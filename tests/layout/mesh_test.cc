@@ -88,7 +88,7 @@ TEST(MeshErrors, RefuseBadNamesAndSizes) {
   EXPECT_USER_ERROR(Mesh::parse("data:2 data:4"),
                     "error: the mesh has two axes called 'data'\n"
                     "where: mesh \"data:2 data:4\", column 8\n"
-                    "fix:   give each axis its own name");
+                    "fix:   give each axis a different name");
   EXPECT_USER_ERROR(Mesh::parse("data:2000 model:2000"),
                     "error: the mesh has 4000000 processors up to axis 'model'\n"
                     "where: mesh \"data:2000 model:2000\", column 17\n"

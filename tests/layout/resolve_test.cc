@@ -31,14 +31,14 @@ TEST(ResolveErrors, UnknownDimOrAxis) {
   EXPECT_USER_ERROR(resolved("bach:data"),
                     "error: the layout names dim 'bach', which no tensor has\n"
                     "where: layout \"bach:data\", mesh data:2 model:4\n"
-                    "fix:   did you mean 'batch'? the dims are: batch, heads, memory; end the rule with '?' if it may "
-                    "name what is absent");
+                    "fix:   did you mean 'batch'? the dims are: batch, heads, memory; end the rule with '?' if the dim "
+                    "or axis may be absent");
   EXPECT_USER_ERROR(resolved("zzzzzzzzzz:data"), "fix:   the dims are: batch, heads, memory; end the rule");
-  EXPECT_USER_ERROR(resolved("batch:dta"),
-                    "error: the layout names axis 'dta', which the mesh does not have\n"
-                    "where: layout \"batch:dta\", mesh data:2 model:4\n"
-                    "fix:   did you mean 'data'? the axes are: data, model; end the rule with '?' if it may name what "
-                    "is absent");
+  EXPECT_USER_ERROR(
+      resolved("batch:dta"),
+      "error: the layout names axis 'dta', which the mesh does not have\n"
+      "where: layout \"batch:dta\", mesh data:2 model:4\n"
+      "fix:   did you mean 'data'? the axes are: data, model; end the rule with '?' if the dim or axis may be absent");
   EXPECT_USER_ERROR(resolved("batch:data", Mesh()),
                     "where: layout \"batch:data\", mesh of one processor\nfix:   the axes are: none;");
 }

@@ -33,7 +33,7 @@ TEST(FailingKernel, EndsEveryProcessorAndIsNamed) {
   ASSERT_TRUE(failure);
   EXPECT_RUN_ERROR(std::rethrow_exception(failure), "copy of 'copied' failed: the disk is full",
                    "processor 4 (rows=1 cols=1)", "model.cc:12 copy",
-                   "fix:   mend the cause above; the session cannot go on and a new one is needed");
+                   "fix:   fix the cause above and make a new Session; this session is unusable");
   try {
     std::rethrow_exception(failure);
   } catch (const Error& error) {

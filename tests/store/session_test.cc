@@ -108,7 +108,7 @@ TEST(StoreSession, RefusesAnotherLayoutOfTheSameVariable) {
   Session session = session_of("data:2 model:2", "*:data", 3);
   session.compile(m.g, Layout::parse("batch:data"), {.fetch = {m.loss}});
   EXPECT_USER_ERROR(session.compile(m.g, Layout::parse("batch:data hidden:model"), {.fetch = {m.loss}}),
-                    "is held as f32 [io=2 hidden=12] {io:data}, but this graph wants f32 [io=2 hidden=6] {io:data "
+                    "is held as f32 [io=2 hidden=12] {io:data}, but this graph needs f32 [io=2 hidden=6] {io:data "
                     "hidden:model}");
 }
 
