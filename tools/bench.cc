@@ -43,9 +43,10 @@ void run_compile(const CompileBenchOptions& o) {
 }
 
 void add_compile(CLI::App& bench, Action& action) {
-  CLI::App* sub = bench.add_subcommand("compile", "From graph to planned program, for any mesh");
+  CLI::App* sub = bench.add_subcommand("compile", "Time the compiler from the graph to the memory plan, for any mesh");
   const auto o = std::make_shared<CompileBenchOptions>();
-  sub->add_option("--config", o->model.name, "A built-in model, or a config: a .toml file, or such as paper/lm-4.9b")
+  sub->add_option("--config", o->model.name,
+                  "A built-in model, or a config: a .toml file, or a name such as paper/lm-4.9b")
       ->required();
   add_model_options(*sub, o->model);
   sub->add_option("--repeats", o->repeats, "Measurements; the median counts")->capture_default_str();
@@ -57,14 +58,14 @@ void add_compile(CLI::App& bench, Action& action) {
 }  // namespace
 
 void add_bench(CLI::App& app, Action& action) {
-  CLI::App* bench = app.add_subcommand("bench", "How fast the parts are on this machine");
+  CLI::App* bench = app.add_subcommand("bench", "Measure the speed of parts of Weft on this machine");
   bench->require_subcommand(1);
   add_bench_lm(*bench, action);
   add_compile(*bench, action);
-  CLI::App* sub = bench->add_subcommand("collectives", "The collectives of a wire, in place, in f32");
+  CLI::App* sub = bench->add_subcommand("collectives", "Time the collectives of a wire, in place, in f32");
   const auto o = std::make_shared<BenchOptions>();
-  sub->add_option("--kinds", o->kinds, "all_reduce, reduce_scatter, …, with commas between; default: all");
-  sub->add_option("--processors", o->processors, "How many, with commas between")->capture_default_str();
+  sub->add_option("--kinds", o->kinds, "all_reduce, reduce_scatter, …, separated by commas; default: all");
+  sub->add_option("--processors", o->processors, "Numbers of processors, separated by commas")->capture_default_str();
   add_wire_option(*sub, o->wire);
   sub->add_option("--bytes", o->bytes, "Sizes of a processor's buffer")->capture_default_str();
   sub->add_option("--repeats", o->repeats, "Measurements of each; the median counts")->capture_default_str();

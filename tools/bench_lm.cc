@@ -242,26 +242,27 @@ std::string config_list() {
 
 void add_bench_lm(CLI::App& bench, Action& action) {
   CLI::App* sub = bench.add_subcommand(
-      "lm", "Trains a language model with fixed first weights on a fixed batch, and times its steps");
+      "lm", "Train a language model with fixed initial weights on a fixed batch and time its steps");
   const auto o = std::make_shared<LmOptions>();
   sub->add_option("--config", o->config, "tiny, small or medium")->capture_default_str();
   sub->add_option("--set", o->set, "dim=size[,dim=size…]: other sizes; may be repeated")->allow_extra_args(false);
   sub->add_option("--optimizer", o->optimizer, "adam or adafactor")->capture_default_str();
-  sub->add_option("--lr", o->rate, "Learning rate; default: the config's for adam, adafactor's own");
+  sub->add_option("--lr", o->rate, "Learning rate; default: the config's for adam, the usual rate for adafactor");
   sub->add_option("--mesh", o->mesh, "The processors, as in \"data:2 model:4\"; default: one");
-  sub->add_option("--layout", o->layout,
-                  "Which dim is split over which axis, as in \"batch:data heads,d_ff,vocab:model\"; default: none");
+  sub->add_option(
+      "--layout", o->layout,
+      "The layout: dims and the axes that split them, as in \"batch:data heads,d_ff,vocab:model\"; default: none");
   add_store_options(*sub, o->store);
   sub->add_option("--dtype", o->dtype, "f32, or bf16: activations; weights stay f32")->capture_default_str();
   add_wire_option(*sub, o->wire);
-  sub->add_option("--device", o->device, "Who computes: see weft doctor")->capture_default_str();
+  sub->add_option("--device", o->device, "The device that computes: see weft doctor")->capture_default_str();
   sub->add_option("--steps", o->steps, "Timed steps; the median counts")->capture_default_str();
-  sub->add_option("--warmup", o->warmup, "Steps before them")->capture_default_str();
-  sub->add_option("--loss-chunks", o->loss_chunks, "Parts of the batch whose logits exist at a time")
+  sub->add_option("--warmup", o->warmup, "Untimed steps before them")->capture_default_str();
+  sub->add_option("--loss-chunks", o->loss_chunks, "Number of parts of the batch; logits exist for one part at a time")
       ->capture_default_str();
   sub->add_option("--workers", o->workers, "Threads of each processor; 0: the cores over the processors")
       ->capture_default_str();
-  sub->add_option("--trace", o->trace, "Write what each instruction took to this file: see weft trace-summary");
+  sub->add_option("--trace", o->trace, "Write the time of each instruction to this file: see weft trace-summary");
   sub->add_option("--machine", o->machine,
                   "F=<flops/s>,B=<bytes/s> of a processor, for the trace's roofs; default: measured");
   sub->add_flag("--json", o->json, "One object on one line, see docs/bench.md")->disable_flag_override();

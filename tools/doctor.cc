@@ -31,7 +31,8 @@ void run_doctor(bool json) {
 std::string version_text() { return std::string("weft ") + WEFT_VERSION; }
 
 void add_doctor(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("doctor", "What of this machine Weft can use: backends, cores, masks, versions");
+  CLI::App* sub =
+      app.add_subcommand("doctor", "List what Weft can use on this machine: devices, wires, cores, masks, versions");
   const auto json = std::make_shared<bool>(false);
   sub->add_flag("--json", *json, "One JSON object")->disable_flag_override();
   sub->callback([json, &action] { action = [json] { run_doctor(*json); }; });

@@ -99,19 +99,20 @@ void run_explain(const ExplainOptions& o) {
 }  // namespace
 
 void add_explain(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("explain", "What a model costs on each processor, read off its compiled program");
+  CLI::App* sub =
+      app.add_subcommand("explain", "Print what a model costs on each processor, counted on its compiled program");
   const auto o = std::make_shared<ExplainOptions>();
   sub->add_option("MODEL", o->model.name, "A built-in model, or a config as weft train takes it")->required();
-  sub->add_option("MORE", o->model.more, "Configs whose settings hold over those before");
+  sub->add_option("MORE", o->model.more, "Configs whose settings override the configs before them");
   add_model_options(*sub, o->model);
   sub->add_flag("--json", o->json, "One JSON object, see docs/explain.md")->disable_flag_override();
   sub->add_option("--machine", o->machine,
-                  "F=<flops/s>,B=<bytes/s> of a processor, or a file of that; default: measured");
-  sub->add_option("--show", o->show, "Draw how this tensor lies on the mesh; may be repeated")->allow_extra_args(false);
+                  "F=<flops/s>,B=<bytes/s> of a processor, or a file with these words; default: measured");
+  sub->add_option("--show", o->show, "Draw how this tensor is split over the mesh; may be repeated")
+      ->allow_extra_args(false);
   sub->add_option("--dump", o->dump, "Also print the program after this pass, or after all; may be repeated")
       ->allow_extra_args(false);
-  sub->add_option("--device", o->device,
-                  "cpu or reference: what the program is made for; default: cpu, or the config's");
+  sub->add_option("--device", o->device, "cpu or reference: the device to compile for; default: cpu, or the config's");
   sub->add_option("--program", o->program, "Also write the program's text to this file, for weft run");
   sub->footer(model_list);
   sub->callback([o, &action] { action = [o] { run_explain(*o); }; });

@@ -129,7 +129,7 @@ class Exporter {
         throw UserError({.what = "variables '" + other->second + "' and '" + entry.variable +
                                  "' would both be called '" + entry.stored.name + "'",
                          .where = "--map",
-                         .fix = "let the rules give every tensor a name of its own"});
+                         .fix = "let the rules give every tensor a different name"});
   }
 
   std::vector<std::vector<Entry>> grouped(std::uint64_t most) const {
@@ -238,7 +238,7 @@ void run_export(const ExportWords& words) {
                      .where = "--dtype " + *words.dtype,
                      .fix = "choose f32, bf16, f16 or f64"});
   if (words.max_shard && fs::path(words.out).extension() == ".safetensors")
-    throw UserError({.what = "--max-shard says nothing about the one file " + words.out,
+    throw UserError({.what = "--max-shard has no effect on a single file " + words.out,
                      .where = "command line",
                      .fix = "give --out a folder, or leave out --max-shard"});
   const std::uint64_t most = parse_bytes(words.max_shard.value_or("5GB"), "--max-shard")[0];
@@ -254,11 +254,12 @@ void run_export(const ExportWords& words) {
 void add_export(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("export", "Write a checkpoint's weights as plain .safetensors for other tools");
   const auto words = std::make_shared<ExportWords>();
-  sub->add_option("checkpoint", words->checkpoint, "A checkpoint, or a folder of them: then the latest")->required();
+  sub->add_option("checkpoint", words->checkpoint, "A checkpoint, or a folder of checkpoints: then the latest")
+      ->required();
   sub->add_option("--out", words->out, "A file that ends in .safetensors, or a folder")->required();
   sub->add_option("--dtype", words->dtype, "f32, bf16, f16 or f64 for all floats; default: as they are stored");
   sub->add_option("--map", words->map, "Rules for names and shapes, a JSON file: see docs/checkpoints.md");
-  sub->add_option("--max-shard", words->max_shard, "Most bytes of a file of the folder; default: 5GB");
+  sub->add_option("--max-shard", words->max_shard, "The largest size of a file in the folder; default: 5GB");
   sub->add_flag("--split-qkv", words->split_qkv, "Write …/qkv/… as …/q/…, …/k/… and …/v/…")->disable_flag_override();
   sub->add_flag("--optimizer-state", words->optimizer_state, "Also the optimizer's state")->disable_flag_override();
   sub->callback([words, &action] { action = [words] { run_export(*words); }; });

@@ -125,11 +125,11 @@ void add_decode_options(CLI::App& sub, GenerateWords& o) {
   add_config_options(sub, o.words);
   sub.add_option("--beams", o.beams, "decode.beams: more than 1 for beam search");
   sub.add_option("--temperature", o.temperature, "decode.temperature: 0 takes the likeliest token");
-  sub.add_option("--top-k", o.top_k, "decode.top_k: draw among so many tokens");
-  sub.add_option("--top-p", o.top_p, "decode.top_p: draw among the likeliest of this probability");
-  sub.add_option("--length", o.length, "decode.max_length: most tokens, prompt counted");
+  sub.add_option("--top-k", o.top_k, "decode.top_k: draw only from the k likeliest tokens");
+  sub.add_option("--top-p", o.top_p, "decode.top_p: draw only from the likeliest tokens with this total probability");
+  sub.add_option("--length", o.length, "decode.max_length: the largest number of tokens, including the prompt");
   sub.add_option("--n-best", o.n_best, "decode.n_best: texts for each prompt, with beams");
-  sub.add_option("--seed", o.seed, "decode.seed: of what is drawn");
+  sub.add_option("--seed", o.seed, "decode.seed: the seed of the draws");
   sub.add_flag("--scores", o.scores, "Print each text's score before it");
   sub.add_flag("--json", o.json, "Print a JSON object for each prompt, with the texts' tokens and scores");
   sub.add_flag("--quiet", o.quiet, "Do not print the speed");
@@ -138,10 +138,10 @@ void add_decode_options(CLI::App& sub, GenerateWords& o) {
 }  // namespace
 
 void add_generate(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("generate", "Go on with texts, by a trained language model");
+  CLI::App* sub = app.add_subcommand("generate", "Continue texts with a trained language model");
   const auto o = std::make_shared<GenerateWords>();
   sub->add_option("MODEL", o->model, "A training folder, or a checkpoint in it")->required();
-  sub->add_option("--prompt", o->prompts, "What to go on with; may be repeated; default: nothing")
+  sub->add_option("--prompt", o->prompts, "The text to continue; may be repeated; default: empty")
       ->allow_extra_args(false);
   sub->add_option("--prompts", o->file, "A file with a prompt on each line; - is standard input");
   add_decode_options(*sub, *o);
@@ -149,7 +149,7 @@ void add_generate(CLI::App& app, Action& action) {
 }
 
 void add_translate(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("translate", "Translate lines, by a trained translation model");
+  CLI::App* sub = app.add_subcommand("translate", "Translate lines with a trained translation model");
   const auto o = std::make_shared<GenerateWords>();
   o->file = "-";
   sub->add_option("MODEL", o->model, "A training folder, or a checkpoint in it")->required();

@@ -89,7 +89,7 @@ class Importer {
         if (!sources_.emplace(*rule.name, Source{file.get(), name, rule}).second)
           throw UserError({.what = "two tensors would be called '" + *rule.name + "', one of them '" + name + "'",
                            .where = file->path(),
-                           .fix = "let the rules of --map give every tensor a name of its own, or leave it out"});
+                           .fix = "let the rules of --map give every tensor a different name, or leave it out"});
       }
     for (const auto& [name, shape] : wanted_) choose(name, shape);
     if (!words.allow_unused) check_used();
@@ -217,17 +217,17 @@ void add_import(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("import", "Make a checkpoint of plain .safetensors of other tools");
   const auto words = std::make_shared<ImportWords>();
   sub->add_option("files", words->files, ".safetensors files, or folders of them")->required();
-  sub->add_option("--out", words->out, "The checkpoint's folder, which must not be there")->required();
+  sub->add_option("--out", words->out, "The checkpoint's folder, which must not exist")->required();
   sub->add_option("--config", words->config, "The config of the model: the checkpoint can then be trained and used");
-  sub->add_option("--like", words->like, "A checkpoint whose variables and dims are taken");
-  sub->add_option("--model", words->model, "A built-in model whose variables and dims are taken");
+  sub->add_option("--like", words->like, "A checkpoint with the same variables and dims");
+  sub->add_option("--model", words->model, "A built-in model with the same variables and dims");
   sub->add_option("--set", words->set, "dim=size[,dim=size…]: the model's sizes; may be repeated")
       ->allow_extra_args(false);
   sub->add_option("--dtype", words->dtype, "f32, bf16, f16 or f64 for all floats; default: as in the files");
   sub->add_option("--map", words->map, "Rules for names and shapes, a JSON file: see docs/checkpoints.md");
   sub->add_option("--step", words->step, "The checkpoint's step; default: 0");
   sub->add_flag("--join-qkv", words->join_qkv, "Make …/qkv/… of …/q/…, …/k/… and …/v/…")->disable_flag_override();
-  sub->add_flag("--allow-unused", words->allow_unused, "Leave out tensors that no variable takes")
+  sub->add_flag("--allow-unused", words->allow_unused, "Ignore tensors that no variable needs")
       ->disable_flag_override();
   sub->callback([words, &action] { action = [words] { run_import(*words); }; });
 }

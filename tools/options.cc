@@ -85,10 +85,9 @@ UserError command_line_error(const CLI::App& app, const CLI::ParseError& error) 
 }
 
 void add_store_options(CLI::App& sub, StoreWords& words) {
-  sub.add_option(
-      "--store", words.text,
-      "How variables are stored beyond the layout, as in \"*:data\": '*' is the first dim of each whose shard "
-      "divides; see docs/storage.md");
+  sub.add_option("--store", words.text,
+                 "The storage layout of the variables, as in \"*:data\": '*' is the first dim of each whose shard "
+                 "divides; see docs/storage.md");
   sub.add_option("--store-level", words.level, "1: optimizer state (default); 2: and gradients; 3: and parameters");
 }
 
@@ -104,11 +103,11 @@ Store store_of(const StoreWords& words) {
 void add_model_options(CLI::App& sub, ModelWords& words) {
   sub.add_option("--mesh", words.mesh, "The processors, as in \"data:2 model:4\"; default: the model's");
   sub.add_option("--layout", words.layout,
-                 "Which dim is split over which axis, as in \"batch:data hidden:model\"; default: the model's with its "
-                 "own mesh, none with --mesh");
+                 "The layout: dims and the axes that split them, as in \"batch:data hidden:model\"; default: the "
+                 "model's layout, none with --mesh");
   add_store_options(sub, words.store);
   sub.add_option("--memory", words.memory,
-                 "Most memory of a processor, as in 8GiB: what is over is computed again instead of kept");
+                 "The memory limit of a processor, as in 8GiB; values beyond it are recomputed instead of kept");
   sub.add_option("--set", words.set,
                  "dim=size[,dim=size…]: other sizes; of a config section.name=value; may be repeated")
       ->allow_extra_args(false);

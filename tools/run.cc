@@ -75,7 +75,7 @@ class Given {
       throw UserError(
           {.what = "'" + slot.name + "' is " + wanted.str() + " in the program, but " + found.str() + "] in the file",
            .where = file.path(),
-           .fix = "give a file with those sizes, in that order, and that kind of dtype"});
+           .fix = "give a file with these sizes, in this order, and this kind of dtype"});
     if (!values.emplace(slot.name, file.read(stored, slot.shape.names())).second)
       throw UserError(
           {.what = "'" + slot.name + "' is in two of the files", .where = file.path(), .fix = "give each value once"});
@@ -197,21 +197,23 @@ void run_program(const RunOptions& o) {
 }  // namespace
 
 void add_run(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("run", "Run a program that was written down as text, by itself, on threads");
+  CLI::App* sub = app.add_subcommand("run", "Run a program from its text, on threads");
   const auto o = std::make_shared<RunOptions>();
-  sub->add_option("PROGRAM", o->program, "A program's text, as weft explain --program and Executable::text() give it")
+  sub->add_option("PROGRAM", o->program, "A program's text from weft explain --program or Executable::text()")
       ->required();
-  sub->add_option("--inputs", o->inputs,
-                  "Values of inputs and variables by name: .safetensors, .npy (called like the file) or NAME=FILE.npy; "
-                  "may be repeated")
+  sub->add_option(
+         "--inputs", o->inputs,
+         "Values of inputs and variables by name: .safetensors, .npy (with the name of the file) or NAME=FILE.npy; "
+         "may be repeated")
       ->allow_extra_args(true);
   sub->add_option("--random-inputs", o->random_inputs, "Fill the inputs that no file has, from this seed");
   sub->add_option("--random-variables", o->random_variables,
                   "Fill the variables that no file has, from this seed; default: zero");
   sub->add_option("--outputs", o->outputs, "Also write the outputs of the last step to this .safetensors");
   sub->add_option("--variables", o->variables, "Also write the variables after the last step to this .safetensors");
-  sub->add_option("--steps", o->steps, "How many steps; variables go on from each to the next")->capture_default_str();
-  sub->add_option("--seed", o->seed, "Of the program's random numbers")->capture_default_str();
+  sub->add_option("--steps", o->steps, "Number of steps; variables keep their values between steps")
+      ->capture_default_str();
+  sub->add_option("--seed", o->seed, "The seed of the program's random numbers")->capture_default_str();
   sub->add_flag("--json", o->json, "One JSON object, see docs/run.md")->disable_flag_override();
   sub->callback([o, &action] { action = [o] { run_program(*o); }; });
 }

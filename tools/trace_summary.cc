@@ -239,9 +239,9 @@ void run_summary(const SummaryOptions& o) {
 }  // namespace
 
 void add_trace_summary(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("trace-summary", "Where the time of a trace goes");
+  CLI::App* sub = app.add_subcommand("trace-summary", "Print how much time each part of a traced step takes");
   const auto o = std::make_shared<SummaryOptions>();
-  sub->add_option("FILE", o->file, "What --trace of weft bench lm wrote")->required();
+  sub->add_option("FILE", o->file, "A trace: the file that --trace of weft bench lm or weft train wrote")->required();
   sub->add_option("--most", o->most, "How many of the slowest instructions to show")->capture_default_str();
   sub->add_flag("--json", o->json, "One JSON object, see docs/bench.md")->disable_flag_override();
   sub->callback([o, &action] { action = [o] { run_summary(*o); }; });

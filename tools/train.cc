@@ -57,21 +57,20 @@ void run_train(const TrainWords& o) {
 }
 
 void add_init_options(CLI::App& sub, TrainWords& o) {
-  CLI::Option* from =
-      sub.add_option("--init-from", o.options.init.from,
-                     "Begin a new run with the weights of this run or checkpoint, at step 0 and without "
-                     "its optimizer state; not used once the new run has a checkpoint");
-  sub.add_option(
-         "--rename", o.rename,
-         "With --init-from: OLD=NEW, a variable there and here, or beginnings of names that end in \"/\"; may be "
-         "repeated")
+  CLI::Option* from = sub.add_option("--init-from", o.options.init.from,
+                                     "Start a new run with the weights of this run or checkpoint, at step 0 and "
+                                     "without its optimizer state; not used once the new run has a checkpoint");
+  sub.add_option("--rename", o.rename,
+                 "With --init-from: OLD=NEW, the name of a variable there and here, or prefixes of names that end in "
+                 "\"/\"; may be "
+                 "repeated")
       ->allow_extra_args(false)
       ->needs(from);
   sub.add_flag("--allow-missing", o.options.init.allow_missing,
-               "With --init-from: variables that it lacks begin with random values")
+               "With --init-from: variables that it lacks start with random values")
       ->needs(from);
   sub.add_flag("--allow-unused", o.options.init.allow_unused,
-               "With --init-from: leave out weights that the new model lacks")
+               "With --init-from: ignore weights that the new model lacks")
       ->needs(from);
 }
 
@@ -79,17 +78,18 @@ void add_init_options(CLI::App& sub, TrainWords& o) {
 
 void add_train(CLI::App& app, Action& action) {
   CLI::App* sub =
-      app.add_subcommand("train", "Train a config; a run that was stopped or killed goes on from its last checkpoint");
+      app.add_subcommand("train", "Train a config; a run that was stopped or killed resumes from its last checkpoint");
   const auto o = std::make_shared<TrainWords>();
   sub->add_option("CONFIG", o->configs,
-                  "A .toml file (configs/, docs/config.md), or the folder of a run that goes on with its own config; "
-                  "and more .toml files, whose settings hold over those before")
+                  "A .toml file (configs/, docs/config.md), or the folder of a run, which resumes with its config; and "
+                  "more .toml files, whose settings override the files before them")
       ->required();
   add_config_options(*sub, o->words);
-  sub->add_option("--steps", o->words.steps, "run.steps: how many in all");
+  sub->add_option("--steps", o->words.steps, "run.steps: the total number of steps");
   sub->add_option("--out", o->words.out, "run.out: the folder of checkpoints and metrics");
   add_init_options(*sub, *o);
-  sub->add_flag("--print-config", o->print_config, "Print the whole config with what the line sets, and stop");
+  sub->add_flag("--print-config", o->print_config,
+                "Print the complete config with the settings of this command line, and stop");
   sub->add_flag("--dry-run", o->dry_run, "Print memory, flops and collectives of each processor, and stop");
   sub->add_flag("--json", o->json, "With --dry-run: one JSON object, see docs/explain.md");
   sub->add_flag("--quiet", o->quiet, "Print nothing");

@@ -101,11 +101,12 @@ void decode(const CodeOptions& o) {
 void add_vocab_train(CLI::App& vocab, Action& action) {
   CLI::App* sub = vocab.add_subcommand("train", "Learn a SentencePiece vocabulary from the lines of text files");
   const auto o = std::make_shared<data::VocabularyTraining>();
-  sub->add_option("FILES", o->files, "Text, or .tsv files, of which every column counts")->required();
+  sub->add_option("FILES", o->files, "Text files, or .tsv files (all columns are used)")->required();
   sub->add_option("--out", o->path_out, "The .model to write")->required();
   sub->add_option("--size", o->size, "How many ids")->capture_default_str();
   sub->add_option("--type", o->type, "unigram or bpe")->capture_default_str();
-  sub->add_option("--max-sentences", o->max_sentences, "Of more lines, take this many, evenly")->capture_default_str();
+  sub->add_option("--max-sentences", o->max_sentences, "Use at most this many lines, evenly spaced")
+      ->capture_default_str();
   sub->callback([o, &action] {
     action = [o] {
       data::train_vocabulary(*o);

@@ -60,7 +60,7 @@ void FileBytes::read(std::uint64_t offset, void* to, std::size_t count) const {
       throw RunError({.what = got < 0 ? sentence("reading failed: ", std::strerror(errno))
                                       : sentence("the file has become shorter than the ", size_, " bytes it had"),
                       .where = sentence(path_, ", byte ", offset + done),
-                      .fix = "open the file again, and let nobody change it meanwhile"});
+                      .fix = "open the file again, and do not change it while it is read"});
     done += static_cast<std::size_t>(got);
   }
 }

@@ -195,7 +195,7 @@ EncodedText encoded_pairs(const SourceOptions& options, const std::string& forma
       throw UserError(
           {.what = sentence("the two files have ", from.lines().size(), " and ", to.lines().size(), " lines"),
            .where = sentence(from.path(), ", ", to.path()),
-           .fix = "line i of the one must be the translation of line i of the other"});
+           .fix = "give as many targets as inputs: line i of the targets translates line i of the inputs"});
     hash.add(from.text());
     hash.add(to.text());
     Pairs pairs;

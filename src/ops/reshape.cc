@@ -1,8 +1,8 @@
 // reshape: the same elements, row-major, with other dims. Renaming, splitting and merging dims are reshapes.
 //
 // Old and new dims form groups of equal products. Within a group a split survives only on the leading dim: shards are
-// then the same ranges of elements before and after. All other splits are resharded before or after, whichever sends
-// less.
+// then the same ranges of elements before and after. All other splits are resharded before or after the local reshape,
+// in the way that sends less.
 #include <algorithm>
 #include <limits>
 #include <set>

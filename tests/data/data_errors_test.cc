@@ -59,7 +59,7 @@ TEST(DataErrors, Lines) {
   SourceOptions pairs = of(file_with("e.en", "a\nb\n"));
   pairs.targets_file = file_with("e.fr", "c\n");
   EXPECT_USER_ERROR(Batches{pairs}, "the two files have 2 and 1 lines", "e.en, ", "e.fr",
-                    "line i of the one must be the translation of line i of the other");
+                    "give as many targets as inputs: line i of the targets translates line i of the inputs");
 }
 
 TEST(DataErrors, Utf8) {

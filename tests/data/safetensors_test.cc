@@ -203,7 +203,7 @@ TEST(Safetensors, FilesThatAreNotThereOrChange) {
   const TensorFile file = TensorFile::open(path);
   std::filesystem::resize_file(path, 200);
   EXPECT_RUN_ERROR(file.read("x", {"i"}), "the file has become shorter than the ", " bytes it had",
-                   "open the file again, and let nobody change it meanwhile");
+                   "open the file again, and do not change it while it is read");
 }
 
 }  // namespace

@@ -191,7 +191,7 @@ TEST_F(ExportCommand, SaysWhatIsWrong) {
   expect_refused("import all.safetensors --like ckpt --out x --dtype u8", "weights cannot be imported as u8",
                  "choose f32, bf16, f16 or f64");
   expect_refused("export ckpt --out x.safetensors --max-shard 1GB",
-                 "--max-shard says nothing about the one file x.safetensors",
+                 "--max-shard has no effect on a single file x.safetensors",
                  "give --out a folder, or leave out --max-shard");
   expect_refused(
       "import all.safetensors --out x", "files know no names of dims, and it is not said whose they are",
@@ -244,12 +244,12 @@ TEST_F(ExportCommand, RefusesOddRules) {
   expect_odd("[{\"from\": \"scale\", \"to\": \"b\", \"transpose\": true}]",
              "tensor 'scale' [] is no matrix to be transposed", "give the rule \"sizes\" of two dims");
   expect_odd("[{\"from\": \"scale|count\", \"to\": \"b\"}]", "variables 'count' and 'scale' would both be called 'b'",
-             "let the rules give every tensor a name of its own");
+             "let the rules give every tensor a different name");
   write_safetensors(at("two.safetensors"), {{"a", Array::scalar(1)}, {"b", Array::scalar(2)}});
   std::ofstream(at("r.json"), std::ios::trunc) << "[{\"from\": \".\", \"to\": \"scale\"}]";
   expect_refused("import two.safetensors --like ckpt --map r.json --out x",
                  "two tensors would be called 'scale', one of them 'b'",
-                 "let the rules of --map give every tensor a name of its own, or leave it out");
+                 "let the rules of --map give every tensor a different name, or leave it out");
 }
 
 }  // namespace

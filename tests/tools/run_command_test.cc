@@ -133,9 +133,9 @@ TEST_F(RunCommand, RefusesWhatDoesNotFit) {
   expect_refused("run p.weft --inputs no.npy", "cannot open the file 'no.npy'", "that you may read");
   write_npy(at("x.npy"), Array({{"a", 2}, {"b", 4}}, DType::kF32));
   expect_refused("run p.weft --inputs x.npy", "'x' is f32 [a=4 b=2] in the program, but <f4 [2 4] in the file",
-                 "give a file with those sizes, in that order, and that kind of dtype");
+                 "give a file with these sizes, in this order, and this kind of dtype");
   write_npy(at("x.npy"), Array({{"a", 4}, {"b", 2}}, DType::kI32));
-  expect_refused("run p.weft --inputs x.npy", "but <i4 [4 2] in the file", "that kind of dtype");
+  expect_refused("run p.weft --inputs x.npy", "but <i4 [4 2] in the file", "this kind of dtype");
   write_npy(at("x.npy"), kX);
   expect_refused("run p.weft --inputs x.npy x=x.npy", "'x' is in two of the files", "give each value once");
   write_safetensors(at("in.safetensors"), {{"x", kX}, {"y", kX}});
