@@ -1,4 +1,4 @@
-// The collectives bench, for those who see the public headers only.
+// The collectives bench behind weft/bench.h.
 #include "weft/bench.h"
 
 #include "base/str.h"

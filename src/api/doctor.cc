@@ -1,4 +1,4 @@
-// What of this machine Weft can use. Reads the system's own files; a missing one gives "unknown", never an error.
+// Lists what Weft can use on this machine. Reads files of the system; a missing file gives "unknown", never an error.
 #include "weft/doctor.h"
 
 #include <sched.h>

@@ -1,4 +1,4 @@
-// The numbers of an explanation, read off the compiled program and the graph.
+// The numbers of an explanation, counted on the compiled program and the graph.
 #include "weft/explain.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// An explanation as JSON. Counts are whole numbers, however large: a double that is whole is written as one.
+// An explanation as JSON. Counts are integers of any size: a double without a fraction is written as an integer.
 #include <cmath>
 #include <nlohmann/json.hpp>
 

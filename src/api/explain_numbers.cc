@@ -1,4 +1,4 @@
-// Numbers and tables as a person reads them.
+// Numbers and tables for people.
 #include <algorithm>
 #include <array>
 #include <cstdio>

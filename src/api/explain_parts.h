@@ -1,4 +1,4 @@
-// What the files of explain share: warnings, and numbers and tables as a person reads them.
+// Shared by the files of explain: warnings, and numbers and tables for people.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Pictures of how the shards of a tensor lie on the mesh: the last axis goes across, the one before it down, and there
-// is one grid for every coordinate along the others. An axis along which all hold the same is drawn once, as "*".
+// Pictures of how a tensor is split over the mesh. The last axis is drawn across, the second last down, with one grid
+// for every coordinate along the remaining axes. An axis along which all processors hold the same is drawn once, as
+// "*".
 #include <algorithm>
 
 #include "api/explain_parts.h"

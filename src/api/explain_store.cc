@@ -1,4 +1,4 @@
-// What explain says of a storage layout: how each variable is stored, and which ones it could not split.
+// The part of explain about a storage layout: how each variable is stored, and which variables could not be split.
 #include <algorithm>
 
 #include "api/explain_parts.h"

@@ -1,4 +1,4 @@
-// An explanation as a person reads it.
+// An explanation as text for people.
 #include <algorithm>
 #include <cmath>
 

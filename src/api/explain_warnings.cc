@@ -1,4 +1,5 @@
-// Idle axes, replicated work and big replicated tensors: what processors along an axis do or hold alike.
+// Idle axes, replicated work and big replicated tensors: processors along an axis that do the same work or hold the
+// same data.
 #include <algorithm>
 #include <map>
 #include <set>

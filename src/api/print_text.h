@@ -1,4 +1,4 @@
-// What print() shows of an array.
+// The text of an array for print().
 #pragma once
 
 #include <string>

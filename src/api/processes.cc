@@ -1,4 +1,4 @@
-// What a process learns of the others: an answer of any, and the memory of all.
+// Session::any and Session::peak_resident_bytes: results over all processes.
 #include <fstream>
 #include <numeric>
 #include <sstream>

@@ -1,4 +1,4 @@
-// Executable::report: a few lines on what a step costs.
+// Executable::report: a few lines on the cost of a step.
 #include "api/explain_parts.h"
 #include "api/state.h"
 #include "base/str.h"

@@ -1,4 +1,4 @@
-// What a Session and its Executables share.
+// The state that a Session and its Executables share.
 #pragma once
 
 #include <map>

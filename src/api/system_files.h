@@ -1,4 +1,4 @@
-// What the system's own files say.
+// Reads files of the system.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The trace of an executable: records of all processors, brought together and written as Chrome's trace events.
+// The trace of an executable: gathers the records of all processors and writes them as Chrome's trace events.
 #include "api/trace.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Noting what an executable's runs do, for Executable::trace.
+// Records the runs of an executable, for Executable::trace.
 #pragma once
 
 #include "api/state.h"

@@ -1,4 +1,4 @@
-// What a program says when every process that mpirun started would say it.
+// The choice of a wire, and the report of an error in a job of several processes.
 #include <chrono>
 #include <iostream>
 #include <thread>

@@ -1,10 +1,10 @@
-// A collective between hosts as items of work, each with a list of steps: messages and local work.
+// A collective between hosts as items, each with a list of actions: messages and local work.
 //
-// An item is a range of the buffers. On every host one member handles it, the same one in everybody's eyes, on behalf of
-// all members there: it reads their inputs and writes their outputs through shared memory, and exchanges messages with
-// the handlers of the same item on the other hosts. So each byte crosses to a host once, however many members it has.
-// A reduction goes along the runs of consecutive ranks on one host, in rank order, and the result comes back from host
-// to host: 2 x bytes per host and direction, at any number of hosts. An item needs nothing of another one.
+// An item is a range of the buffers. On every host one member handles it for all members of the host; all members agree
+// which one. The handler reads their inputs and writes their outputs through shared memory, and exchanges messages with
+// the handlers of the same item on other hosts. So each byte is sent to a host once, for any number of members on it. A
+// reduction goes along the runs of consecutive ranks on one host, in rank order, and the result comes back from host to
+// host: 2 x bytes per host and direction, for any number of hosts. Items are independent of each other.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Host memory of one processor that its peers on a wire can reach. It belongs to whoever allocates it; the wire only says
-// where it has to lie.
+// Host memory of one processor that its peers on a wire can reach. The caller that allocates it owns it; the wire only
+// determines where it is allocated.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Stands in for src/comm/mpi in a build without MPI.
+// Replaces src/comm/mpi in a build without MPI.
 #include "comm/wire.h"
 #include "weft/error.h"
 

@@ -1,9 +1,9 @@
 // The collectives as work on memory that every member can reach, cut into shares and chunks.
 //
-// The share of a member is its part of the common work, the same bytes in whatever order the members run; any thread
-// may run any chunk of any share, each exactly once, and chunks touch disjoint memory. So a late member's share can be
-// done by its peers. Nothing here waits or synchronises: the caller knows that all members have published their
-// buffers. Used by every backend whose members share memory.
+// The share of a member is its part of the common work, the same bytes in any order of the members; any thread may run
+// any chunk of any share, each exactly once, and chunks touch disjoint memory. So peers can do the share of a late
+// member. Nothing here waits or synchronises: the caller knows that all members have published their buffers. Used by
+// every wire whose members share memory.
 #pragma once
 
 #include <cstddef>

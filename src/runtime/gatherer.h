@@ -1,5 +1,5 @@
-// Gatherer: what a processor knows of the whole mesh where a process holds only some of its processors. Every
-// processor has one and makes the same calls in the same order.
+// Gatherer: collects values of all processors of the mesh in a process that holds only some of them. Every processor
+// has one and makes the same calls in the same order.
 #pragma once
 
 #include <map>

@@ -1,7 +1,7 @@
-// Processors: the processors of a mesh that live in this process, with their wire, devices and threads. Sessions,
-// `weft run` and tests run everything on them.
+// Processors: the processors of a mesh that are in this process, with their wire, devices and threads. Sessions, `weft
+// run` and tests run everything on them.
 //
-// Threads: used by one thread; jobs run on the processors' own threads.
+// Threads: used by one thread; jobs run on the threads of the processors.
 #pragma once
 
 #include <functional>
@@ -48,15 +48,15 @@ class Processors {
   // Waits for the step that the processors are at, if any, and throws what it threw. RunError if a step failed before.
   void make_ready();
 
-  // Runs the job on every processor of this process. What fails on one, here or in another process, ends all and is thrown
-  // as one report. Waits for all processors, however long they take.
+  // Runs the job on every processor of this process. What fails on one, here or in another process, ends all and is
+  // thrown as one report. Waits for all processors, however long they take.
   void on_each(const ProcessorThreads::Job& job);
 
   // Begins a step; the job owns what it uses, since a processor that hangs may outlive all else.
   void begin_step(const std::shared_ptr<PendingStep>& step, ProcessorThreads::Job job);
   bool has_pending_step() const { return !pending_.expired(); }
-  // The end of a step that was begun. A processor that does not come back is left behind some time after the others have
-  // failed. `doing` says where a processor is in its program.
+  // The end of a step that was begun. A processor that does not come back is left behind some time after the others
+  // have failed. `doing` says where a processor is in its program.
   void end_step(const std::function<std::string(int processor)>& doing);
 
   VariableMemory allocate(const Value& value);

@@ -1,5 +1,5 @@
 // Runner: one program on the processors of this process: feed, start, wait, fetch and failure, for Session, `weft run`
-// and tests alike.
+// and tests.
 #pragma once
 
 #include <exception>
@@ -11,8 +11,8 @@
 
 namespace weft {
 
-// One step: what its processors are given and what is read from them, each on its own thread. A processor that hangs may
-// outlive all else: the functions and `owner` keep what it uses.
+// One step: what its processors are given and what is read from them, each on its own thread. A processor that hangs
+// may outlive all else: the functions and `owner` keep what it uses.
 struct StepJob {
   StepArgs args = {};  // print() and metrics speak on the first processor of this process
   std::function<void(int processor, BoundProgram& program)> feed = {};
@@ -45,7 +45,8 @@ class PendingStep {
 
 class Runner : public std::enable_shared_from_this<Runner> {
  public:
-  // Binds the program on every processor of this process. UserError listing all instructions that the engine lacks. `variables`: in the program's order.
+  // Binds the program on every processor of this process. UserError listing all instructions that the engine lacks.
+  // `variables`: in the program's order.
   Runner(std::shared_ptr<Processors> processors, std::shared_ptr<const Compiled> compiled,
          const std::vector<const VariableMemory*>& variables, const Checks& checks = {});
 
@@ -55,8 +56,8 @@ class Runner : public std::enable_shared_from_this<Runner> {
   BoundProgram& bound(int processor) const { return *bound_[static_cast<std::size_t>(processor)]; }
   double bind_seconds() const;  // of the slowest processor; memory apart
 
-  // Waits for the step before, which throws what it threw, and starts this one. A Runner that starts steps is owned by a
-  // shared_ptr.
+  // Waits for the step before, which throws what it threw, and starts this one. A Runner that starts steps is owned by
+  // a shared_ptr.
   std::shared_ptr<PendingStep> start(StepJob job);
 
   // Gives a processor its shards of whole arrays, one per input of the program, in its dim order and dtype.

@@ -1,4 +1,4 @@
-// Between a whole array on the host and the shards on processors.
+// Copies between an unsplit array on the host and its shards on processors.
 #pragma once
 
 #include "program/ir.h"

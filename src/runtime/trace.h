@@ -1,5 +1,5 @@
 // TraceLog: when one processor ran each of its instructions, in records that are allocated before the first step.
-// Threads: each worker writes a lane of its own; all are read after the run.
+// Threads: each worker writes a separate lane; all lanes are read after the run.
 #pragma once
 
 #include <chrono>
@@ -33,8 +33,8 @@ class TraceLog {
         .count();
   }
 
-  // For runs `first` … `first + runs` (the very first is 0) of a program of at most `steps` bound steps a run; for fewer
-  // runs, but whole ones, where that would be too many records.
+  // For runs `first` … `first + runs` (the very first is 0) of a program of at most `steps` bound steps a run; for
+  // fewer runs, but whole ones, where that would be too many records.
   TraceLog(int workers, std::int64_t steps, std::int64_t first, std::int64_t runs);
 
   bool covers(std::int64_t run) const { return run >= first_ && run < first_ + runs_; }

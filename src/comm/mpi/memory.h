@@ -1,7 +1,7 @@
-// Memory of one process that others on the same host can map: a file without a name, far larger than what is used of it.
+// Memory of one process that other processes of the host can map: an unnamed file, far larger than the part in use.
 //
-// Not MPI's shared windows, although they do the same: those lie in /dev/shm, which containers limit to 64 MiB, and are
-// made and freed by all ranks together, so that a dead rank would hang the others. Here a process takes and frees alone.
+// MPI's shared windows do the same, but they are in /dev/shm, which containers limit to 64 MiB, and all ranks make and
+// free them together, so a dead rank would hang the rest. Here each process allocates and frees without its peers.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
-// A group whose members lie on several hosts. Every host has a ring with the entries of all members. Entries of other
-// hosts come as messages; the receiver writes them into the ring. Then small collectives run as between threads, large
-// ones by a schedule.
+// A group whose members are on several hosts. Every host has a ring with the entries of all members. Entries of other
+// hosts come as messages; the receiver writes them into the ring. Then small collectives run like between threads,
+// large collectives by a schedule.
 //
-// `advance` moves a collective on. Every wait of this processor calls it for all of its groups: otherwise two processors
-// that wait for their collectives in different orders would wait for each other.
+// `advance` makes progress on a collective. Every wait of this processor calls it for all of its groups: otherwise two
+// processors that wait for their collectives in different orders would wait for each other.
 #pragma once
 
 #include <memory>

@@ -1,8 +1,9 @@
-// The watcher of a rank: a thread that sees when another rank of this host dies or when the launcher ends the run. It
-// aborts the wires, so that the waits of all ranks end with a report.
+// The watcher of a rank: a thread that notices when another rank of this host dies or when the launcher ends the run.
+// It aborts the wires, so that the waits of all ranks end with a report.
 //
-// After the death of a rank mpirun sends SIGTERM to the others and SIGKILL a second later. The watcher takes SIGTERM and
-// leaves the waits time to report. A signal handler that the program has installed before stays. Makes no MPI calls.
+// After the death of a rank mpirun sends SIGTERM to the remaining ranks and SIGKILL a second later. The watcher catches
+// SIGTERM and gives the waits time to report. A signal handler that the program installed earlier stays. Makes no MPI
+// calls.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// The wire between ranks of an MPI job. Ranks of one host share memory and talk like threads; MPI brings them together
-// and carries what goes between hosts.
+// The wire between ranks of an MPI job. Ranks of one host communicate through shared memory, like threads; MPI connects
+// them and carries the messages between hosts.
 #pragma once
 
 #include <chrono>

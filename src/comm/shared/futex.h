@@ -1,4 +1,4 @@
-// Sleeping on a word of memory until its value changes and someone says so.
+// Sleeps on a word of memory until its value changes and another thread wakes the sleepers.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,6 @@
-// A group whose members share memory. start publishes an entry. wait runs chunks of the common work: first its own
-// share, then the chunks that late peers have not begun. It sleeps only while a member is missing or still at work.
+// A group whose members share memory. start publishes an entry. wait runs chunks of the common work: first the chunks
+// of this member, then chunks that late peers have not started. It sleeps only while a member is missing or still
+// working.
 #pragma once
 
 #include <array>

@@ -1,9 +1,10 @@
-// What the processors of one host share besides their buffers: one block of memory with the progress board, the abort
-// flag and the first failure, and the rings of all groups.
+// The memory that the processors of one host share in addition to their buffers: one block with the progress board, the
+// abort flag and the first failure, and the rings of all groups.
 //
-// The block is made of zeros and offsets, so that threads use it as it is and processes may map it anywhere. Member
-// lists stay for the life of the block; a ring that all its members have left serves the next join of the same list.
-// Locks: the block's mutex guards lists, rings and the failure; it is robust, so that a process may die with it.
+// The block consists of zeros and offsets, so that threads use it directly and processes may map it at any address.
+// Member lists stay for the life of the block; a ring that all its members have left is reused by the next group of the
+// same members. Locks: the block's mutex guards lists, rings and the failure; it is robust, so that a process may die
+// while it holds the mutex.
 #pragma once
 
 #include <chrono>

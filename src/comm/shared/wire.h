@@ -1,4 +1,5 @@
-// SharedWire: a wire whose processors, or at least those of one host, share memory. Their groups meet in a SharedBlock.
+// SharedWire: a wire whose processors, or at least the processors of one host, share memory. Their groups use a
+// SharedBlock.
 #pragma once
 
 #include <memory>
@@ -26,8 +27,8 @@ class SharedWire : public Wire {
   // Throws the failure of an aborted wire, which ended this call, once nobody touches the buffers of others any more.
   [[noreturn]] void throw_aborted(Call call);
 
-  // An address in the memory of `processor` as a number that means the same in every process that shares the memory, and
-  // back to a pointer of this process.
+  // An address in the memory of `processor` as a number that means the same in every process that shares the memory,
+  // and back to a pointer of this process.
   std::uint64_t place_of(int processor, const void* data) const {
     return reinterpret_cast<std::uintptr_t>(data) - bases_[static_cast<std::size_t>(processor)];
   }

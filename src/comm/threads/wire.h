@@ -1,4 +1,4 @@
-// The wire between threads of one process: all memory is everyone's.
+// The wire between threads of one process: every processor can reach all memory.
 #pragma once
 
 #include <vector>

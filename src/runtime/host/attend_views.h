@@ -1,4 +1,4 @@
-// Where attend_back writes: what backends have in common.
+// The outputs of attend_back, for all host engines.
 #pragma once
 
 #include "program/attend.h"

@@ -1,5 +1,5 @@
 // Block: the instructions of a program, or of a loop's body, bound to storage: a place for every value and a kernel for
-// every instruction. Threads: made and run by the processor's own thread.
+// every instruction. Threads: the processor's thread makes and runs it.
 #pragma once
 
 #include <atomic>
@@ -61,8 +61,8 @@ class Block {
 
   const TensorView& view(ValueId id) const { return views_[static_cast<std::size_t>(id)]; }
 
-  // Throws a FailureError. The failure of an instruction names the processor, the instruction, its tensor and the user's
-  // lines, and aborts the wire, so that no peer waits.
+  // Throws a FailureError. The failure of an instruction names the processor, the instruction, its tensor and the
+  // user's lines, and aborts the wire, so that no peer waits.
   void run(const StepState& state) const;
 
  private:

@@ -1,4 +1,4 @@
-// What a checked run looks for: numbers that are not finite, and ids that are out of range.
+// The checks of a checked run: finds values that are NaN or infinite, and ids out of range.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Collectives: pack the operand for the wire, talk, unpack. A wire knows blocks in rank order; here a block is a shard
-// of one dim, so gathering along an inner dim moves blocks into place afterwards.
+// Collectives: pack the operand for the wire, communicate, unpack. A wire knows blocks in rank order; here a block is a
+// shard of one dim, so a gather along an inner dim moves blocks into place afterwards.
 #include "runtime/host/kernels.h"
 #include "runtime/host/views.h"
 

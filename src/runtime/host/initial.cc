@@ -1,5 +1,5 @@
-// First values of variables: each processor makes its own shard, its workers share it. A number depends on the
-// variable's name, its place in the whole variable and the seed alone.
+// Initial values of variables: each processor makes its shard, divided over its workers. A number depends only on the
+// variable's name, the global index of the element and the seed.
 #include <algorithm>
 
 #include "runtime/host/initial.h"

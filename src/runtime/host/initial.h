@@ -1,4 +1,4 @@
-// First values of variables.
+// Initial values of variables.
 #pragma once
 
 #include <string>

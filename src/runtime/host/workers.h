@@ -1,9 +1,9 @@
-// The threads that share the work of one processor's instructions. The processor's own thread is worker 0.
+// The threads that share the work of one processor's instructions. The processor's thread is worker 0.
 //
-// A job has one share for every worker. A worker begins with its own share and then runs those that nobody has begun: a
-// job waits for a thread that the system does not let run only if that thread has begun a share. Where such waits cost
-// more than sharing saves, the processor's thread runs all shares by itself for a while. The result of a share does not
-// depend on the thread that runs it.
+// A job has one share for every worker. A worker starts with its share and then runs shares that no thread has started.
+// So a job waits for a thread that the system does not schedule only if that thread has started a share. If these waits
+// cost more than sharing saves, the processor's thread runs all shares alone for a while. The result of a share does
+// not depend on the thread that runs it.
 #pragma once
 
 #include <atomic>
