@@ -68,9 +68,10 @@ void Array::set(std::int64_t index, const Number& value) {
 
 double Array::item() const {
   if (elements() != 1)
-    throw UserError({.what = str("item() of an array of shape ", shape_, ", which has ", elements(), " elements"),
-                     .where = "Array::item",
-                     .fix = "reduce it to one element first, or read it with at(index)"});
+    throw UserError(
+        {.what = str("item() was called on an array of shape ", shape_, ", which has ", elements(), " elements"),
+         .where = "Array::item",
+         .fix = "reduce it to one element first, or read it with at(index)"});
   return at(0);
 }
 

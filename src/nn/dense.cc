@@ -11,7 +11,7 @@ namespace {
 Shape reduced_dims(const Tensor& x, const DenseOptions& options, Site site) {
   if (!options.reduced.empty()) return options.reduced;
   if (x.shape().empty())
-    throw UserError({.what = "dense of the scalar '" + x.name() + "': there is no dim to sum",
+    throw UserError({.what = "dense was given the scalar '" + x.name() + "', which has no dim to sum",
                      .where = "dense at " + to_string(site),
                      .fix = "give a tensor with dims"});
   return {x.shape().dims().back()};
@@ -50,7 +50,7 @@ Tensor dense(const Tensor& x, const Shape& made, const DenseOptions& options, Si
 Tensor dense_product(const Tensor& x, const Shape& made, const std::vector<Activation>& activations,
                      const DenseOptions& options, Site site) {
   if (activations.empty())
-    throw UserError({.what = "dense_product '" + options.name + "' of no layers",
+    throw UserError({.what = "dense_product '" + options.name + "' has no layers",
                      .where = "dense_product at " + to_string(site),
                      .fix = "give at least one activation; an empty one is linear"});
   Tensor product;

@@ -145,7 +145,7 @@ Tensor put_along(const Tensor& x, const Tensor& indices, const Dim& dim, Site si
 
 Tensor dynamic_shift(const Tensor& x, const Tensor& offset, const Dim& dim, bool wrap, Site site) {
   if (!is_integer(offset.dtype()) || offset.shape().has(dim.name))
-    throw UserError({.what = str("dynamic_shift along ", dim, " by ", offset.dtype(), " ", offset.shape()),
+    throw UserError({.what = str("dynamic_shift cannot move along ", dim, " by ", offset.dtype(), " ", offset.shape()),
                      .where = str("dynamic_shift at ", to_string(site)),
                      .fix = str("give whole offsets without dim '", dim.name, "'")});
   const Tensor place = subtract(iota(Graph(x.graph()), dim, DType::kI64, site), cast(offset, DType::kI64, site), site);

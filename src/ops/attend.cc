@@ -316,7 +316,7 @@ void check_dim(const Tensor& x, const char* name, const Dim& dim, Site site) {
   if (!x || !x.shape().has(dim))
     throw UserError({.what = str("attend: ", name, " ", x ? str(x.shape()) : "is empty and", " lacks dim ", dim),
                      .where = str("attend at ", to_string(site)),
-                     .fix = "q and k have d_key, k and v have the memory"});
+                     .fix = "give q and k the dim d_key, and k and v the memory dim"});
 }
 
 // The dim of v that replaces d_key.

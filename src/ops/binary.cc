@@ -151,8 +151,9 @@ Tensor select(const Tensor& condition, const Operand& x, const Operand& y, Site 
 
 Tensor add_n(const Tensors& xs, Site site) {
   if (xs.empty())
-    throw UserError(
-        {.what = "add_n of no tensors", .where = str("add_n at ", to_string(site)), .fix = "give at least one tensor"});
+    throw UserError({.what = "add_n was given no tensors",
+                     .where = str("add_n at ", to_string(site)),
+                     .fix = "give at least one tensor"});
   Tensor sum = xs[0];
   for (std::size_t i = 1; i < xs.size(); ++i) sum = add(sum, xs[i], site);
   return sum;

@@ -12,7 +12,7 @@ std::vector<TensorType> broadcast_type(const OpCall& call) {
     if (!shape.has(dim))
       throw UserError({.what = str("cannot broadcast ", call.in(), " to ", shape, ": dim ", dim, " is missing there"),
                        .where = call.where(),
-                       .fix = "the new shape must have all dims of the tensor, with their sizes"});
+                       .fix = "give a shape with all dims of the tensor, with their sizes"});
   return {{shape, call.inputs[0].dtype}};
 }
 

@@ -47,7 +47,7 @@ std::vector<TensorType> convolution_type(const OpCall& call) {
   shape_rule::expect_float(call);
   shape_rule::expect_same_dtypes(call);
   if (windows.empty())
-    throw UserError({.what = str("convolution of ", call.in(0), " and ", call.in(1), " without a window"),
+    throw UserError({.what = str("convolution of ", call.in(0), " and ", call.in(1), " has no window"),
                      .where = call.where(),
                      .fix = "name the dims of the windows, or use einsum()"});
   check_names(call, windows, roles);
@@ -59,7 +59,7 @@ std::vector<TensorType> convolution_type(const OpCall& call) {
       throw UserError(
           {.what = str("convolution_transpose to dim ", w.dim, ", which has ", places_of(w), " places, from ", roles.y),
            .where = call.where(),
-           .fix = "the tensor needs that dim with one element per place of the result's windows"});
+           .fix = "give a tensor that has this dim with one element per place of the result's windows"});
   }
   Shape rest = roles.filter;
   for (const Window& w : windows) rest = rest.minus({w.filter});

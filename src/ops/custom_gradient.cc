@@ -73,7 +73,7 @@ Tensor stop_gradient(const Tensor& x, Site site) { return apply(kStopGradient, {
 
 Tensor clip_activation_gradient(const Tensor& x, double rms, Site site) {
   if (!(rms > 0))
-    throw UserError({.what = str("clip_activation_gradient to a root mean square of ", rms),
+    throw UserError({.what = str("clip_activation_gradient cannot clip to a root mean square of ", rms),
                      .where = str("clip_activation_gradient at ", to_string(site)),
                      .fix = "give a number above 0"});
   const auto clipped = [rms, site](const Tensors&, const Tensors&, const Tensors& dys) {

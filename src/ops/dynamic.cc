@@ -105,7 +105,7 @@ std::vector<TensorType> update_type(const OpCall& call) {
     throw UserError({.what = str("dynamic_update along '", dim.name, "' of ", call.inputs[0].dtype, " ", call.in(),
                                  " with ", call.inputs[1].dtype, " ", piece),
                      .where = call.where(),
-                     .fix = str("the piece needs the tensor's dtype and dims, with no more of '", dim.name, "'")});
+                     .fix = str("give a piece with the tensor's dtype and dims, with no more of '", dim.name, "'")});
   return {call.inputs[0]};
 }
 

@@ -184,7 +184,7 @@ Tensor contracted(const Tensors& xs, const Shape& output, Site site) {
 
 void check_some(const Tensors& xs, Site site) {
   if (xs.empty())
-    throw UserError({.what = "einsum of no tensors",
+    throw UserError({.what = "einsum was given no tensors",
                      .where = str("einsum at ", to_string(site)),
                      .fix = "give at least one tensor"});
 }

@@ -26,9 +26,10 @@ std::vector<TensorType> gather_type(const OpCall& call) {
   shape_rule::expect_dim(call, call.in(), dim);
   expect_indices(call, 1);
   if (call.in(1).has(dim.name))
-    throw UserError({.what = str("gather along '", dim.name, "' with indices ", call.in(1), " that have that dim too"),
-                     .where = call.where(),
-                     .fix = "rename() the dim of the indices"});
+    throw UserError(
+        {.what = str("gather along '", dim.name, "' with indices ", call.in(1), ": the indices have that dim too"),
+         .where = call.where(),
+         .fix = "rename() the dim of the indices"});
   const Shape rest = call.in(0).minus({dim});
   shape_rule::broadcast_shape(call, call.in(1), rest);
   return {{call.in(1).plus(rest), call.inputs[0].dtype}};

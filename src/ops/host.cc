@@ -35,7 +35,7 @@ Tensor print(const Tensor& x, const std::string& label, Site site) { return hand
 
 void scalar_metric(const std::string& name, const Tensor& x, Site site) {
   if (!x.shape().empty())
-    throw UserError({.what = str("metric '", name, "' of '", x.name(), "' ", x.shape(), ", which is not a scalar"),
+    throw UserError({.what = str("metric '", name, "' of '", x.name(), "' ", x.shape(), " is not a scalar"),
                      .where = str("scalar_metric at ", to_string(site)),
                      .fix = "reduce it first, for instance with mean()"});
   if (x.graph()->loop >= 0)

@@ -284,7 +284,7 @@ LoopResult loop(const Graph& g, std::int64_t trips, const Tensors& first,
   GraphData& graph = *g.data();
   if (trips < 1 || trips > kMostTrips)
     throw UserError(
-        {.what = str("a loop of ", trips, " trips"),
+        {.what = str("a loop cannot run ", trips, " trips"),
          .where = str("loop at ", to_string(site)),
          .fix = trips < 1 ? "give at least one trip" : str("give at most ", kMostTrips, ", or put a loop around it")});
   for (const Tensor& x : first)

@@ -61,9 +61,9 @@ std::vector<TensorType> pad_type(const OpCall& call) {
   shape_rule::expect_dim(call, call.in(), dim);
   const auto before = call.attr<std::int64_t>("before"), after = call.attr<std::int64_t>("after");
   if (before < 0 || after < 0 || before > kMostElements || after > kMostElements)
-    throw UserError({.what = str("pad of dim ", dim, " by ", before, " before and ", after, " after"),
+    throw UserError({.what = str("cannot pad dim ", dim, " by ", before, " before and ", after, " after"),
                      .where = call.where(),
-                     .fix = before < 0 || after < 0 ? "padding cannot be negative: use slice() to cut"
+                     .fix = before < 0 || after < 0 ? "give padding of at least 0; use slice() to cut"
                                                     : str("give at most ", kMostElements)});
   return {{call.in().resized(dim.name, before + dim.size + after), call.inputs[0].dtype}};
 }
@@ -93,9 +93,9 @@ std::vector<TensorType> concat_type(const OpCall& call) {
   std::int64_t size = 0;
   for (const TensorType& input : call.inputs) {
     if (!input.shape.has(name) || !same_dims(input.shape.resized(name, 1), call.in().resized(name, 1)))
-      throw UserError({.what = str("concat along '", name, "' of ", call.in(), " and ", input.shape),
+      throw UserError({.what = str("cannot concat along '", name, "' of ", call.in(), " and ", input.shape),
                        .where = call.where(),
-                       .fix = str("all tensors need the same dims and sizes but for '", name, "'")});
+                       .fix = str("give tensors with the same dims and sizes except '", name, "'")});
     size += input.shape.size_of(name);
   }
   return {{call.in().resized(name, size), call.inputs[0].dtype}};

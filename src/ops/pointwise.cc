@@ -97,7 +97,7 @@ Tensor number_like(const Tensor& x, const Number& number, const std::string& op,
 
 Tensor apply_binary(const OpDef& op, const Operand& x, const Operand& y, Site site) {
   if (!x.tensor() && !y.tensor())
-    throw UserError({.what = str(op.name, " of two numbers or empty tensors"),
+    throw UserError({.what = str(op.name, " was given two numbers or empty tensors"),
                      .where = str(op.name, " at ", to_string(site)),
                      .fix = "give at least one tensor as an operand; an empty Tensor has no value"});
   const Tensor& some = x.tensor() ? x.tensor() : y.tensor();

@@ -22,7 +22,7 @@ std::vector<TensorType> pooling_type(const OpCall& call) {
   for (const Window& w : windows) {
     check_window(call, w);
     if (std::find(walked.begin(), walked.end(), w.dim.name) != walked.end())
-      throw UserError({.what = str("pooling of ", call.in(), " with two windows along dim '", w.dim.name, "'"),
+      throw UserError({.what = str("pooling of ", call.in(), " has two windows along dim '", w.dim.name, "'"),
                        .where = call.where(),
                        .fix = "give each dim one window"});
     walked.push_back(w.dim.name);

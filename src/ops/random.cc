@@ -77,7 +77,7 @@ Tensor random_gumbel(const Graph& g, const Shape& shape, DType dtype, Site site)
 
 Tensor multiplicative_jitter(const Tensor& x, double epsilon, Site site) {
   if (!(epsilon >= 0))
-    throw UserError({.what = str("multiplicative_jitter with epsilon ", epsilon),
+    throw UserError({.what = str("multiplicative_jitter cannot use epsilon ", epsilon),
                      .where = str("multiplicative_jitter at ", to_string(site)),
                      .fix = "give a number of at least 0"});
   if (epsilon == 0) return x;

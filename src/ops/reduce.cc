@@ -13,7 +13,7 @@ std::vector<TensorType> reduce_type(const OpCall& call) {
     if (!call.in().has(dim))
       throw UserError({.what = str("cannot reduce ", call.in(), " to ", output, ": it has no dim ", dim),
                        .where = call.where(),
-                       .fix = "the result's dims must be among the tensor's"});
+                       .fix = "name only dims of the tensor"});
   return {{output, call.inputs[0].dtype}};
 }
 

@@ -21,7 +21,7 @@ std::vector<TensorType> reshape_type(const OpCall& call) {
     throw UserError({.what = str("cannot reshape ", call.in(), " with ", call.in().elements(), " elements to ", shape,
                                  " with ", shape.elements()),
                      .where = call.where(),
-                     .fix = "both shapes need the same number of elements"});
+                     .fix = "give a shape with the same number of elements"});
   return {{shape, call.inputs[0].dtype}};
 }
 
@@ -180,10 +180,10 @@ Tensor merge_dims(const Tensor& x, const Shape& dims, const std::string& into, S
     merged.push_back(dim);
   }
   if (found != dims.rank() || dims.empty())
-    throw UserError(
-        {.what = str("merge_dims of ", dims, ", which do not follow each other in '", x.name(), "' ", x.shape()),
-         .where = str("merge_dims at ", to_string(site)),
-         .fix = "name neighbouring dims in their order; transpose() the tensor first if need be"});
+    throw UserError({.what = str("merge_dims cannot merge ", dims, ", which do not follow each other in '", x.name(),
+                                 "' ", x.shape()),
+                     .where = str("merge_dims at ", to_string(site)),
+                     .fix = "name neighbouring dims in their order; transpose() the tensor first if need be"});
   return reshape(x, merged, site);
 }
 

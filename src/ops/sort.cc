@@ -16,7 +16,7 @@ std::vector<TensorType> top_k_type(const OpCall& call) {
   const Dim dim = call.attr<Dim>("dim"), k = call.attr<Dim>("k");
   shape_rule::expect_dim(call, call.in(), dim);
   if (k.size > dim.size || call.in().has(k.name))
-    throw UserError({.what = str("top_k of dim ", dim, " of ", call.in(), " into ", k),
+    throw UserError({.what = str("cannot take top_k of dim ", dim, " of ", call.in(), " into ", k),
                      .where = call.where(),
                      .fix = "give k a new name and at most the size of the dim it picks from"});
   const Shape shape = call.in().minus({dim}).plus({k});

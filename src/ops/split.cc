@@ -52,9 +52,9 @@ constexpr const char* kRow = "#row";
 
 Tensors split(const Tensor& x, const Dim& dim, int parts, Site site) {
   if (parts < 1 || dim.size % parts != 0)
-    throw UserError({.what = str("split of dim ", dim, " into ", parts, " parts"),
+    throw UserError({.what = str("cannot split dim ", dim, " into ", parts, " parts"),
                      .where = str("split at ", to_string(site)),
-                     .fix = "the number of parts must divide the size"});
+                     .fix = "give a number of parts that divides the size"});
   return apply_all(kSplit, {x}, {{"dim", dim}, {"parts", static_cast<std::int64_t>(parts)}}, site);
 }
 

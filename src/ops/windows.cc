@@ -56,7 +56,7 @@ void check_window(const OpCall& call, const Window& w) {
     throw UserError({.what = str(call.op->name, " along dim ", w.dim, " with ", w.filter.size, " taps, stride ",
                                  w.stride, ", dilation ", w.dilation, ", padding ", w.before, " and ", w.after),
                      .where = call.where(),
-                     .fix = str("sizes, stride and dilation are at least 1, and all numbers at most ", kMost)});
+                     .fix = str("give sizes, stride and dilation of at least 1, and numbers of at most ", kMost)});
   if (places_of(w) < 1)
     throw UserError({.what = str(call.op->name, " along dim ", w.dim, ": a window of ", w.filter.size,
                                  " taps with dilation ", w.dilation, " spans ", (w.filter.size - 1) * w.dilation + 1,

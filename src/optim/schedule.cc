@@ -131,7 +131,7 @@ class Reader {
     const std::string near = nearest_word(word.text, names);
     std::string list;
     for (const Kind& kind : kinds()) list += (list.empty() ? "" : ", ") + form(kind);
-    throw UserError({.what = "'" + word.text + "' is no factor of a schedule",
+    throw UserError({.what = "'" + word.text + "' is not a factor of a schedule",
                      .where = at(word.column),
                      .fix = near.empty() ? "write factors with '*' between them: " + list
                                          : "did you mean '" + near + "'? The factors are: " + list});

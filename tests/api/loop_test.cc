@@ -100,7 +100,7 @@ TEST(Loop, ErrorsSayWhatToDo) {
   Graph g;
   const Tensor x = g.input("x", {kBatch});
   const auto same = [](const Tensor&, const Tensors& c) { return LoopStep{c, {}, {}, {}}; };
-  EXPECT_USER_ERROR(loop(g, 0, {x}, same), "a loop of 0 trips", "give at least one trip");
+  EXPECT_USER_ERROR(loop(g, 0, {x}, same), "a loop cannot run 0 trips", "give at least one trip");
   EXPECT_USER_ERROR(loop(g, 2, {Tensor()}, same), "a loop carries an empty tensor",
                     "give first values of the loop's graph");
   EXPECT_USER_ERROR(loop(g, 2, {Graph().input("y", {})}, same), "a loop carries 'y', which is of another graph",

@@ -115,7 +115,7 @@ TEST_F(RunErrors, ValueThatWasNotFetched) {
   const Values out = step.run({{x, values}});
   EXPECT_USER_ERROR(out[x], lines("'x' was not fetched", "Values", "name it in CompileOptions::fetch"));
   EXPECT_USER_ERROR(out[Tensor()], "an empty tensor was not fetched");
-  EXPECT_USER_ERROR(out.scalar(y), "item() of an array of shape [b=2]");
+  EXPECT_USER_ERROR(out.scalar(y), "item() was called on an array of shape [b=2]");
 }
 
 // A tensor of another graph may have the number of one that was fetched.
@@ -157,7 +157,7 @@ TEST(ExplainErrors, MachineWithoutRates) {
   Graph g;
   const Tensor x = g.input("x", {});
   EXPECT_USER_ERROR(explain(g, Mesh(), Layout(), {.fetch = {x}}, Machine{}),
-                    lines("a machine of 0 flops and 0 bytes per second", "explain",
+                    lines("a machine cannot have 0 flops and 0 bytes per second", "explain",
                           "give rates above zero, or use measure_machine()"));
 }
 

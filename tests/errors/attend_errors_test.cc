@@ -23,7 +23,7 @@ class AttendErrors : public ::testing::Test {
 TEST_F(AttendErrors, NeedsItsDims) {
   EXPECT_USER_ERROR(attend(q, k, v, {"memory", 5}, key),
                     lines("attend: k [batch=2 memory=6 heads=2 key=4] lacks dim memory=5", "attend at " + here(),
-                          "q and k have d_key, k and v have the memory"));
+                          "give q and k the dim d_key, and k and v the memory dim"));
   EXPECT_USER_ERROR(attend(Tensor(), k, v, memory, key), "attend: q is empty and lacks dim key=4", here());
   const Tensor wide = g.input("wide", {batch, memory, heads, key, {"more", 2}});
   EXPECT_USER_ERROR(

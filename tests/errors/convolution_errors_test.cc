@@ -18,12 +18,12 @@ class ConvolutionErrors : public ::testing::Test {
 
 TEST_F(ConvolutionErrors, Windows) {
   EXPECT_USER_ERROR(convolution(line, k, {}),
-                    lines("convolution of [n=2 h=8 in=4] and [kh=3 in=4 out=6] without a window",
+                    lines("convolution of [n=2 h=8 in=4] and [kh=3 in=4 out=6] has no window",
                           "convolution at " + here(), "name the dims of the windows, or use einsum()"));
   EXPECT_USER_ERROR(
       convolution(line, k, {{.dim = h, .filter = kh, .stride = 0}}),
       lines("convolution along dim h=8 with 3 taps, stride 0, dilation 1, padding 0 and 0", "convolution at " + here(),
-            "sizes, stride and dilation are at least 1, and all numbers at most 2147483648"));
+            "give sizes, stride and dilation of at least 1, and numbers of at most 2147483648"));
   EXPECT_USER_ERROR(conv1d(line, k, {.strides = {-1}}), "3 taps, stride -1, dilation 1, padding 0 and 0", here());
   EXPECT_USER_ERROR(convolution(line, k, {{.dim = h, .filter = kh, .dilation = std::int64_t{1} << 62}}),
                     "dilation 4611", "all numbers at most");
@@ -55,7 +55,7 @@ TEST_F(ConvolutionErrors, Transposes) {
   EXPECT_USER_ERROR(
       convolution_transpose(line, k, {{.dim = {"h", 9}, .filter = kh}}),
       lines("convolution_transpose to dim h=9, which has 7 places, from [n=2 h=8 in=4]", "convolution at " + here(),
-            "the tensor needs that dim with one element per place of the result's windows"));
+            "give a tensor that has this dim with one element per place of the result's windows"));
 }
 
 TEST_F(ConvolutionErrors, ByOrderOfDims) {
@@ -84,7 +84,7 @@ TEST_F(ConvolutionErrors, ByOrderOfDims) {
 
 TEST_F(ConvolutionErrors, Pools) {
   EXPECT_USER_ERROR(max_pool(x, {window(h, 2, Padding::kValid), window(h, 3, Padding::kValid)}),
-                    lines("pooling of [n=2 h=8 w=6 in=4] with two windows along dim 'h'", "pooling at " + here(),
+                    lines("pooling of [n=2 h=8 w=6 in=4] has two windows along dim 'h'", "pooling at " + here(),
                           "give each dim one window"));
   EXPECT_USER_ERROR(sum_pool(x, {window(h, 9, Padding::kValid)}), "spans 9 elements, but there are 8", here());
   EXPECT_USER_ERROR(sum_pool(x, {window({"h", 9}, 2, Padding::kValid)}), "pooling along dim h=9, which", here());

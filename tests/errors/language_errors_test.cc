@@ -67,17 +67,18 @@ TEST(LanguageErrors, NumbersAtTheEndsOf64Bits) {
                     lines("slice takes 5 elements from 9223372036854775807 on of dim a=6", "slice at " + here(),
                           "stay within 0 and 6, with at least one element"));
   EXPECT_USER_ERROR(slice(x, a, 1, most), "slice takes 9223372036854775807 elements from 1 on of dim a=6", here());
-  EXPECT_USER_ERROR(pad(x, a, most, 1), lines("pad of dim a=6 by 9223372036854775807 before and 1 after",
+  EXPECT_USER_ERROR(pad(x, a, most, 1), lines("cannot pad dim a=6 by 9223372036854775807 before and 1 after",
                                               "pad at " + here(), "give at most 17592186044416"));
-  EXPECT_USER_ERROR(pad(x, a, 1, most), "pad of dim a=6 by 1 before and 9223372036854775807 after", here());
+  EXPECT_USER_ERROR(pad(x, a, 1, most), "cannot pad dim a=6 by 1 before and 9223372036854775807 after", here());
   for (const std::int64_t by : {most, least})
     EXPECT_EQ(eval(shift(x, a, by), {{x, Array({a}, std::vector<float>(6, 1))}}).values(), std::vector<double>(6, 0));
   EXPECT_TRUE(gradients({reduce_sum(shift(x, a, least, true))}, {x})[0]);
   EXPECT_USER_ERROR(dynamic_slice(x, constant(g, 0, {}, DType::kI64), a, most), "takes 9223372036854775807 elements");
-  EXPECT_USER_ERROR(top_k(x, a, {"k", most}), "top_k of dim a=6 of [a=6] into k=9223372036854775807", here());
+  EXPECT_USER_ERROR(top_k(x, a, {"k", most}), "cannot take top_k of dim a=6 of [a=6] into k=9223372036854775807",
+                    here());
   EXPECT_USER_ERROR(nth_largest(x, most, a), "nth_largest of number 9223372036854775807", here());
   EXPECT_USER_ERROR(loop(g, most, {}, [](const Tensor&, const Tensors&) { return LoopStep{}; }),
-                    lines("a loop of 9223372036854775807 trips", "loop at " + here(),
+                    lines("a loop cannot run 9223372036854775807 trips", "loop at " + here(),
                           "give at most 1048576, or put a loop around it"));
   const Tensor image = g.input("image", {{"batch", 2}, a, {"c", 2}});
   const Tensor filter = g.input("filter", {{"taps", 3}, {"c", 2}, {"o", 2}});
@@ -135,7 +136,7 @@ TEST(LanguageErrors, ArrayOfAnotherCount) {
 
 TEST(LanguageErrors, ItemOfManyElements) {
   EXPECT_USER_ERROR(Array({{"a", 2}}, DType::kF32).item(),
-                    lines("item() of an array of shape [a=2], which has 2 elements", "Array::item",
+                    lines("item() was called on an array of shape [a=2], which has 2 elements", "Array::item",
                           "reduce it to one element first, or read it with at(index)"));
 }
 

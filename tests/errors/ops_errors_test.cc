@@ -83,9 +83,9 @@ TEST_F(PointwiseErrors, NeedsOtherDtypes) {
 }
 
 TEST_F(PointwiseErrors, NeedsATensor) {
-  EXPECT_USER_ERROR(add(1.0, 2.0), lines("add of two numbers or empty tensors", "add at " + here(),
+  EXPECT_USER_ERROR(add(1.0, 2.0), lines("add was given two numbers or empty tensors", "add at " + here(),
                                          "give at least one tensor as an operand; an empty Tensor has no value"));
-  EXPECT_USER_ERROR(add_n({}), lines("add_n of no tensors", "add_n at " + here(), "give at least one tensor"));
+  EXPECT_USER_ERROR(add_n({}), lines("add_n was given no tensors", "add_n at " + here(), "give at least one tensor"));
 }
 
 TEST_F(PointwiseErrors, NumbersBesideIntegersAreWhole) {
@@ -164,7 +164,7 @@ TEST_F(DimErrors, NoSuchDim) {
 TEST_F(DimErrors, Broadcast) {
   EXPECT_USER_ERROR(broadcast(x, {b, c}),
                     lines("cannot broadcast [a=6 b=4] to [b=4 c=2]: dim a=6 is missing there", "broadcast at " + here(),
-                          "the new shape must have all dims of the tensor, with their sizes"));
+                          "give a shape with all dims of the tensor, with their sizes"));
   EXPECT_USER_ERROR(transpose(x, {b, c}), lines("cannot transpose [a=6 b=4] to [b=4 c=2]", "transpose at " + here(),
                                                 "name the same dims in another order"));
 }
@@ -173,9 +173,8 @@ TEST_F(DimErrors, Reduce) {
   EXPECT_USER_ERROR(reduce_max(x, {c}),
                     lines("cannot reduce dim c=2 of 'x' [a=6 b=4]: the tensor does not have it",
                           "reduce_max at " + here(), "name dims of the tensor, with their sizes: a=6, b=4"));
-  EXPECT_USER_ERROR(reduce_sum_to(x, {c}),
-                    lines("cannot reduce [a=6 b=4] to [c=2]: it has no dim c=2", "reduce at " + here(),
-                          "the result's dims must be among the tensor's"));
+  EXPECT_USER_ERROR(reduce_sum_to(x, {c}), lines("cannot reduce [a=6 b=4] to [c=2]: it has no dim c=2",
+                                                 "reduce at " + here(), "name only dims of the tensor"));
   EXPECT_USER_ERROR(reduce_any(x), lines("reduce_any of 'x', which is f32, not bool", "reduce_any at " + here(),
                                          "compare it first, for instance not_equal(x, 0)"));
 }
@@ -183,19 +182,20 @@ TEST_F(DimErrors, Reduce) {
 TEST_F(DimErrors, Reshape) {
   EXPECT_USER_ERROR(reshape(x, {{"n", 25}}),
                     lines("cannot reshape [a=6 b=4] with 24 elements to [n=25] with 25", "reshape at " + here(),
-                          "both shapes need the same number of elements"));
+                          "give a shape with the same number of elements"));
   EXPECT_USER_ERROR(rename(x, c, "d"), lines("rename of dim c=2, which 'x' [a=6 b=4] does not have",
                                              "rename at " + here(), "name a dim of the tensor, with its size"));
   EXPECT_USER_ERROR(split_dim(x, c, {{"c1", 1}, {"c2", 2}}), "split_dim of dim c=2, which 'x' [a=6 b=4] does not have",
                     "split_dim at " + here());
-  EXPECT_USER_ERROR(
-      merge_dims(x, {b, a}, "n"),
-      lines("merge_dims of [b=4 a=6], which do not follow each other in 'x' [a=6 b=4]", "merge_dims at " + here(),
-            "name neighbouring dims in their order; transpose() the tensor first if need be"));
+  EXPECT_USER_ERROR(merge_dims(x, {b, a}, "n"),
+                    lines("merge_dims cannot merge [b=4 a=6], which do not follow each other in 'x' [a=6 b=4]",
+                          "merge_dims at " + here(),
+                          "name neighbouring dims in their order; transpose() the tensor first if need be"));
 }
 
 TEST_F(DimErrors, Einsum) {
-  EXPECT_USER_ERROR(einsum({}, {a}), lines("einsum of no tensors", "einsum at " + here(), "give at least one tensor"));
+  EXPECT_USER_ERROR(einsum({}, {a}),
+                    lines("einsum was given no tensors", "einsum at " + here(), "give at least one tensor"));
   EXPECT_USER_ERROR(einsum_over({x}, {c}), lines("einsum_over sums dim c=2, which no input has",
                                                  "einsum_over at " + here(), "name dims of the inputs: a=6, b=4"));
   EXPECT_USER_ERROR(einsum({x}, {{"b", 9}}),
@@ -212,20 +212,21 @@ TEST_F(PieceErrors, Slice) {
 }
 
 TEST_F(PieceErrors, Pad) {
-  EXPECT_USER_ERROR(pad(x, a, -1, 2), lines("pad of dim a=6 by -1 before and 2 after", "pad at " + here(),
-                                            "padding cannot be negative: use slice() to cut"));
+  EXPECT_USER_ERROR(pad(x, a, -1, 2), lines("cannot pad dim a=6 by -1 before and 2 after", "pad at " + here(),
+                                            "give padding of at least 0; use slice() to cut"));
 }
 
 TEST_F(PieceErrors, Concat) {
   const Tensor y = g.input("y", {a, c});
-  EXPECT_USER_ERROR(concat({x, y}, "a"), lines("concat along 'a' of [a=6 b=4] and [a=6 c=2]", "concat at " + here(),
-                                               "all tensors need the same dims and sizes but for 'a'"));
+  EXPECT_USER_ERROR(concat({x, y}, "a"),
+                    lines("cannot concat along 'a' of [a=6 b=4] and [a=6 c=2]", "concat at " + here(),
+                          "give tensors with the same dims and sizes except 'a'"));
 }
 
 TEST_F(PieceErrors, Split) {
-  EXPECT_USER_ERROR(split(x, a, 4), lines("split of dim a=6 into 4 parts", "split at " + here(),
-                                          "the number of parts must divide the size"));
-  EXPECT_USER_ERROR(split(x, a, 0), "split of dim a=6 into 0 parts");
+  EXPECT_USER_ERROR(split(x, a, 4), lines("cannot split dim a=6 into 4 parts", "split at " + here(),
+                                          "give a number of parts that divides the size"));
+  EXPECT_USER_ERROR(split(x, a, 0), "cannot split dim a=6 into 0 parts");
 }
 
 TEST_F(PieceErrors, DynamicSlice) {
@@ -241,7 +242,7 @@ TEST_F(PieceErrors, DynamicUpdate) {
   const Tensor piece = g.input("piece", {{"a", 7}, b});
   EXPECT_USER_ERROR(dynamic_update(x, piece, index, a),
                     lines("dynamic_update along 'a' of f32 [a=6 b=4] with f32 [a=7 b=4]", "dynamic_update at " + here(),
-                          "the piece needs the tensor's dtype and dims, with no more of 'a'"));
+                          "give a piece with the tensor's dtype and dims, with no more of 'a'"));
 }
 
 using IndexErrors = OpsErrors;
@@ -249,7 +250,7 @@ using IndexErrors = OpsErrors;
 TEST_F(IndexErrors, Gather) {
   EXPECT_USER_ERROR(gather(x, x, b), lines("gather needs whole numbers as indices, not f32 [a=6 b=4]",
                                            "gather at " + here(), "cast() the indices to i32"));
-  EXPECT_USER_ERROR(gather(x, whole, a), lines("gather along 'a' with indices [a=6] that have that dim too",
+  EXPECT_USER_ERROR(gather(x, whole, a), lines("gather along 'a' with indices [a=6]: the indices have that dim too",
                                                "gather at " + here(), "rename() the dim of the indices"));
 }
 
@@ -264,8 +265,9 @@ TEST_F(IndexErrors, ScatterAdd) {
 
 TEST_F(IndexErrors, TopK) {
   const std::string fix = "give k a new name and at most the size of the dim it picks from";
-  EXPECT_USER_ERROR(top_k(x, a, {"k", 7}), lines("top_k of dim a=6 of [a=6 b=4] into k=7", "top_k at " + here(), fix));
-  EXPECT_USER_ERROR(top_k(x, a, {"b", 2}), "top_k of dim a=6 of [a=6 b=4] into b=2", fix);
+  EXPECT_USER_ERROR(top_k(x, a, {"k", 7}),
+                    lines("cannot take top_k of dim a=6 of [a=6 b=4] into k=7", "top_k at " + here(), fix));
+  EXPECT_USER_ERROR(top_k(x, a, {"b", 2}), "cannot take top_k of dim a=6 of [a=6 b=4] into b=2", fix);
 }
 
 TEST_F(IndexErrors, NthElements) {
@@ -289,9 +291,9 @@ TEST_F(IndexErrors, Lines) {
 
 TEST_F(IndexErrors, DynamicShift) {
   EXPECT_USER_ERROR(dynamic_shift(x, whole, a),
-                    lines("dynamic_shift along a=6 by i32 [a=6]", "dynamic_shift at " + here(),
+                    lines("dynamic_shift cannot move along a=6 by i32 [a=6]", "dynamic_shift at " + here(),
                           "give whole offsets without dim 'a'"));
-  EXPECT_USER_ERROR(dynamic_shift(x, g.input("f", {}), a), "dynamic_shift along a=6 by f32 []");
+  EXPECT_USER_ERROR(dynamic_shift(x, g.input("f", {}), a), "dynamic_shift cannot move along a=6 by f32 []");
 }
 
 TEST_F(IndexErrors, SampleCategorical) {
@@ -326,13 +328,13 @@ TEST_F(OtherErrors, DropoutAtRunTime) {
 
 TEST_F(OtherErrors, Jitter) {
   EXPECT_USER_ERROR(multiplicative_jitter(x, -0.5),
-                    lines("multiplicative_jitter with epsilon -0.5", "multiplicative_jitter at " + here(),
+                    lines("multiplicative_jitter cannot use epsilon -0.5", "multiplicative_jitter at " + here(),
                           "give a number of at least 0"));
 }
 
 TEST_F(OtherErrors, ClipActivationGradient) {
   EXPECT_USER_ERROR(clip_activation_gradient(x, 0),
-                    lines("clip_activation_gradient to a root mean square of 0",
+                    lines("clip_activation_gradient cannot clip to a root mean square of 0",
                           "clip_activation_gradient at " + here(), "give a number above 0"));
 }
 
@@ -356,7 +358,7 @@ TEST_F(OtherErrors, RandomNumbers) {
 
 TEST_F(OtherErrors, ScalarMetric) {
   EXPECT_USER_ERROR(scalar_metric("loss", x),
-                    lines("metric 'loss' of 'x' [a=6 b=4], which is not a scalar", "scalar_metric at " + here(),
+                    lines("metric 'loss' of 'x' [a=6 b=4] is not a scalar", "scalar_metric at " + here(),
                           "reduce it first, for instance with mean()"));
 }
 

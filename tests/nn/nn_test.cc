@@ -297,10 +297,11 @@ TEST(SelfAttention, KeepsTheDimOrderOfItsInput) {
 TEST(NnErrors, AreOfTheUsersLine) {
   Graph g;
   const Tensor x = g.input("x", {}), y = g.input("y", {kBatch, kModel});
-  EXPECT_USER_ERROR(nn::dense(x, {kHidden}), "error: dense of the scalar 'x': there is no dim to sum\nwhere: dense at ",
+  EXPECT_USER_ERROR(nn::dense(x, {kHidden}),
+                    "error: dense was given the scalar 'x', which has no dim to sum\nwhere: dense at ",
                     "nn_test.cc:", "fix:   give a tensor with dims");
   EXPECT_USER_ERROR(nn::dense_product(y, {kHidden}, {}),
-                    "error: dense_product 'dense' of no layers\nwhere: dense_product at ",
+                    "error: dense_product 'dense' has no layers\nwhere: dense_product at ",
                     "nn_test.cc:", "fix:   give at least one activation; an empty one is linear");
   EXPECT_USER_ERROR(nn::dense(y, {kBatch}), "error: dense makes dim 'batch', which 'y' has and keeps\nwhere: dense at ",
                     "nn_test.cc:", "fix:   give the new dim another name, or name it in DenseOptions::reduced too");

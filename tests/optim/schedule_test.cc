@@ -74,10 +74,10 @@ TEST(Schedule, AnOffsetMovesAllFactors) {
 }
 
 TEST(ScheduleErrors, NoFactor) {
-  EXPECT_USER_ERROR(Schedule::parse("constant 1 * cosin 100"), "'cosin' is no factor of a schedule",
+  EXPECT_USER_ERROR(Schedule::parse("constant 1 * cosin 100"), "'cosin' is not a factor of a schedule",
                     "where: schedule \"constant 1 * cosin 100\", column 14",
                     "did you mean 'cosine'? The factors are: constant x, linear_warmup n, linear_decay n [T]");
-  EXPECT_USER_ERROR(Schedule::parse(""), "'' is no factor of a schedule", "column 1",
+  EXPECT_USER_ERROR(Schedule::parse(""), "'' is not a factor of a schedule", "column 1",
                     "write factors with '*' between them: constant x, ");
   EXPECT_USER_ERROR(Schedule::parse("constant 1 *"), "'' is no factor", "column 13");
   EXPECT_USER_ERROR(Schedule::parse("* constant 1"), "'*' is no factor", "column 1");
