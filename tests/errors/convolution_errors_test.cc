@@ -26,7 +26,7 @@ TEST_F(ConvolutionErrors, Windows) {
             "give sizes, stride and dilation of at least 1, and numbers of at most 2147483648"));
   EXPECT_USER_ERROR(conv1d(line, k, {.strides = {-1}}), "3 taps, stride -1, dilation 1, padding 0 and 0", here());
   EXPECT_USER_ERROR(convolution(line, k, {{.dim = h, .filter = kh, .dilation = std::int64_t{1} << 62}}),
-                    "dilation 4611", "all numbers at most");
+                    "dilation 4611", "numbers of at most");
   EXPECT_USER_ERROR(
       convolution(line, k, {{.dim = h, .filter = kh, .dilation = 4}}),
       lines("convolution along dim h=8: a window of 3 taps with dilation 4 spans 9 elements, but "

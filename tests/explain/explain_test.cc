@@ -225,7 +225,7 @@ TEST(ExplainMachine, RefusesWhatDescribesNone) {
   EXPECT_USER_ERROR(parse_machine("no/such/file"), "the machine file 'no/such/file' cannot be read");
   const models::Model model = models::build("two_layer");
   EXPECT_USER_ERROR(explain(model.graph, model.mesh, model.layout, model.options, Machine{}),
-                    "a machine of 0 flops and 0 bytes per second", "measure_machine()");
+                    "a machine cannot have 0 flops and 0 bytes per second", "measure_machine()");
 }
 
 TEST(ExplainMachine, IsMeasuredInABlink) {

@@ -79,8 +79,8 @@ TEST(ScheduleErrors, NoFactor) {
                     "did you mean 'cosine'? The factors are: constant x, linear_warmup n, linear_decay n [T]");
   EXPECT_USER_ERROR(Schedule::parse(""), "'' is not a factor of a schedule", "column 1",
                     "write factors with '*' between them: constant x, ");
-  EXPECT_USER_ERROR(Schedule::parse("constant 1 *"), "'' is no factor", "column 13");
-  EXPECT_USER_ERROR(Schedule::parse("* constant 1"), "'*' is no factor", "column 1");
+  EXPECT_USER_ERROR(Schedule::parse("constant 1 *"), "'' is not a factor", "column 13");
+  EXPECT_USER_ERROR(Schedule::parse("* constant 1"), "'*' is not a factor", "column 1");
 }
 
 TEST(ScheduleErrors, NoNumber) {
