@@ -57,7 +57,7 @@ const Engine& engine_named(const std::string& name, const std::string& where) {
   }
   throw UserError({.what = str("there is no device '", name, "'"),
                    .where = where,
-                   .fix = str("the devices of this build are: ", join(names, ", "))});
+                   .fix = str("use one of the devices of this build: ", join(names, ", "))});
 }
 
 }  // namespace weft

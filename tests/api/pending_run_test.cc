@@ -96,7 +96,7 @@ TEST(RunningStep, IsReadOnce) {
   Counter counter("");
   PendingRun running = counter.step->start();
   running.get();
-  EXPECT_USER_ERROR(running.get(), "the results of a step were read twice", "Running::get",
+  EXPECT_USER_ERROR(running.get(), "the results of a step were read twice", "PendingRun::get",
                     "keep the result of the first call");
 }
 

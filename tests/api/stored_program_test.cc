@@ -131,7 +131,7 @@ TEST(StoredProgram, RefusesTextsThatBreakRules) {
 )")
                         .run({}, {.random_inputs = 1}),
                     "the program cannot be bound to kernels: ", "a fused body that cannot run in one sweep",
-                    "compare the text with what weft explain --program writes");
+                    "compare the text with the output of weft explain --program");
 }
 
 TEST(StoredProgram, RefusesWhatNoMachineHolds) {

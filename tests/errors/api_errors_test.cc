@@ -29,9 +29,9 @@ TEST_F(SessionErrors, UnknownWireOrRuntime) {
   EXPECT_USER_ERROR(
       Session(Mesh(), {"pigeons"}, device::cpu()),
       lines("there is no wire 'pigeons'", "session on mesh of one processor", "use wire::threads() or wire::mpi()"));
-  EXPECT_USER_ERROR(
-      Session(Mesh::parse("p:2"), wire::threads(), device::Choice{"abacus"}),
-      lines("there is no device 'abacus'", "session on mesh p:2", "the devices of this build are: cpu, reference"));
+  EXPECT_USER_ERROR(Session(Mesh::parse("p:2"), wire::threads(), device::Choice{"abacus"}),
+                    lines("there is no device 'abacus'", "session on mesh p:2",
+                          "use one of the devices of this build: cpu, reference"));
 }
 
 TEST_F(SessionErrors, UnknownVariable) {

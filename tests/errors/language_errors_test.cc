@@ -287,10 +287,12 @@ TEST(LanguageErrors, ValueAndGradNeedsAScalarOfItsTensors) {
   Graph g;
   const Tensor x = g.input("x", {{"a", 3}}), y = g.input("y", {{"a", 3}});
   EXPECT_USER_ERROR(value_and_grad([](const Tensors& xs) { return xs[0] * 2.0; }, {x}),
-                    "value_and_grad() was given a function whose result is '", "[a=3]", "return a scalar");
+                    "value_and_grad() was given a function whose result is '", "[a=3]",
+                    "return a scalar: reduce_sum() or mean() of the tensor");
   EXPECT_USER_ERROR(value_and_grad([](const Tensors&) { return Tensor(); }, {x}), "whose result is empty");
   EXPECT_USER_ERROR(value_and_grad([](const Tensors& xs) { return reduce_sum(xs[0]); }, {x, y}),
-                    "value_and_grad() of a function that does not depend on 'y'", "leave out this tensor");
+                    "value_and_grad() of a function that does not depend on 'y'",
+                    "leave out this tensor, or use it in the function");
 }
 
 }  // namespace

@@ -113,6 +113,7 @@ const Calls kReduceCalls = {
     WEFT_CALL("cross_entropy", cross_entropy(a.x(0), a.x(1), a.dim(2), a.number(3))),
     WEFT_CALL("sigmoid_cross_entropy", sigmoid_cross_entropy(a.x(0), a.x(1))),
     WEFT_CALL("cumsum", cumsum(a.x(0), a.dim(1), a.flag(2), a.flag(3))),
+    WEFT_CALL("cummax", cummax(a.x(0), a.dim(1), a.flag(2))),
 };
 
 const Calls kMoveCalls = {

@@ -152,6 +152,13 @@ inline bool running_sum(Generator& gen) {
   return true;
 }
 
+inline bool running_maximum(Generator& gen) {
+  const int x = gen.pick([&](int v) { return (gen.floats(v) || gen.wholes(v)) && gen.shape(v).rank() > 0; });
+  if (x < 0) return false;
+  gen.add("cummax", {Ref{x}, gen.any_dim(x), gen.rng.chance(0.5)}, gen.info(x));
+  return true;
+}
+
 inline bool truths_or_not(Generator& gen) {
   const int x = gen.pick_float();
   const int targets = x < 0 ? -1 : gen.pick_partner(x);
@@ -193,6 +200,7 @@ inline const Moves kReduceMoves = {
     {"classes", classes, 2},
     {"attention", attention, 3},
     {"running_sum", running_sum, 3},
+    {"running_maximum", running_maximum, 2},
 };
 
 }  // namespace weft::random_graphs
