@@ -222,10 +222,24 @@ toml::table assignment(const std::string& key, const std::string& value) {
 
 }  // namespace
 
+namespace {
+
+// Former names of settings: checkpoints of earlier versions have them in their configs.
+const std::map<std::string, std::string> kFormerNames = {{"mesh.runtime", "mesh.device"}};
+
+void rename_former(Flat& flat) {
+  for (const auto& [former, name] : kFormerNames)
+    if (const auto found = flat.find(former); found != flat.end() && flat.emplace(name, found->second).second)
+      flat.erase(found);
+}
+
+}  // namespace
+
 Config parse_config(std::string_view text, const std::string& name) {
   const toml::table table = parsed(text, name);
   Flat flat;
   flatten(table, "", name, flat);
+  rename_former(flat);
   Config config;
   apply(config, std::move(flat));
   return config;

@@ -101,22 +101,22 @@ TEST(LanguageErrors, NamesThatTheLibraryKeeps) {
       lines("input gives [#k=4], but dim names that begin with '#' are reserved for the library", "input at " + here(),
             "give dim '#k' another name; if a result of a function has it, rename() it first"));
   EXPECT_USER_ERROR(g.variable("v", {{"#from", 4}}), "variable gives [#from=4], but dim names that begin with '#'");
-  EXPECT_USER_ERROR(rename(x, a, "#from"), "reshape gives [#from=6], but names", here());
-  EXPECT_USER_ERROR(split_dim(x, a, {{"b", 2}, {"#c", 3}}), "reshape gives [b=2 #c=3], but names", here());
-  EXPECT_USER_ERROR(top_k(x, a, {"#k", 2}), "top_k gives [#k=2], but names", here());
+  EXPECT_USER_ERROR(rename(x, a, "#from"), "reshape gives [#from=6], but dim names", here());
+  EXPECT_USER_ERROR(split_dim(x, a, {{"b", 2}, {"#c", 3}}), "reshape gives [b=2 #c=3], but dim names", here());
+  EXPECT_USER_ERROR(top_k(x, a, {"#k", 2}), "top_k gives [#k=2], but dim names", here());
   EXPECT_USER_ERROR(stack({x, x}, "#row"),
                     lines("stack along '#row', but dim names that begin with '#' are reserved for the library",
                           "stack at " + here(), "give the new dim another name"));
-  EXPECT_USER_ERROR(broadcast(x, {a, {"#n", 2}}), "broadcast gives [a=6 #n=2], but names", here());
-  EXPECT_USER_ERROR(iota(g, {"#n", 2}), "iota gives [#n=2], but names", here());
-  EXPECT_USER_ERROR(one_hot(cast(x, DType::kI32), {"#n", 2}), "iota gives [#n=2], but names", here());
-  EXPECT_USER_ERROR(einsum({x}, {a, {"#n", 2}}), "einsum gives [a=6 #n=2], but names", here());
+  EXPECT_USER_ERROR(broadcast(x, {a, {"#n", 2}}), "broadcast gives [a=6 #n=2], but dim names", here());
+  EXPECT_USER_ERROR(iota(g, {"#n", 2}), "iota gives [#n=2], but dim names", here());
+  EXPECT_USER_ERROR(one_hot(cast(x, DType::kI32), {"#n", 2}), "iota gives [#n=2], but dim names", here());
+  EXPECT_USER_ERROR(einsum({x}, {a, {"#n", 2}}), "einsum gives [a=6 #n=2], but dim names", here());
   const Tensor y = custom_gradient(
       {x}, [](const Tensors& in) { return in; },
       [](const Tensors& in, const Tensors&, const Tensors&) {
         return Tensors{rename(in[0], {"a", 6}, "#b")};
       })[0];
-  EXPECT_USER_ERROR(gradients({reduce_sum(y)}, {x}), "reshape gives [#b=6], but names");
+  EXPECT_USER_ERROR(gradients({reduce_sum(y)}, {x}), "reshape gives [#b=6], but dim names");
   EXPECT_EQ(g.input("z", {{"a#b", 4}}).shape()[0].name, "a#b");
 }
 

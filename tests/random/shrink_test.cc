@@ -27,7 +27,10 @@ Recipe first_that(const Fails& fails) {
 TEST(Shrinker, KeepsTheOneFunctionThatFails) {
   for (const char* function : {"tanh", "einsum", "concat", "top_k_values", "select", "cumsum"}) {
     SCOPED_TRACE(function);
-    const Fails fails = [&](const Recipe& recipe) { return count_of(pruned(recipe), function) > 0; };
+    const Fails fails = [&](Recipe recipe) {
+      recipe.changes.clear();  // nothing makes a result of what only a change of a variable uses
+      return count_of(pruned(recipe), function) > 0;
+    };
     const Recipe whole = first_that(fails), small = Shrinker(whole, fails).run();
     EXPECT_TRUE(fails(small));
     EXPECT_EQ(count_of(small, function), 1);

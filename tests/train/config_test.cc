@@ -29,6 +29,12 @@ const models::TransformerOptions& transformer(const Config& config) {
   return dynamic_cast<const TransformerTask&>(config.model.task()).options;
 }
 
+TEST(Config, ReadsFormerNamesOfSettings) {
+  EXPECT_EQ(parse_config("[mesh]\nruntime = \"reference\"\n").mesh.device, "reference");
+  EXPECT_USER_ERROR(parse_config("[mesh]\nruntime = \"cpu\"\ndevice = \"cpu\"\n"),
+                    "there is no setting 'mesh.runtime'");
+}
+
 TEST(Config, ReadsEverySectionAndKeepsDefaults) {
   const Config c = parse_config(R"(
 name = "mine"
