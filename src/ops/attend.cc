@@ -1,5 +1,5 @@
-// attend: softmax attention as one op, and attend_back, its gradients of q, k and v. Neither stores scores. The
-// gradient of the bias and second gradients are rare: primitives compute them from stored scores.
+// attend: softmax attention as one op, and attend_back, its gradients of q, k, v and the bias. Neither stores scores.
+// Second gradients are rare: primitives compute them from stored scores.
 #include "weft/attend.h"
 
 #include <algorithm>
@@ -146,22 +146,25 @@ Tensor by_whole_scores(const Operands& o, const AttendRules& rules, Site site) {
   return cast(einsum({weights, wide(o.v, site)}, dims, site), o.q.dtype(), site);
 }
 
-Tensor bias_gradient(const Operands& o, const Tensor& y, const Tensor& dy, const AttendRules& rules, Site site) {
-  const Tensor scores = whole_scores(o, rules, site);
-  const Tensor weights = whole_weights(scores, o, rules, site);
-  const Tensor by_weights = einsum({wide(dy, site), wide(o.v, site)}, scores.shape(), site);
-  const Tensor mean = einsum({wide(dy, site), wide(y, site)}, o.q.shape().minus({{rules.key, 1}}), site);
-  const Tensor by_scores = multiply(weights, subtract(by_weights, mean, site), site);
-  return cast(reduce_sum_to(by_scores, o.bias.shape(), site), o.bias.dtype(), site);
-}
-
 // --- attend_back ---
+
+constexpr std::size_t kBackMasks = 6;  // where bias and segments begin among its operands
+
+// The derivative by the bias is wide, whatever the bias is: many scores add to a number of it.
+std::vector<TensorType> attend_back_type(const OpCall& call) {
+  std::vector<TensorType> types(call.inputs.begin(), call.inputs.begin() + 3);
+  if (!rules_of(call).biased) return types;
+  const TensorType& bias = call.inputs[kBackMasks];
+  const bool is_double = bias.dtype == DType::kF64 || call.inputs[0].dtype == DType::kF64;
+  types.push_back({bias.shape, is_double ? DType::kF64 : DType::kF32});
+  return types;
+}
 
 std::vector<ValueId> lower_attend_back(Lowering& l) {
   std::vector<ValueType> outs;
-  for (std::size_t i = 0; i < 3; ++i) {
+  for (std::size_t i = 0; i < l.call.outputs.size(); ++i) {
     ValueType type = l.local(l.call.outputs[i]);
-    // Queries that share k and v and are on other processors add to the gradients of k and v.
+    // Queries that share k and v, or the bias, and are on other processors add to their gradients.
     for (const Dim& dim : l.call.in(0))
       if (!l.call.out(i).has(dim.name))
         for (int axis : l.axes_of(dim.name)) type.sharding.partial.push_back(axis);
@@ -177,13 +180,16 @@ Tensors attend_back_gradient(const Grad& g) {
   Tensors xs = g.xs();  // one tensor may be several operands: each is separate
   for (Tensor& x : xs)
     if (is_float(x.dtype())) x = identity(x, g.site());
-  const Operands o = operands_of(xs, 6, rules);
+  const Operands o = operands_of(xs, kBackMasks, rules);
   const Tensor dy = xs[5];
   const Tensor y = by_whole_scores(o, rules, g.site());
-  const Tensors first = gradients({y}, {o.q, o.k, o.v}, {dy}, g.site());
-  Tensors by = {o.q, o.k, o.v, dy};
+  Tensors of = {o.q, o.k, o.v}, by = {o.q, o.k, o.v, dy}, dys = g.dys();
   if (o.bias) by.push_back(o.bias);
-  const Tensors second = gradients(first, by, g.dys(), g.site());
+  if (o.bias && g.is_used(3)) of.push_back(o.bias);
+  Tensors first = gradients({y}, of, {dy}, g.site());
+  if (first.size() > 3) first[3] = cast(first[3], g.y(3).dtype(), g.site());
+  dys.resize(first.size());
+  const Tensors second = gradients(first, by, dys, g.site());
   Tensors results{second[0], second[1], second[2], Tensor(), Tensor(), second[3]};
   if (o.bias) results.push_back(second[4]);
   results.resize(g.xs().size());
@@ -194,7 +200,8 @@ SampleInput in(Shape shape) { return {std::move(shape), uniform(-1, 1), DType::k
 SampleInput ids(Shape shape) { return {std::move(shape), whole(0, 3), DType::kI32}; }
 
 std::vector<Sample> attend_back_samples() {
-  const Dim batch{"batch", 2}, length{"length", 4}, memory{"memory", 4}, key{"key", 3}, value{"value", 2};
+  const Dim batch{"batch", 2}, length{"length", 4}, memory{"memory", 4}, heads{"heads", 2}, key{"key", 3},
+      value{"value", 2};
   return {{{in({batch, length, key}), in({memory, key}), in({memory, value}), in({batch, length, value})},
            [=](Graph&, const Tensors& x) {
              const Tensor y = attend(x[0], x[1], x[2], memory, key, {.causal = true, .length = "length"});
@@ -205,17 +212,31 @@ std::vector<Sample> attend_back_samples() {
              const AttendOptions options{.bias = x[3], .query_segments = x[4], .memory_segments = x[5]};
              const Tensor y = attend(x[0], x[1], x[2], memory, key, options);
              return gradients({y}, {x[0], x[1], x[2]}, {x[0]});
+           }},
+          // A bias that lacks some dims of the scores.
+          {{in({batch, length, heads, key}), in({batch, memory, heads, key}), in({batch, memory, heads, key}),
+            in({heads, length, memory})},
+           [=](Graph&, const Tensors& x) {
+             const AttendOptions options{.causal = true, .length = "length", .bias = x[3]};
+             return gradients({attend(x[0], x[1], x[2], memory, key, options)}, x, {x[0]});
+           }},
+          {{in({length, heads, key}), in({memory, key}), in({memory, value}), in({length, heads, value}),
+            in({memory, length}), ids({length}), ids({memory})},
+           [=](Graph&, const Tensors& x) {
+             const AttendOptions options{
+                 .length = "length", .bias = x[4], .query_segments = x[5], .memory_segments = x[6]};
+             return gradients({attend(x[0], x[1], x[2], memory, key, options)}, {x[0], x[4]}, {x[3]});
            }}};
 }
 
 const OpDef& kAttendBack = define_op({
     .name = "attend_back",
-    .doc = "The derivatives of attend by q, k and v; makes the weights again from the total.",
-    .shape = [](const OpCall& call) { return std::vector(call.inputs.begin(), call.inputs.begin() + 3); },
+    .doc = "The derivatives of attend by q, k, v and the bias; makes the weights again from the total.",
+    .shape = attend_back_type,
     .sharding = attend_sharding,
     .gradient = attend_back_gradient,
     .lower = lower_attend_back,
-    .flops = [](const OpCall& call) { return scores_of(call) * (4 * depth_of(call) + 12); },
+    .flops = [](const OpCall& call) { return scores_of(call) * (4 * depth_of(call) + 12 + rules_of(call).biased); },
     .samples = attend_back_samples(),
 });
 
@@ -227,7 +248,7 @@ Tensors attend_gradient(const Grad& g) {
   Tensors inputs{o.q, o.k, o.v, g.y(0), g.y(1), g.dy(0)};
   for (const Tensor& mask : o.masks()) inputs.push_back(mask);
   Tensors results = apply_all(kAttendBack, inputs, {{"rules", rules}}, g.site());
-  if (o.bias) results.push_back(bias_gradient(o, g.y(0), g.dy(0), rules, g.site()));
+  if (o.bias) results[3] = cast(results[3], o.bias.dtype(), g.site());
   results.resize(g.xs().size());
   return results;
 }

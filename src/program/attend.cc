@@ -24,6 +24,12 @@ AttendOperands attend_operands(const Instr& instr) {
   return at;
 }
 
+int bias_derivative(const Instr& instr) {
+  const auto* back = instr.as<AttendBack>();
+  const std::size_t others = back && !back->joined.empty() ? 1 : 3;
+  return back && back->biased && instr.outputs.size() > others ? static_cast<int>(others) : -1;
+}
+
 AttendDims attend_dims(const AttendRules& rules, const Shape& q, const Shape& k) {
   AttendDims dims;
   for (const Dim& dim : q) {

@@ -16,6 +16,10 @@ struct AttendOperands {
 const AttendRules* attend_rules(const Instr& instr);
 AttendOperands attend_operands(const Instr& instr);
 
+// The position of the derivative by the bias in Instr::outputs, -1 where there is none: it comes last in an attend_back
+// that is asked for it.
+int bias_derivative(const Instr& instr);
+
 // Dims that q shares with k and v, and dims that it has for itself; `key` is in neither.
 struct AttendDims {
   Shape shared, rows;

@@ -25,7 +25,10 @@ double flops_of(const MapNode& node) {
 // What attention does, from its operands' sizes.
 struct AttendCost {
   AttendCost(const Program& p, const Instr& instr)
-      : rules(*attend_rules(instr)), q(value(p, instr.inputs[0])), back(instr.is<AttendBack>()) {
+      : rules(*attend_rules(instr)),
+        q(value(p, instr.inputs[0])),
+        back(instr.is<AttendBack>()),
+        per_score(bias_derivative(instr) >= 0 ? 13 : 12) {
     const Shape &k = value(p, instr.inputs[1]).shape, &v = value(p, instr.inputs[2]).shape;
     key = static_cast<double>(k.size_of(rules.key));
     own = static_cast<double>(v.size_of(rules.value));
@@ -38,12 +41,13 @@ struct AttendCost {
     seen = (inside * (inside + 1) / 2 + (length - inside) * memory) / (length * memory);
   }
 
-  double executed() const { return scores * seen * (2 * (back ? 3 * key + 2 * own : key + own) + 12); }
+  double executed() const { return scores * seen * (2 * (back ? 3 * key + 2 * own : key + own) + per_score); }
   double whole_products() const { return scores * 2 * (back ? 2 * key + 2 * own : key + own); }
 
   const AttendRules& rules;
   const Value& q;
   bool back;
+  double per_score;
   double key = 0, own = 0, memory = 0, scores = 0, seen = 1;
 };
 

@@ -19,7 +19,7 @@ struct Cost {
 // contract: 2 per product; map: 1 per function and element, 8 if it is transcendental; reduce, scan, scatter_add and
 // reducing collectives: 1 per element that enters; loop: what all its trips do, collectives apart. attend: what queries
 // see alone, a causal triangle to the element and spread evenly over processors (kernels go by blocks and so do a
-// little more): 2 per product, 12 per score; attend_back makes the scores again.
+// little more): 2 per product, 12 per score, 1 more for the gradient of the bias; attend_back makes the scores again.
 Cost cost_of(const Program& program, const Instr& instr);
 
 // All collectives of one kind, group, dtype and phase.

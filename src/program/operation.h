@@ -148,8 +148,8 @@ struct AttendRules {
 struct Attend : AttendRules {
   static constexpr const char* kName = "attend";
 };
-// (q, k, v, y, total, dy, …) -> dq, dk, dv; or, if `joined` is not empty, one value that holds the three one after
-// another along that dim, which they lack, with q's dims: `length` for `memory`, `key` for `value`.
+// (q, k, v, y, total, dy, …) -> dq, dk, dv, and the bias's if it is asked for. If `joined` is not empty, the three are one
+// value, one after another along that dim, which they lack, with q's dims: `length` for `memory`, `key` for `value`.
 struct AttendBack : AttendRules {
   static constexpr const char* kName = "attend_back";
   std::string joined;

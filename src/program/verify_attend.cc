@@ -52,7 +52,6 @@ void check_masks(const Checked& c, const AttendOperands& at, const Shape& rows, 
 }
 
 void check_joined(const Checked& c, const AttendBack& operation) {
-  c.demand(c.instr.outputs.size() == 1, "gives 1 value");
   const Shape& out = c.out().shape;
   c.demand(out.has(Dim{operation.joined, 3}), "the joined dim has size 3");
   c.demand(out.has(operation.length) && out.has(operation.key), "the joined value has the length and the key");
@@ -60,6 +59,22 @@ void check_joined(const Checked& c, const AttendBack& operation) {
     c.demand(same_dims(joined_part(operation, out, i), c.in(static_cast<std::size_t>(i)).shape),
              "the joined value has a place for each derivative");
   c.demand(c.out().dtype == c.in(0).dtype, "a derivative has the dtype of its operand");
+}
+
+void check_derivatives(const Checked& c, const AttendBack& operation, const AttendOperands& at) {
+  const int of_bias = bias_derivative(c.instr);
+  const std::size_t others = operation.joined.empty() ? 3 : 1, count = others + (of_bias >= 0 ? 1 : 0);
+  c.demand(c.instr.outputs.size() == count, str("gives ", others, others == 1 ? " value" : " values",
+                                                operation.biased ? ", and the bias's at most" : ""));
+  if (of_bias >= 0) {
+    const Value& derivative = c.out(static_cast<std::size_t>(of_bias));
+    c.demand(same_dims(derivative.shape, c.in(static_cast<std::size_t>(at.bias)).shape) && is_float(derivative.dtype),
+             "the bias's derivative is a float with its dims");
+  }
+  if (!operation.joined.empty()) return check_joined(c, operation);
+  for (std::size_t i = 0; i < others; ++i)
+    c.demand(same_dims(c.out(i).shape, c.in(i).shape) && c.out(i).dtype == c.in(i).dtype,
+             "a derivative has the dims and the dtype of its operand");
 }
 
 }  // namespace
@@ -85,11 +100,7 @@ void check_attend(const Checked& c) {
              "y and dy have q's dims with the value for the key");
   const Value& total = c.in(static_cast<std::size_t>(at.total));
   c.demand(same_dims(total.shape, rows) && is_float(total.dtype), "the total has y's dims without the value");
-  if (const auto& operation = *c.instr.as<AttendBack>(); !operation.joined.empty()) return check_joined(c, operation);
-  c.demand(c.instr.outputs.size() == 3, "gives 3 values");
-  for (std::size_t i = 0; i < 3; ++i)
-    c.demand(same_dims(c.out(i).shape, c.in(i).shape) && c.out(i).dtype == c.in(i).dtype,
-             "a derivative has the dims and the dtype of its operand");
+  check_derivatives(c, *c.instr.as<AttendBack>(), at);
 }
 
 }  // namespace weft

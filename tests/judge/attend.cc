@@ -1,7 +1,8 @@
-// attend: softmax over `memory` of (scale q . k + bias), times v, and attend_back: its derivatives by q, k and v.
+// attend: softmax over `memory` of (scale q . k + bias), times v, and attend_back: its derivatives by q, k, v and bias.
 //
 // Errors: a score may be off by es, so a weight by a factor exp(2 es): that much of everything it multiplies.
 #include <algorithm>
+#include <optional>
 
 #include "judge/sums.h"
 #include "program/operation.h"  // AttendRules: the attribute of the two ops
@@ -147,7 +148,7 @@ void attend(const Call& call) {
   sums.finish(1);
 }
 
-// ds = p (dy . v - dy . y) scale; dq = sum of ds k, dk = ds q, dv = p dy.
+// ds = p (dy . v - dy . y); dq = sum of scale ds k, dk = scale ds q, dv = p dy, and the bias's is ds.
 void attend_back(const Call& call) {
   const auto& rules = call.attr<AttendRules>("rules");
   const std::size_t masks = call.in.size() - (rules.biased ? 1 : 0) - (rules.segments ? 2 : 0);
@@ -155,11 +156,16 @@ void attend_back(const Call& call) {
   const Value& dy = call.x(masks - 1);
   Value &dq = call.y(0), &dk = call.y(1), &dv = call.y(2);
   Sums q_sums(call.arithmetic, dq), k_sums(call.arithmetic, dk), v_sums(call.arithmetic, dv);
+  const Shape none;
+  const Shape& biased = rules.biased ? call.y(3).shape : none;
+  std::optional<Sums> bias_sums;
+  if (rules.biased) bias_sums.emplace(call.arithmetic, call.y(3));
+  const I bias_memory = biased.has(rules.memory) ? a.step(call.y(3), rules.memory) : 0;
   const double unit = call.arithmetic.unit(dy.dtype);
   const I dy_step = a.step(dy, rules.value), dq_step = a.step(dq, rules.key), dk_step = a.step(dk, rules.key),
           dk_memory = a.step(dk, rules.memory), dv_step = a.step(dv, rules.value), dv_memory = a.step(dv, rules.memory);
   std::vector<Bounded> by_weight(at(a.memory));
-  a.each({&dq.shape, &dk.shape, &dv.shape, &dy.shape}, [&](const I* p) {
+  a.each({&dq.shape, &dk.shape, &dv.shape, &dy.shape, &biased}, [&](const I* p) {
     Bounded mean;
     double size = 0;  // of the terms of the mean
     for (I m = 0; m < a.memory; ++m) {
@@ -182,10 +188,11 @@ void attend_back(const Call& call) {
       if (!a.visible[at(m)]) continue;
       const Bounded w = a.weights[at(m)], dp = by_weight[at(m)];
       const Bounded difference{dp.v - mean.v, dp.e + mean.e + unit * (std::fabs(dp.v) + std::fabs(mean.v))};
-      const Bounded ds{
-          w.v * difference.v * rules.scale,
-          std::fabs(rules.scale) * (product_error(w, difference) + 4 * unit * std::fabs(w.v * difference.v))};
+      const Bounded by_score{w.v * difference.v,
+                             product_error(w, difference) + 4 * unit * std::fabs(w.v * difference.v)};
+      const Bounded ds{by_score.v * rules.scale, by_score.e * std::fabs(rules.scale)};
       const auto error = [&](double e) { return a.unknown ? kUnknown : e; };
+      if (bias_sums) bias_sums->add(at(p[4] + m * bias_memory), by_score.v, error(by_score.e));
       for (I d = 0; d < a.keys; ++d) {
         q_sums.add(at(p[0] + d * dq_step), ds.v * a.k(m, d).v, error(product_error(ds, a.k(m, d))));
         k_sums.add(at(p[1] + m * dk_memory + d * dk_step), ds.v * a.q(d).v, error(product_error(ds, a.q(d))));
@@ -197,6 +204,7 @@ void attend_back(const Call& call) {
     }
   });
   for (Sums* sums : {&q_sums, &k_sums, &v_sums}) sums->finish(1);
+  if (bias_sums) bias_sums->finish(1);
 }
 
 }  // namespace

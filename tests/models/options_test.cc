@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "models/tiny.h"
+#include "program/cost.h"
+#include "support/compile.h"
 #include "weft/models.h"
 #include "weft/nn.h"
 
@@ -102,6 +104,29 @@ std::vector<double> losses_of(const TransformerOptions& o, std::int64_t microbat
 
 void expect_near(const std::vector<double>& got, const std::vector<double>& want) {
   for (std::size_t t = 0; t < want.size(); ++t) EXPECT_NEAR(got[t], want[t], 1e-9) << "step " << t;
+}
+
+// Positions that heads look up by distance are one bias for all of the batch, and so are their derivatives: no engine
+// keeps scores, which would be larger than all else together.
+TEST(Transformer, TrainsRelativePositionsWithoutStoredScores) {
+  TransformerOptions o = tiny();
+  const models::BatchSizes sizes{.batch = 16, .length = 256};
+  for (const Positions positions : {Positions::kRelative, Positions::kRelativeShared}) {
+    o.positions = positions;
+    const models::SequenceGraph made = models::training_graph(o, sizes);
+    const Graph graph = made.graph;
+    const CompileOptions options{.fetch = {made.loss}, .update = optim::sgd(made.loss, graph.variables(), 0.5)};
+    for (const Where& where : {Where{}, Where{"x:2 y:2", "batch:x heads:y"}})
+      for (const Engine* engine : {&cpu_engine(), &reference_engine()}) {
+        const Mesh mesh = Mesh::parse(where.mesh);
+        const Compiled compiled = compile_program(graph, mesh, Layout::parse(where.layout), options, {}, *engine);
+        const std::int64_t scores = 16 * 256 * 4 * 256 / mesh.size();
+        EXPECT_LT(compiled.arena_bytes(), scores * 4) << engine->name() << " on " << where.mesh;
+        visit_bodies(compiled.program, [&](const Program& body, std::int64_t) {
+          for (const Value& value : body.values) EXPECT_LT(value.shape.elements(), scores) << value.shape;
+        });
+      }
+  }
 }
 
 TEST(Transformer, WhatSavesMemoryChangesNoLoss) {

@@ -44,6 +44,36 @@ output o %12)"),
 output o %12)"));
 }
 
+const std::string kBiasedRules = "length=l memory=m key=d value=d scale=1 causal=true biased=true segments=false";
+const std::string kBiasedBack = R"(
+input b %12 f32 [m=4 l=4] {}
+%6 f32 [l=4 h=2 d=3], %7 f32 [m=4 h=2 d=3], %8 f32 [m=4 h=2 d=3], %13 f32 [m=4 l=4] = attend_back %0, %1, %2, %3, %4, %5, %12 )" +
+                                kBiasedRules + R"( joined="")";
+
+TEST(JoinAttend, LeavesTheDerivativeByTheBiasBeside) {
+  EXPECT_TRUE(is_program(joined(kBiasedBack + kViews + R"(
+%14 f32 [l=4 p=3 h=2 d=3] = concat %9, %10, %11 dim=p
+output o %14
+output b %13)"),
+                         kInputs + R"(
+input b %12 f32 [m=4 l=4] {}
+%14 f32 [l=4 p=3 h=2 d=3], %13 f32 [m=4 l=4] = attend_back %0, %1, %2, %3, %4, %5, %12 )" +
+                             kBiasedRules + R"( joined=p
+output o %14
+output b %13)"));
+}
+
+TEST(DropDeadCode, ForgetsADerivativeByABiasThatNothingNeeds) {
+  const std::string needed = kBiasedBack + "\noutput o %6\noutput b %13";
+  EXPECT_TRUE(is_program(drop_dead_code(program_of(kInputs + needed), {}), kInputs + needed));
+  EXPECT_TRUE(is_program(drop_dead_code(program_of(kInputs + kBiasedBack + "\noutput o %6"), {}), kInputs + R"(
+input b %12 f32 [m=4 l=4] {}
+%6 f32 [l=4 h=2 d=3], %7 f32 [m=4 h=2 d=3], %8 f32 [m=4 h=2 d=3] = attend_back %0, %1, %2, %3, %4, %5, %12 )" +
+                                                                                                      kBiasedRules +
+                                                                                                      R"( joined=""
+output o %6)"));
+}
+
 TEST(JoinAttend, LeavesOthersAlone) {
   const std::string in_another_order = kBack + kViews + R"(
 %12 f32 [l=4 p=3 h=2 d=3] = concat %10, %9, %11 dim=p
@@ -98,6 +128,20 @@ TEST(VerifyAttend, HoldsWhatComesBack) {
       "the joined dim has size 3");
   EXPECT_EQ(
       broken("%6 f32 [p=3 l=4 h=2 d=3] = attend_back %0, %1, %2, %3, %4, %5 " + kRules + " joined=p\noutput o %6"), "");
+}
+
+TEST(VerifyAttend, HoldsTheDerivativeByTheBias) {
+  const auto back = [](const std::string& more, const std::string& rules) {
+    return broken("input b %12 f32 [m=4 l=4] {}\n%6 f32 [l=4 h=2 d=3], %7 f32 [m=4 h=2 d=3], %8 f32 [m=4 h=2 d=3]" +
+                  more + " = attend_back %0, %1, %2, %3, %4, %5" + (rules == kRules ? " " : ", %12 ") + rules +
+                  " joined=\"\"\noutput o %6");
+  };
+  EXPECT_EQ(back("", kBiasedRules), "");
+  EXPECT_EQ(back(", %9 f32 [l=4 m=4]", kBiasedRules), "");
+  EXPECT_EQ(back(", %9 f32 [l=4 m=4]", kRules), "gives 3 values");
+  EXPECT_EQ(back(", %9 f32 [l=4 m=4], %10 f32 [l=4 m=4]", kBiasedRules), "gives 3 values, and the bias's at most");
+  EXPECT_EQ(back(", %9 f32 [l=4 h=2]", kBiasedRules), "the bias's derivative is a float with its dims");
+  EXPECT_EQ(back(", %9 i32 [l=4 m=4]", kBiasedRules), "the bias's derivative is a float with its dims");
 }
 
 TEST(VerifyAttend, WantsSomeDimsWhole) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "program/attend.h"
 #include "program/passes/passes.h"
 #include "program/passes/rewrite.h"
 
@@ -78,13 +79,15 @@ void thin_fused(Instr& instr, const std::vector<bool>& needed, const PassOptions
   body = drop_dead_code(std::move(body), options);
 }
 
-// Keeps the members of a joined collective that are needed. False if none is.
+// Keeps the members of a joined collective that are needed, and the derivative by a bias if it is. False if nothing is.
 bool keep_needed(Instr& instr, const std::vector<bool>& needed) {
   if (instr.is<Host>() || calls_host(instr)) return true;
   if (instr.is<Done>()) {
     std::erase_if(instr.inputs, [&](ValueId id) { return !needed[at(id)]; });
     return !instr.inputs.empty();
   }
+  if (const int of_bias = bias_derivative(instr); of_bias >= 0 && !needed[at(instr.outputs[at(of_bias)])])
+    instr.outputs.pop_back();
   if (!instr.is<AllReduce>() && !instr.is<ReduceScatter>() && !instr.is<AllGather>()) {
     for (ValueId id : instr.outputs)
       if (needed[at(id)]) return true;

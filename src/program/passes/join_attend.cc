@@ -85,8 +85,10 @@ Program join_attend(Program program, const PassOptions&) {
     const Found found = finder.at_concat(i);
     if (found.back < 0) continue;
     Instr& back = program.body[at(found.back)];
+    std::vector<ValueId> outputs = program.body[at(i)].outputs;
+    if (const int of_bias = bias_derivative(back); of_bias >= 0) outputs.push_back(back.outputs[at(of_bias)]);
     std::get<AttendBack>(back.operation).joined = concat->dim;
-    back.outputs = program.body[at(i)].outputs;
+    back.outputs = std::move(outputs);
     for (int position : found.dropped) dropped[at(position)] = true;
   }
   std::vector<Instr> kept;

@@ -1,5 +1,7 @@
 // attend and attend_back: which queries share which memory, and who does them. Pairs of batch and head are divided over
-// the workers in blocks, so that a worker keeps its rows.
+// the workers in blocks, so that a worker keeps its rows. Of a bias's derivative a worker has numbers of its own: pairs
+// that add to the same ones are done by one worker, or, where that would leave workers idle, by several into sums of
+// their own, which are then added in a fixed order.
 #include <memory>
 
 #include "base/dispatch.h"
@@ -12,19 +14,6 @@
 namespace weft::cpu {
 
 namespace {
-
-// The offsets of a value at every index of some dims, row-major.
-std::vector<std::int64_t> offsets_over(const TensorView& view, const Shape& dims) {
-  std::vector<std::int64_t> offsets{0};
-  const std::vector<std::int64_t> strides = strides_along(view, dims);
-  for (std::size_t d = 0; d < dims.rank(); ++d) {
-    std::vector<std::int64_t> finer;
-    for (std::int64_t offset : offsets)
-      for (std::int64_t i = 0; i < dims[d].size; ++i) finer.push_back(offset + i * strides[d]);
-    offsets = std::move(finer);
-  }
-  return offsets;
-}
 
 // 0 along a dim that the view lacks.
 std::int64_t stride(const TensorView& view, const std::string& dim) {
@@ -42,9 +31,12 @@ class Matrices {
         shared_(offsets_over(view, shared)),
         groups_(offsets_over(view, groups)) {}
 
-  AttendMatrix at(std::int64_t s, std::int64_t g) const {
+  AttendMatrix at(std::int64_t s, std::int64_t g) const { return at(s, g, matrix_.data); }
+  // As if they lay there.
+  AttendMatrix at(std::int64_t s, std::int64_t g, void* data) const {
     AttendMatrix matrix = matrix_;
-    if (!matrix.data) return matrix;
+    matrix.data = data;
+    if (!data) return matrix;
     const std::int64_t offset = shared_[static_cast<std::size_t>(s)] + groups_[static_cast<std::size_t>(g)];
     matrix.data = static_cast<std::byte*>(matrix.data) + offset * (matrix.half ? 2 : 4);
     return matrix;
@@ -53,6 +45,52 @@ class Matrices {
  private:
   AttendMatrix matrix_;
   std::vector<std::int64_t> shared_, groups_;
+};
+
+// The derivative by a bias, in f32: for each index of the shared dims a slab over the bias's other dims. Items that add to
+// it do so where it lies, or in a dense slab elsewhere.
+class BiasDerivative {
+ public:
+  BiasDerivative() = default;
+  BiasDerivative(const TensorView& view, const Shape& shared, const Shape& groups, const std::string& length,
+                 const std::string& memory)
+      : lying_(view, shared, groups, length, memory), column_(stride(view, memory)) {
+    const Shape rows = view.shape.minus(shared).minus({{memory, 1}});
+    const bool has_memory = view.shape.has(memory);
+    const Shape slab = has_memory ? rows.plus({view.shape.dim(memory)}) : rows;
+    elsewhere_ = Matrices(dense_view(nullptr, DType::kF32, slab), shared, groups, length, memory);
+    rows_ = offsets_over(view, rows);
+    columns_ = has_memory ? view.shape.size_of(memory) : 1;
+  }
+
+  bool exists() const { return !rows_.empty(); }
+  std::int64_t elements() const { return static_cast<std::int64_t>(rows_.size()) * columns_; }
+
+  // `slab`: null where it lies.
+  AttendMatrix at(std::int64_t s, std::int64_t g, float* slab) const {
+    return slab ? elsewhere_.at(s, g, slab) : lying_.at(s, g);
+  }
+  void clear(std::int64_t s, float* slab) const {
+    if (slab) std::fill(slab, slab + elements(), 0.0f);
+    else each(s, [](float& number, std::int64_t) { number = 0; });
+  }
+  void add(std::int64_t s, const float* slab) const {
+    each(s, [slab](float& number, std::int64_t i) { number += slab[i]; });
+  }
+
+ private:
+  // Calls visit(number, place in a dense slab).
+  template <class Visit>
+  void each(std::int64_t s, const Visit& visit) const {
+    auto* slab = static_cast<float*>(lying_.at(s, 0).data);
+    std::int64_t i = 0;
+    for (std::int64_t offset : rows_)
+      for (std::int64_t c = 0; c < columns_; ++c) visit(slab[offset + c * column_], i++);
+  }
+
+  Matrices lying_, elsewhere_;
+  std::vector<std::int64_t> rows_;  // the offsets of a slab's rows, which go along the memory
+  std::int64_t columns_ = 1, column_ = 0;
 };
 
 // Segment ids of any integer type, as lines of int64.
@@ -87,14 +125,17 @@ class AttendKernel {
     find_dims(args);
     place(args);
     floats_ = back_ ? back_scratch(sizes_) : forward_scratch(sizes_);
+    if (dbias_.exists() && !is_small()) parts_ = std::clamp<std::int64_t>(workers_.size() / kept_, 1, shared_ / kept_);
+    if (parts_ > 1) floats_ += AttendSizes::padded(dbias_.elements());
     const std::int64_t ids = rules_.segments ? sizes_.length + sizes_.memory : 0;
     workers_.reserve(static_cast<std::size_t>(floats_) * sizeof(float) +
                      static_cast<std::size_t>(ids) * sizeof(std::int64_t));
   }
 
   void run() {
-    const std::int64_t items = back_ ? shared_ : shared_ * groups_;
+    const std::int64_t items = back_ ? kept_ : shared_ * groups_;
     if (is_small()) return back_ ? run_back({0, items}, 0) : run_forward({0, items}, 0);  // nobody else is woken
+    if (parts_ > 1) return run_parts();
     workers_.run([this, items](int worker) {
       const Share share = share_of(items, worker, workers_.size());
       if (back_) run_back(share, worker);
@@ -109,6 +150,12 @@ class AttendKernel {
     const AttendDims dims = attend_dims(rules_, q.shape, k.shape);
     if (rules_.length.empty() && !dims.rows.empty()) rules_.length = dims.rows[dims.rows.rank() - 1].name;
     shared_dims_ = dims.shared;
+    kept_ = shared_dims_.elements();
+    if (const int of_bias = bias_derivative(args.instr); of_bias >= 0) {
+      const Shape summed = dims.shared.minus(args.outputs[static_cast<std::size_t>(of_bias)].shape);
+      shared_dims_ = dims.shared.minus(summed).plus(summed);
+      kept_ /= summed.elements();
+    }
     group_dims_ = dims.rows.minus({{rules_.length.empty() ? rules_.key : rules_.length, 1}});
     shared_ = shared_dims_.elements();
     groups_ = group_dims_.elements();
@@ -143,6 +190,9 @@ class AttendKernel {
     dq_ = matrices(derivative_view(args, 0), rules_.length, rules_.key);
     dk_ = matrices(derivative_view(args, 1), rules_.memory, rules_.key);
     dv_ = matrices(derivative_view(args, 2), rules_.memory, rules_.value);
+    if (const int of_bias = bias_derivative(args.instr); of_bias >= 0)
+      dbias_ = {args.outputs[static_cast<std::size_t>(of_bias)], shared_dims_, group_dims_, rules_.length,
+                rules_.memory};
   }
 
   AttendItem item(std::int64_t s, std::int64_t g, int worker) const {
@@ -180,11 +230,43 @@ class AttendKernel {
                   scratch(worker));
   }
 
+  // What shares no numbers of a bias's derivative with the rest: `share` of kept_.
   void run_back(const Share& share, int worker) const {
-    for (std::int64_t s = share.begin; s < share.end; ++s)
-      for (std::int64_t g = 0; g < groups_; ++g)
-        attend_rows_back(sizes_, item(s, g, worker), g == 0, g + 1 == groups_, scratch(worker));
+    const std::int64_t summed = shared_ / kept_;
+    for (std::int64_t k = share.begin; k < share.end; ++k) add_up({k * summed, (k + 1) * summed}, nullptr, worker);
   }
+
+  // `share` of shared_, all of which add to the same numbers; `slab` as in BiasDerivative.
+  void add_up(const Share& share, float* slab, int worker) const {
+    if (dbias_.exists()) dbias_.clear(share.begin, slab);
+    for (std::int64_t s = share.begin; s < share.end; ++s)
+      for (std::int64_t g = 0; g < groups_; ++g) {
+        AttendItem one = item(s, g, worker);
+        if (dbias_.exists()) one.dbias = dbias_.at(s, g, slab);
+        attend_rows_back(sizes_, one, g == 0, g + 1 == groups_, scratch(worker));
+      }
+  }
+
+  // One part for each worker, the first of those that add to the same numbers where these lie.
+  void run_parts() const {
+    const std::int64_t summed = shared_ / kept_;
+    workers_.run([this, summed](int worker) {
+      if (worker >= kept_ * parts_) return;
+      const auto part = static_cast<int>(worker % parts_);
+      const Share share = share_of(summed, part, static_cast<int>(parts_));
+      const std::int64_t first = worker / parts_ * summed;
+      add_up({first + share.begin, first + share.end}, part == 0 ? nullptr : slab(worker), worker);
+    });
+    workers_.run([this, summed](int worker) {
+      const Share share = share_of(kept_, worker, workers_.size());
+      for (std::int64_t k = share.begin; k < share.end; ++k)
+        for (std::int64_t part = 1; part < parts_; ++part)
+          dbias_.add(k * summed, slab(static_cast<int>(k * parts_ + part)));
+    });
+  }
+
+  // Before the ids.
+  float* slab(int worker) const { return scratch(worker) + floats_ - AttendSizes::padded(dbias_.elements()); }
 
   float* scratch(int worker) const { return reinterpret_cast<float*>(workers_.scratch(worker)); }
 
@@ -193,8 +275,11 @@ class AttendKernel {
   Workers& workers_;
   Shape shared_dims_, group_dims_;
   std::int64_t shared_ = 1, groups_ = 1, floats_ = 0;
+  std::int64_t kept_ = 1;   // of shared_: those that the bias's derivative, if there is one, has for itself
+  std::int64_t parts_ = 1;  // of the others
   AttendSizes sizes_;
   Matrices q_, k_, v_, y_, total_, bias_, dy_, dq_, dk_, dv_;
+  BiasDerivative dbias_;
   Ids query_ids_, memory_ids_;
 };
 
@@ -205,7 +290,9 @@ bool is_fast(const KernelArgs& args) {
   };
   const AttendOperands at = attend_operands(args.instr);
   const TensorView& total = at.total >= 0 ? args.inputs[static_cast<std::size_t>(at.total)] : args.outputs[1];
-  return std::all_of(args.inputs.begin(), args.inputs.end(), narrow) && total.dtype == DType::kF32;
+  const int of_bias = bias_derivative(args.instr);
+  return std::all_of(args.inputs.begin(), args.inputs.end(), narrow) && total.dtype == DType::kF32 &&
+         (of_bias < 0 || args.outputs[static_cast<std::size_t>(of_bias)].dtype == DType::kF32);
 }
 
 Kernel bound(const KernelArgs& args) {

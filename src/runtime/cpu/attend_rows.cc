@@ -251,6 +251,22 @@ void weights_back(float total, std::int64_t seen, std::int64_t width, float* sco
     hn::Store(hn::Mul(hn::Load(f, scores + m), hn::Sub(hn::Load(f, dp + m), mean)), f, dp + m);
 }
 
+// Adds the derivatives by the scores of one query to those by their bias.
+void add_to_bias(const float* ds, std::int64_t seen, std::int64_t width, const AttendMatrix& to, std::int64_t query) {
+  const F f;
+  float* row = static_cast<float*>(to.data) + query * to.row;
+  std::int64_t m = 0;
+  if (to.column == 0) {
+    VF sum = hn::Zero(f);
+    for (; m < width; m += kLanes) sum = hn::Add(sum, hn::Load(f, ds + m));
+    *row += hn::GetLane(hn::SumOfLanes(f, sum));
+    return;
+  }
+  if (to.column == 1)
+    for (; m + kLanes <= seen; m += kLanes) hn::StoreU(hn::Add(hn::LoadU(f, row + m), hn::Load(f, ds + m)), f, row + m);
+  for (; m < seen; ++m) row[m * to.column] += ds[m];
+}
+
 void Back(const AttendSizes& s, const AttendItem& item, bool fresh, bool last, float* scratch) {
   const std::int64_t key = AttendSizes::padded(s.key), value = AttendSizes::padded(s.value),
                      memory = AttendSizes::padded(s.memory), block_size = s.block();
@@ -278,6 +294,7 @@ void Back(const AttendSizes& s, const AttendItem& item, bool fresh, bool last, f
       mask(item, first + i, seen, scores + i * b.width);
       const float total = static_cast<const float*>(item.total.data)[(first + i) * item.total.row];
       weights_back(total, seen, b.width, scores + i * b.width, dp + i * b.width);
+      if (item.dbias.data) add_to_bias(dp + i * b.width, seen, b.width, item.dbias, first + i);
     }
     small_product({b.seen, value, b.queries, scores, 1, b.width, dy, value, dv, value, true});
     small_product({b.seen, key, b.queries, dp, 1, b.width, q, key, dk, key, true});

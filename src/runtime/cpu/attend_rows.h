@@ -29,6 +29,7 @@ struct AttendSizes {
 struct AttendItem {
   AttendMatrix q, k, v, y, dy, dq, dk, dv;
   AttendMatrix bias;                        // [queries, memory]; no data: none
+  AttendMatrix dbias;                       // likewise, f32: derivatives are added to it
   AttendMatrix total;                       // one column: of e^(score - the query's largest score)
   const std::int64_t* query_ids = nullptr;  // null: none
   const std::int64_t* memory_ids = nullptr;

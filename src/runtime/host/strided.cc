@@ -4,6 +4,18 @@
 
 namespace weft {
 
+std::vector<std::int64_t> offsets_over(const TensorView& view, const Shape& dims) {
+  std::vector<std::int64_t> offsets{0};
+  const std::vector<std::int64_t> strides = strides_along(view, dims);
+  for (std::size_t d = 0; d < dims.rank(); ++d) {
+    std::vector<std::int64_t> finer;
+    for (std::int64_t offset : offsets)
+      for (std::int64_t i = 0; i < dims[d].size; ++i) finer.push_back(offset + i * strides[d]);
+    offsets = std::move(finer);
+  }
+  return offsets;
+}
+
 ElementCopy::ElementCopy(const TensorView& from, const TensorView& to)
     : from_(from.data),
       to_(to.data),

@@ -19,6 +19,9 @@ inline std::vector<std::int64_t> strides_along(const TensorView& view, const Sha
   return strides;
 }
 
+// The offsets of `view` at every index of some dims, row-major.
+std::vector<std::int64_t> offsets_over(const TensorView& view, const Shape& dims);
+
 // The rows along the last dim of `shape`, for operands whose strides along `shape` are strides[k]. A scalar is one row of
 // one element. Keeps its counters, so that walking again allocates nothing.
 class Rows {

@@ -1,6 +1,7 @@
 // attend and attend_back, one query at a time: all its scores in doubles, then what follows from them.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "runtime/host/attend_views.h"
 #include "runtime/reference/kernels.h"
@@ -9,6 +10,26 @@
 namespace weft::reference {
 
 namespace {
+
+// Numbers that are added to the scores, or are sums over scores: one for many where they lack a dim.
+class OfScores {
+ public:
+  OfScores(const TensorView& view, const AttendDims& dims, const Dim& memory)
+      : numbers(view, view.shape),
+        shared_(offsets_over(dense_view(nullptr, view.dtype, view.shape), dims.shared)),
+        rows_(offsets_over(dense_view(nullptr, view.dtype, view.shape), dims.rows)),
+        memory_(offsets_over(dense_view(nullptr, view.dtype, view.shape), {memory})) {}
+
+  double& at(std::int64_t s, std::int64_t r, std::int64_t m) {
+    return *numbers.at(shared_[static_cast<std::size_t>(s)] + rows_[static_cast<std::size_t>(r)] +
+                       memory_[static_cast<std::size_t>(m)]);
+  }
+
+  Packed numbers;
+
+ private:
+  std::vector<std::int64_t> shared_, rows_, memory_;
+};
 
 // The scores of one query against all of its memory, from packed operands: [shared, rows, key], [shared, memory, key].
 class Scores {
@@ -30,7 +51,7 @@ class Scores {
     const auto mask = [&](int operand, const Shape& order) {
       if (operand >= 0) masks_.emplace_back(args.inputs[static_cast<std::size_t>(operand)], order);
     };
-    mask(at.bias, row_order().plus({memory_dim_}));
+    if (at.bias >= 0) bias_.emplace(args.inputs[static_cast<std::size_t>(at.bias)], dims_, memory_dim_);
     mask(at.query_ids, row_order());
     mask(at.memory_ids, dims_.shared.plus({memory_dim_}));
     find_positions(args.inputs[0], args.inputs[1]);
@@ -39,10 +60,12 @@ class Scores {
   Shape row_order() const { return dims_.shared.plus(dims_.rows); }
   Shape value_order(const TensorView& v) const { return row_order().plus({v.shape.dim(rules_.value)}); }
   double scale() const { return rules_.scale; }
+  OfScores like_scores(const TensorView& view) const { return {view, dims_, memory_dim_}; }
 
   void read() {
     for (Packed* x : {&q, &k, &v}) x->read();
     for (Packed& mask : masks_) mask.read();
+    if (bias_) bias_->numbers.read();
   }
 
   // Fills of_row; -inf where nothing is seen.
@@ -52,7 +75,7 @@ class Scores {
       double sum = 0;
       for (std::int64_t d = 0; d < key; ++d) sum += query[d] * k.at((s * memory + m) * key)[d];
       sum *= rules_.scale;
-      if (rules_.biased) sum += *masks_[0].at((s * rows + r) * memory + m);
+      if (bias_) sum += bias_->at(s, r, m);
       of_row[static_cast<std::size_t>(m)] = sees(s, r, m) ? sum : -INFINITY;
     }
   }
@@ -75,14 +98,14 @@ class Scores {
   bool sees(std::int64_t s, std::int64_t r, std::int64_t m) {
     if (rules_.causal && memory_begin_ + m > positions_[static_cast<std::size_t>(r)]) return false;
     if (!rules_.segments) return true;
-    Packed &queries = masks_[rules_.biased ? 1 : 0], &memories = masks_[rules_.biased ? 2 : 1];
-    return *queries.at(s * rows + r) == *memories.at(s * memory + m);
+    return *masks_[0].at(s * rows + r) == *masks_[1].at(s * memory + m);
   }
 
   AttendRules rules_;
   AttendDims dims_;
   Dim memory_dim_;
-  std::vector<Packed> masks_;
+  std::optional<OfScores> bias_;
+  std::vector<Packed> masks_;            // the segments of queries and of memory
   std::vector<std::int64_t> positions_;  // global, of each row
   std::int64_t memory_begin_ = 0;
 
@@ -139,15 +162,20 @@ class AttendBackKernel {
         dy_(args.inputs[5], scores_.value_order(args.inputs[2])),
         dq_(like(args, 0)),
         dk_(like(args, 1)),
-        dv_(like(args, 2)) {}
+        dv_(like(args, 2)) {
+    const int of_bias = bias_derivative(args.instr);
+    if (of_bias >= 0) dbias_ = scores_.like_scores(args.outputs[static_cast<std::size_t>(of_bias)]);
+  }
 
   void run() {
     scores_.read();
     for (Packed* x : {&y_, &total_, &dy_}) x->read();
     for (Packed* x : {&dq_, &dk_, &dv_}) x->fill(0);
+    if (dbias_) dbias_->numbers.fill(0);
     for (std::int64_t s = 0; s < scores_.shared; ++s)
       for (std::int64_t r = 0; r < scores_.rows; ++r) row(s, r);
     for (Packed* x : {&dq_, &dk_, &dv_}) x->write();
+    if (dbias_) dbias_->numbers.write();
   }
 
  private:
@@ -180,6 +208,7 @@ class AttendBackKernel {
         dp += dy[d] * scores_.v.at(j * value)[d];
         dv_.at(j * value)[d] += p * dy[d];
       }
+      if (dbias_) dbias_->at(s, r, m) += p * (dp - mean);
       const double ds = p * (dp - mean) * scores_.scale();
       for (std::int64_t d = 0; d < key; ++d) {
         dq[d] += ds * scores_.k.at(j * key)[d];
@@ -190,6 +219,7 @@ class AttendBackKernel {
 
   Scores scores_;
   Packed y_, total_, dy_, dq_, dk_, dv_;
+  std::optional<OfScores> dbias_;
 };
 
 }  // namespace
