@@ -69,6 +69,7 @@ struct SourceOptions {
   std::int64_t inputs_length = 0;  // of pairs; 0: as length
   bool pack = true;                // examples one after another in a row, else one in each
   bool trim = true;                // an example longer than a row is cut, else left out
+  bool ensure_end = false;         // the last id of an example that is cut becomes 1
   bool join = false;               // a pair is one example: inputs, 1, targets, 1; for prefix language models
   bool shuffle = true, repeat = true;
   std::uint64_t seed = 0;

@@ -171,9 +171,24 @@ void Stream::check_that_one_fits() const {
        .fix = "make length and inputs_length larger, or let trim cut the examples"});
 }
 
+namespace {
+
+// Cuts ids that are longer than a row and ends them there.
+void end_within(std::vector<std::int32_t>& ids, std::int64_t length) {
+  if (static_cast<std::int64_t>(ids.size()) <= length) return;
+  ids.resize(static_cast<std::size_t>(length));
+  ids.back() = Vocabulary::kEnd;
+}
+
+}  // namespace
+
 void Stream::read(const Cursor& at, Example& to) const {
   const std::int64_t number = index(at);
   examples_->read(number, to);
+  if (options_.ensure_end && options_.trim) {
+    end_within(to.targets, options_.length);
+    end_within(to.inputs, options_.inputs_length);
+  }
   if (masking_) masking_->apply(to, at.epoch, number);
 }
 
@@ -243,6 +258,7 @@ nlohmann::ordered_json Stream::identity() const {
               {"shuffle", options_.shuffle},
               {"seed", options_.shuffle ? options_.seed : 0},
               {"files", examples_->fingerprint()}};
+  if (options_.ensure_end) all["ensure_end"] = true;
   if (masking_) {
     all["mask"] = options_.mask;
     all["mask_id"] = options_.mask_id;
@@ -264,11 +280,14 @@ void Stream::seek(const std::string& position) {
   const Json all = Json::parse(position, nullptr, false);
   if (!all.is_object() || !all.contains("data") || !all["data"].is_object()) refuse_position(position);
   const Json mine = identity();
-  for (const auto& [key, here] : mine.items()) {
-    const Json there = all["data"].contains(key) ? all["data"][key] : Json();
+  const auto printed = [](const Json& value) { return value.is_null() ? std::string("not set") : value.dump(); };
+  Json either = mine;
+  either.update(all["data"]);
+  for (const auto& [key, unused] : either.items()) {
+    const Json there = all["data"].value(key, Json()), here = mine.value(key, Json());
     if (there != here)
-      throw UserError({.what = sentence("the position belongs to other data: its ", key, " was ", there.dump(),
-                                        ", here it is ", here.dump()),
+      throw UserError({.what = sentence("the position belongs to other data: its ", key, " was ", printed(there),
+                                        ", here it is ", printed(here)),
                        .where = "data position",
                        .fix = "go on with the same files and data options, or begin a new run"});
   }

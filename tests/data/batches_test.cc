@@ -255,6 +255,32 @@ TEST(DataLines, ArePackedInOrder) {
   EXPECT_FALSE(batches.next());
 }
 
+TEST(DataLines, ACutExampleCanKeepAnEnd) {
+  SourceOptions options = plain({file_with("ends.txt", "ab\ncdefgh\nijk\n")}, 3, 4);
+  options.format = "lines";
+  const std::string without = Batches(options).position();
+  options.ensure_end = true;
+  Batches batches(options);
+  const Batch batch = *batches.next();
+  const auto id = [](char c) { return 3 + c; };
+  EXPECT_THAT(row_of(batch, "targets", 0), ElementsAre(id('a'), id('b'), 1, 0));
+  EXPECT_THAT(row_of(batch, "targets", 1), ElementsAre(id('c'), id('d'), id('e'), 1));
+  EXPECT_THAT(row_of(batch, "targets", 2), ElementsAre(id('i'), id('j'), id('k'), 1));
+  EXPECT_USER_ERROR(batches.seek(without), "its ensure_end was not set, here it is true");
+  const std::string with = batches.position();
+  options.mask = 0.9;
+  Batches masks(options);
+  const Batch masked = *masks.next();
+  EXPECT_EQ(row_of(masked, "inputs", 1)[3], 1) << "the new end is not masked";
+  EXPECT_EQ(row_of(masked, "targets", 1)[3], 0);
+  options.mask = 0;
+  options.trim = false;
+  EXPECT_THAT(all_rows(Batches(options)), ElementsAre("ab", "ijk", "")) << "left out, not cut";
+  options.ensure_end = false;
+  options.trim = true;
+  EXPECT_USER_ERROR(Batches(options).seek(with), "its ensure_end was true, here it is not set");
+}
+
 TEST(DataLines, OneInARow) {
   SourceOptions options = plain({file_with("lines.txt", "ab\ncd\nefghijk\nl")}, 2, 3);
   options.format = "lines";
