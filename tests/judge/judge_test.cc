@@ -6,7 +6,7 @@
 
 #include "base/str.h"
 #include "judge/compare.h"
-#include "ops/plain_functions.h"
+#include "support/plain_functions.h"
 #include "support/sampling.h"
 
 namespace weft::judge {

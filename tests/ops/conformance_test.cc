@@ -7,7 +7,7 @@
 
 #include "base/str.h"
 #include "support/processes.h"
-#include "ops/plain_functions.h"
+#include "support/plain_functions.h"
 #include "support/sampling.h"
 
 namespace weft {
