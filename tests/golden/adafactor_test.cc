@@ -1,18 +1,13 @@
-// Ten steps of Adafactor under five sets of options, on one processor and under the layouts of the data.
+// Ten steps of Adafactor under five sets of options, on one processor and on meshes; with WEFT_TEST_WIRE=mpi on
+// the ranks of mpirun.
 #include "golden/optimizers/training.h"
 
 namespace weft::test {
 namespace {
 
-const GoldenCase& golden() {
-  static const GoldenCase golden("adafactor");
+const GoldenFolder& golden() {
+  static const GoldenFolder golden("adafactor");
   return golden;
-}
-
-std::vector<std::string> variants() {
-  std::vector<std::string> names;
-  for (const auto& [name, options] : golden().about.at("config").at("variants").items()) names.push_back(name);
-  return names;
 }
 
 optim::AdafactorOptions read_options(const nlohmann::json& o) {
@@ -29,24 +24,23 @@ optim::AdafactorOptions read_options(const nlohmann::json& o) {
   return options;
 }
 
-class GoldenAdafactor : public ::testing::TestWithParam<std::tuple<std::string, Deployment>> {};
+class GoldenAdafactor : public GoldenCaseTest {};
 
 TEST_P(GoldenAdafactor, TenSteps) {
-  const auto& [variant, deployment] = GetParam();
-  GoldenTraining training(golden(), variant);
+  GoldenTraining training(golden(), name_);
   const nlohmann::json& o = training.options;
   const optim::Adafactor adafactor(training.lm.loss, training.lm.graph.variables(), read_options(o));
   const auto feeds = [&](int t) { return adafactor.feeds(t, o.value("learning_rate", adafactor.default_rate(t))); };
-  training.train(deployment, adafactor.updates(), feeds,
-                 {.loss = variant == "adam_decay_no_clip" ? 3e-5 : 1e-5,
+  training.train(open(), layout_, adafactor.updates(), feeds,
+                 {.loss = name_ == "adam_decay_no_clip" ? 3e-5 : 1e-5,
                   .weight = [](int step) { return step == 1 ? 2e-5 : 1e-4; },
                   .slot = [](int step) { return step == 1 ? 5e-5 : 3e-4; }});
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, GoldenAdafactor,
-                         ::testing::Combine(::testing::ValuesIn(variants()),
-                                            ::testing::ValuesIn(golden().deployments())),
-                         [](const auto& info) { return std::get<0>(info.param) + "_" + std::get<1>(info.param).name; });
+                         ::testing::Combine(::testing::ValuesIn(golden().names("variants")),
+                                            ::testing::ValuesIn(lm_places("d_ff,vocab"))),
+                         case_name);
 
 }  // namespace
 }  // namespace weft::test

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "golden/transformers.h"
-#include "support/processes.h"
 #include "weft/decode.h"
 
 namespace weft::test {
@@ -32,12 +31,8 @@ const std::vector<Where> kPlaces = {
     {"Rows2Cols2", "rows:2 cols:2", "heads,d_ff,vocab:rows d_model:cols"},
 };
 
-class GoldenDecode : public ::testing::TestWithParam<std::tuple<std::string, Where>> {
+class GoldenDecode : public GoldenCaseTest {
  protected:
-  void SetUp() override {
-    if (!testing::can_have(mesh_)) GTEST_SKIP() << "needs " << mesh_.size() << " ranks";
-  }
-
   std::vector<Ids> rows(const std::string& tensor) const {
     const Array all = golden_.read(tensor, {"batch", "length"});
     const std::int64_t length = all.shape()[1].size;
@@ -53,7 +48,7 @@ class GoldenDecode : public ::testing::TestWithParam<std::tuple<std::string, Whe
   }
 
   Results decode(const decode::Options& options, std::int64_t prompt_length, const std::vector<Ids>& prompts) const {
-    Session session = testing::open_session(mesh_, {});
+    Session session = open();
     const std::int64_t inputs_length = golden_.both() ? golden_.size("enc_length") : 0;
     decode::Decoder decoder(session, golden_.options(), layout_, golden_.size("batch"), inputs_length, prompt_length,
                             options);
@@ -74,9 +69,7 @@ class GoldenDecode : public ::testing::TestWithParam<std::tuple<std::string, Whe
     for (std::size_t r = 0; r < want.size(); ++r) EXPECT_EQ(whole(prompts[r], got[r].at(0)), want[r]) << tensor << r;
   }
 
-  const Mesh mesh_ = Mesh::parse(std::get<1>(GetParam()).mesh);
-  const Layout layout_ = Layout::parse(std::get<1>(GetParam()).layout);
-  const GoldenTransformer golden_{folder(), std::get<0>(GetParam())};
+  const GoldenTransformer golden_{folder(), name_};
   const std::int64_t length_ = golden_.size("length");
 };
 
@@ -121,8 +114,9 @@ TEST_P(GoldenDecode, Beams) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Meshes, GoldenDecode,
-                         ::testing::Combine(::testing::ValuesIn(folder().models()), ::testing::ValuesIn(kPlaces)),
-                         [](const auto& info) { return std::get<0>(info.param) + "_" + std::get<1>(info.param).name; });
+                         ::testing::Combine(::testing::ValuesIn(folder().names("models")),
+                                            ::testing::ValuesIn(kPlaces)),
+                         case_name);
 
 }  // namespace
 }  // namespace weft::test

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "golden/transformers.h"
-#include "support/processes.h"
 
 namespace weft::test {
 namespace {
@@ -26,12 +25,8 @@ const std::vector<Where> kPlaces = {
 };
 
 // One session with both graphs and the golden weights.
-class GoldenDecoders : public ::testing::TestWithParam<std::tuple<std::string, Where>> {
+class GoldenDecoders : public GoldenCaseTest {
  protected:
-  void SetUp() override {
-    if (!testing::can_have(mesh_)) GTEST_SKIP() << "needs " << mesh_.size() << " ranks";
-  }
-
   struct PendingRun {
     models::PrefillGraph prefill;
     models::StepGraph step;
@@ -47,7 +42,7 @@ class GoldenDecoders : public ::testing::TestWithParam<std::tuple<std::string, W
                                     .inputs_length = golden_.both() ? golden_.size("enc_length") : 0};
     const models::PrefillGraph prefill = models::prefill_graph(golden_.options(), sizes);
     const models::StepGraph step = models::step_graph(golden_.options(), sizes);
-    Session session = testing::open_session(mesh_, {});
+    Session session = open();
     std::optional<Executable> read;
     if (!prefill.updates.empty()) read = session.compile(prefill.graph, layout_, {.update = prefill.updates});
     Executable next = session.compile(step.graph, layout_, {.fetch = {step.logits}, .update = step.updates});
@@ -115,9 +110,6 @@ class GoldenDecoders : public ::testing::TestWithParam<std::tuple<std::string, W
     return n;
   }
 
-  const std::string name_ = std::get<0>(GetParam());
-  const Mesh mesh_ = Mesh::parse(std::get<1>(GetParam()).mesh);
-  const Layout layout_ = Layout::parse(std::get<1>(GetParam()).layout);
   const GoldenTransformer golden_{folder(), name_};
   const std::int64_t length_ = golden_.size("length");
 };
@@ -150,8 +142,9 @@ TEST_P(GoldenDecoders, Greedy) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenDecoders,
-                         ::testing::Combine(::testing::ValuesIn(folder().models()), ::testing::ValuesIn(kPlaces)),
-                         [](const auto& info) { return std::get<0>(info.param) + "_" + std::get<1>(info.param).name; });
+                         ::testing::Combine(::testing::ValuesIn(folder().names("models")),
+                                            ::testing::ValuesIn(kPlaces)),
+                         case_name);
 
 }  // namespace
 }  // namespace weft::test

@@ -2,18 +2,26 @@
 #pragma once
 
 #include <map>
-#include <string>
 
-#include "base/str.h"
-#include "support/safetensors.h"
+#include "golden/folder.h"
 #include "weft/nn.h"
-#include "weft/session.h"
 
 namespace weft::test {
 
 struct LmSizes {
   std::int64_t vocab, d_model, heads, d_kv, d_ff, layers, length, batch;
 };
+
+inline LmSizes lm_sizes(const nlohmann::json& c) {
+  return {.vocab = c.at("vocab"),
+          .d_model = c.at("d_model"),
+          .heads = c.at("heads"),
+          .d_kv = c.at("d_head"),
+          .d_ff = c.at("d_ff"),
+          .layers = c.at("layers"),
+          .length = c.at("seq"),
+          .batch = c.at("batch")};
+}
 
 // Weights are called as in the data; the first ones are `<prefix><name>` of the file.
 class Lm {
@@ -89,11 +97,17 @@ class Lm {
   Dim batch_, length_, memory_, d_model_, heads_, d_kv_, d_ff_, vocab_;
 };
 
-// A mesh and a layout of it to train on, and a name for both.
-struct Deployment {
-  std::string name, mesh, layout;
-};
-
-inline void PrintTo(const Deployment& d, std::ostream* out) { *out << '"' << d.mesh << "\" \"" << d.layout << '"'; }
+// Where the model is trained; `model_dims` are those that two processors of an axis can share.
+inline std::vector<Where> lm_places(const std::string& model_dims) {
+  return {{"OneProcessor", "", ""},
+          {"Data2", "data:2", "batch:data"},
+          {"Data4", "data:4", "batch:data"},
+          {"Model2", "model:2", model_dims + ":model"},
+          {"Hidden2", "m:2", "d_model:m"},
+          {"Length2", "seq:2", "length:seq"},
+          {"Data2Model2", "data:2 model:2", "batch:data " + model_dims + ":model"},
+          {"Rows2Cols2", "rows:2 cols:2", model_dims + ":rows d_model:cols"},
+          {"Length2Model2", "seq:2 model:2", "length:seq " + model_dims + ":model"}};
+}
 
 }  // namespace weft::test

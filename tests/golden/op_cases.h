@@ -2,6 +2,7 @@
 #pragma once
 
 #include "golden/op_case.h"
+#include "golden/vocabulary_cases.h"
 #include "golden/window_cases.h"
 
 namespace weft::test {
@@ -241,7 +242,7 @@ inline std::vector<OpCase> layer_cases() {
 inline std::vector<OpCase> op_cases() {
   std::vector<OpCase> all;
   for (const auto& family : {contraction_cases(), pointwise_cases(), reduction_cases(), index_cases(), moving_cases(),
-                             layer_cases(), window_cases()})
+                             layer_cases(), window_cases(), vocabulary_cases()})
     all.insert(all.end(), family.begin(), family.end());
   return all;
 }

@@ -1,16 +1,13 @@
-// Every golden op: its outputs, and the gradient of each output by itself, on one processor and with each of its input
-// dims split over two.
+// Every golden op: its outputs, and the gradient of each output by itself, on one processor, with each of its input dims
+// split over two, and on layouts of four processors; with WEFT_TEST_WIRE=mpi on the ranks of mpirun.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
-#include "base/str.h"
+#include "golden/folder.h"
 #include "golden/op_cases.h"
 #include "support/expect_error.h"
-#include "support/safetensors.h"
-#include "weft/session.h"
+#include "support/sampling.h"
 
 namespace weft::test {
 namespace {
@@ -18,11 +15,14 @@ namespace {
 using Json = nlohmann::json;
 using Names = std::vector<std::string>;
 
-const std::string kFolder = str(WEFT_TEST_DATA, "/golden/ops/");
+const GoldenFolder& folder() {
+  static const GoldenFolder kFolder("ops");
+  return kFolder;
+}
 
 const Json& descriptions() {
   static const Json cases = [] {
-    Json all = Json::parse(std::ifstream(kFolder + "case.json")).at("results");
+    Json all = folder().about.at("results");
     // Cases that Mesh-TensorFlow cannot run are described as those of other sizes.
     for (const char* name : {"conv2d_same_stride2", "conv2d_valid_stride2"})
       for (const char* dims : {"inputs", "outputs"}) all[str(name, "_odd")][dims] = all[name][dims];
@@ -31,10 +31,7 @@ const Json& descriptions() {
   return cases;
 }
 
-const Safetensors& data() {
-  static const Safetensors tensors(kFolder + "ops.safetensors");
-  return tensors;
-}
+const Safetensors& data() { return folder().data; }
 
 constexpr double kTolerance = 1e-5;  // of the largest entry
 
@@ -58,6 +55,15 @@ class Built {
     return even;
   }
 
+  // Layouts of the input dims that Weft must take.
+  std::vector<std::string> legal_layouts(const Mesh& mesh) const {
+    Names dims, legal;
+    for (const auto& [dim, even] : input_dims()) dims.push_back(dim);
+    for (const std::string& layout : testing::every_layout(dims, mesh))
+      if (testing::is_legal(*graph_.data(), mesh, layout)) legal.push_back(layout);
+    return legal;
+  }
+
   void check(const std::string& mesh, const std::string& layout) const {
     SCOPED_TRACE(str("mesh \"", mesh, "\", layout \"", layout, "\""));
     const Values got = run(mesh, layout);
@@ -70,7 +76,7 @@ class Built {
   }
 
   Values run(const std::string& mesh, const std::string& layout) const {
-    Session session(Mesh::parse(mesh));
+    Session session = testing::open_session(Mesh::parse(mesh), {});
     CompileOptions options;
     for (const auto& [name, wanted] : wanted_) options.fetch.push_back(wanted.first);
     Executable step = session.compile(graph_, Layout::parse(layout), options);
@@ -128,25 +134,42 @@ class GoldenOp : public ::testing::TestWithParam<OpCase> {};
 TEST_P(GoldenOp, OneProcessor) { Built(GetParam()).check("", ""); }
 
 TEST_P(GoldenOp, EachInputDimSplitInTwo) {
+  if (!testing::can_have(Mesh::parse("all:2"))) GTEST_SKIP() << "needs 2 ranks";
   const Built built(GetParam());
+  built.check("all:2", "");
   for (const auto& [dim, even] : built.input_dims())
     if (even && !GetParam().refused.contains(dim)) built.check("all:2", dim + ":all");
     else EXPECT_USER_ERROR(built.run("all:2", dim + ":all"), "cannot be split evenly", "dim " + dim + " of size");
 }
 
+// Some of the layouts, evenly drawn: four on an axis of four, six on two axes.
+TEST_P(GoldenOp, FourProcessors) {
+  if (!testing::can_have(Mesh::parse("all:4"))) GTEST_SKIP() << "needs 4 ranks";
+  const Built built(GetParam());
+  std::size_t checked = 0, all = 0;
+  for (const auto& [mesh, most] : {std::pair("all:4", 4), std::pair("rows:2 cols:2", 6)}) {
+    const Names legal = built.legal_layouts(Mesh::parse(mesh));
+    const std::size_t count = std::min(legal.size(), static_cast<std::size_t>(most));
+    for (std::size_t i = 0; i < count; ++i) built.check(mesh, legal[i * legal.size() / count]);
+    checked += count;
+    all += legal.size();
+  }
+  EXPECT_TRUE(checked >= 5 || checked == all) << checked;  // with those of two processors six, unless sizes are odd
+}
+
 INSTANTIATE_TEST_SUITE_P(Ops, GoldenOp, ::testing::ValuesIn(op_cases()),
                          [](const auto& info) { return info.param.name; });
 
-// Cases of the data that are not ours yet: a vocabulary in clusters, packing, schedules.
-const Names kLater = {"adaptive", "mixture", "factorized", "packing", "schedules", "relative_buckets"};
+// Read by golden/tables_test.cc.
+const Names kTables = {"packing", "schedules", "relative_buckets"};
 
-TEST(GoldenOps, EveryCaseIsRunOrLeftForLater) {
+TEST(GoldenOps, EveryCaseIsRunHereOrATable) {
   Names run;
   for (const OpCase& op : op_cases()) run.push_back(op.name);
   for (const auto& [name, about] : descriptions().items()) {
-    const bool later =
-        std::any_of(kLater.begin(), kLater.end(), [&](const auto& word) { return name.starts_with(word); });
-    EXPECT_EQ(later, std::find(run.begin(), run.end(), name) == run.end()) << name;
+    const bool is_table =
+        std::any_of(kTables.begin(), kTables.end(), [&](const auto& word) { return name.starts_with(word); });
+    EXPECT_EQ(is_table, std::find(run.begin(), run.end(), name) == run.end()) << name;
   }
 }
 

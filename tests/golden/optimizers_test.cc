@@ -1,20 +1,20 @@
-// Ten steps of Adam, with weight decay and without, of momentum and of SGD, on one processor and under the layouts of
-// the data.
+// Ten steps of Adam, with weight decay and without, of momentum and of SGD, on one processor and on meshes; with
+// WEFT_TEST_WIRE=mpi on the ranks of mpirun.
 #include "golden/optimizers/training.h"
 
 namespace weft::test {
 namespace {
 
-const GoldenCase& golden() {
-  static const GoldenCase golden("optimizers");
+const GoldenFolder& golden() {
+  static const GoldenFolder golden("optimizers");
   return golden;
 }
 
-class GoldenOptimizer : public ::testing::TestWithParam<Deployment> {
+class GoldenOptimizer : public GoldenPlaceTest {
  protected:
   void train(GoldenTraining& training, const Updates& updates, const std::function<Feeds(int step)>& more,
              double weight_tolerance) {
-    training.train(GetParam(), updates, more,
+    training.train(open(), layout_, updates, more,
                    {.loss = 1e-5, .weight = [=](int) { return weight_tolerance; }, .slot = [](int) { return 5e-5; }});
   }
 
@@ -56,8 +56,7 @@ TEST_P(GoldenOptimizer, Sgd) {
       training, updates, [](int) { return Feeds(); }, 1e-5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, GoldenOptimizer, ::testing::ValuesIn(golden().deployments()),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Meshes, GoldenOptimizer, ::testing::ValuesIn(lm_places("d_ff,vocab")), place_name);
 
 }  // namespace
 }  // namespace weft::test

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "golden/transformers.h"
-#include "support/processes.h"
 
 namespace weft::test {
 namespace {
@@ -29,16 +28,8 @@ const std::vector<Where> kPlaces = {
     {"Length2Model2", "seq:2 model:2", "length:seq inputs_length:seq? heads,d_ff,vocab:model"},
 };
 
-class GoldenTransformers : public ::testing::TestWithParam<std::tuple<std::string, Where>> {
+class GoldenTransformers : public GoldenCaseTest {
  protected:
-  void SetUp() override {
-    if (!testing::can_have(mesh_)) GTEST_SKIP() << "needs " << mesh_.size() << " ranks";
-  }
-  Session open() const { return testing::open_session(mesh_, {}); }
-
-  const std::string name_ = std::get<0>(GetParam());
-  const Mesh mesh_ = Mesh::parse(std::get<1>(GetParam()).mesh);
-  const Layout layout_ = Layout::parse(std::get<1>(GetParam()).layout);
   const GoldenTransformer golden_{folder(), name_};
 };
 
@@ -106,8 +97,9 @@ TEST_P(GoldenTransformers, Score) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenTransformers,
-                         ::testing::Combine(::testing::ValuesIn(folder().models()), ::testing::ValuesIn(kPlaces)),
-                         [](const auto& info) { return std::get<0>(info.param) + "_" + std::get<1>(info.param).name; });
+                         ::testing::Combine(::testing::ValuesIn(folder().names("models")),
+                                            ::testing::ValuesIn(kPlaces)),
+                         case_name);
 
 }  // namespace
 }  // namespace weft::test

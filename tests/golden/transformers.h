@@ -1,38 +1,12 @@
 // The golden transformers: their options, and their weights under our names.
 #pragma once
 
-#include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
-#include "base/str.h"
-#include "support/safetensors.h"
-#include "weft/session.h"
+#include "golden/folder.h"
 #include "weft/transformer.h"
 
 namespace weft::test {
-
-// A mesh and a layout, with a name for the test.
-struct Where {
-  std::string name, mesh, layout;
-};
-inline void PrintTo(const Where& where, std::ostream* out) { *out << where.mesh << " | " << where.layout; }
-
-// A folder of golden data: case.json and <folder>.safetensors.
-struct GoldenFolder {
-  explicit GoldenFolder(const std::string& name)
-      : about(nlohmann::json::parse(std::ifstream(str(WEFT_TEST_DATA, "/golden/", name, "/case.json")))),
-        data(str(WEFT_TEST_DATA, "/golden/", name, "/", name, ".safetensors")) {}
-  std::vector<std::string> models() const {
-    std::vector<std::string> names;
-    for (const auto& [name, options] : about.at("config").at("models").items()) names.push_back(name);
-    return names;
-  }
-  nlohmann::json about;
-  Safetensors data;
-};
 
 class GoldenTransformer {
  public:

@@ -3,44 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include "golden/lm.h"
 #include "weft/optim.h"
 
 namespace weft::test {
-
-// A folder of tests/golden: case.json and <name>.safetensors.
-struct GoldenCase {
-  explicit GoldenCase(const std::string& name)
-      : about(nlohmann::json::parse(std::ifstream(str(WEFT_TEST_DATA, "/golden/", name, "/case.json")))),
-        data(str(WEFT_TEST_DATA, "/golden/", name, "/", name, ".safetensors")) {}
-
-  LmSizes sizes(const std::string& size) const {
-    const auto& c = about.at("config").at("sizes").at(size);
-    return {.vocab = c.at("vocab"),
-            .d_model = c.at("d_model"),
-            .heads = c.at("heads"),
-            .d_kv = c.at("d_head"),
-            .d_ff = c.at("d_ff"),
-            .layers = c.at("layers"),
-            .length = c.at("seq"),
-            .batch = c.at("batch")};
-  }
-
-  // One processor, then the layouts of the data.
-  std::vector<Deployment> deployments() const {
-    std::vector<Deployment> all{{"OneProcessor", "", ""}};
-    for (const auto& pair : about.at("config").at("layouts"))
-      all.push_back({str("Layout", all.size()), pair.at(0), pair.at(1)});
-    return all;
-  }
-
-  nlohmann::json about;
-  Safetensors data;
-};
 
 struct Tolerances {
   double loss;
@@ -50,16 +18,16 @@ struct Tolerances {
 // One variant of a case: make an optimizer on lm.loss, then train once.
 class GoldenTraining {
  public:
-  GoldenTraining(const GoldenCase& golden, const std::string& variant)
+  GoldenTraining(const GoldenFolder& golden, const std::string& variant)
       : options(golden.about.at("config").at("variants").at(variant)),
-        lm(golden.sizes(options.at("size")), golden.data, str(std::string(options.at("size")), "/param/")),
+        lm(lm_sizes(golden.about.at("config").at("sizes").at(options.at("size").get<std::string>())), golden.data,
+           str(std::string(options.at("size")), "/param/")),
         golden_(golden),
         variant_(variant) {}
 
-  void train(const Deployment& on, const Updates& updates, const std::function<Feeds(int step)>& more,
+  void train(Session session, const Layout& layout, const Updates& updates, const std::function<Feeds(int step)>& more,
              const Tolerances& tolerances) {
-    Session session(Mesh::parse(on.mesh));
-    Executable step = session.compile(lm.graph, Layout::parse(on.layout), {.fetch = {lm.loss}, .update = updates});
+    Executable step = session.compile(lm.graph, layout, {.fetch = {lm.loss}, .update = updates});
     const std::vector<double> losses = golden_.about.at("results").at(variant_).at("losses");
     for (int t = 1; t <= static_cast<int>(losses.size()); ++t) {
       Feeds feeds = more(t);
@@ -85,7 +53,7 @@ class GoldenTraining {
     }
   }
 
-  const GoldenCase& golden_;
+  const GoldenFolder& golden_;
   std::string variant_;
   std::size_t compared_ = 0;
 };
