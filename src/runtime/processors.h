@@ -40,7 +40,7 @@ class Processors {
   const Engine& engine() const { return engine_; }
   comm::Wire& wire() const { return *wire_; }
   const std::vector<int>& local() const { return local_; }  // ascending
-  int first() const { return local_[0]; }                   // who speaks for this process
+  int first() const { return local_[0]; }                   // it hands out what this process prints and returns
   bool all_are_local() const { return gatherers_.empty(); }
   Device& device(int processor) const { return *devices_[static_cast<std::size_t>(processor)]; }
   comm::Deadline deadline() const { return std::chrono::duration<double>(options_.deadline_seconds); }
