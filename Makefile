@@ -25,6 +25,8 @@ demo: setup  ## train a language model on a 2x2 mesh of threads, go on with it o
 test: setup  ## build with the verifier on and run all tests but the soak tests
 	$(call build,dev)
 	@$(call ctest,dev) -LE soak
+	@echo "The slowest tests, in seconds:"
+	@awk 'NF == 3 {printf "  %6.1f  %s\n", $$3, $$1}' build/dev/Testing/Temporary/CTestCostData.txt | sort -rn | head -10
 
 build: setup  ## the fast build; the command is build/weft
 	$(call build,release)
