@@ -197,7 +197,7 @@ void HostSchedule::gather_actions(const Joint& joint, std::size_t item, std::vec
                          .bytes = bytes});
 }
 
-// What leaves is copied before anything is overwritten; what comes is asked for after that.
+// Copies the outgoing data before it overwrites anything, and asks for the incoming data after that.
 void HostSchedule::permute_actions(const Joint& joint, std::size_t item, std::byte* staging,
                                    std::vector<Action>& actions) const {
   const Cut cut = this->cut(joint);

@@ -81,7 +81,7 @@ class BoundProgram {
   virtual double bind_seconds() const = 0;  // what binding took; memory apart
 };
 
-// What memory is for. A device counts what it has given out for each.
+// The use of a piece of memory. A device counts the bytes it has given out for each use.
 enum class MemoryUse : std::uint8_t { kVariables, kArena, kScratch };
 
 // Memory and kernels of one processor. Threads: used by the processor's own thread.

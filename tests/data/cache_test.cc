@@ -128,7 +128,7 @@ TEST_F(TokenCache, WorksWhereNothingCanBeWritten) {
   EXPECT_EQ(all_of(o), memory);
 }
 
-// Whoever comes first makes it; the others wait and read it.
+// The first process makes the file; the others wait and read it.
 TEST_F(TokenCache, ManyProcessesMakeOne) {
   std::string text;
   for (int i = 0; i < 20000; ++i) text += "a longer text, line " + std::to_string(i) + "\n";

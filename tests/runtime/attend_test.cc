@@ -254,7 +254,7 @@ TEST_P(CpuAttend, GivesTheSameBitsToAnyNumberOfWorkers) {
   }
 }
 
-// Whatever the workers' times are, and whatever lay there before.
+// The bits depend neither on the timing of workers nor on the old contents of the outputs.
 TEST_P(CpuAttend, GivesTheSameBitsEachTime) {
   const Program program = Attention(GetParam()).finish();
   const auto first = run_on(program, cpu_engine(), 3);

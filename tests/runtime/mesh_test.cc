@@ -1,6 +1,7 @@
 // Programs on meshes of threads: collectives along middle dims, global indices and draws, updates and failures.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <numeric>
 
 #include "support/expect_error.h"
@@ -203,6 +204,18 @@ TEST(Updates, VariablesChangeTogetherAfterTheBody) {
   EXPECT_EQ(twice.variables.at("x")[0].values(), (std::vector<double>{1, 2}));
   EXPECT_EQ(twice.variables.at("y")[0].values(), (std::vector<double>{3, 4}));
   EXPECT_EQ(twice.variables.at("z")[0].values(), (std::vector<double>{4, 6}));
+}
+
+TEST(HostEvents, ComeFromOneProcessorOnly) {
+  const Mesh mesh = Mesh::parse("x:2 y:2");
+  Builder b{mesh};
+  const ValueId x = b.input("x", laid(split({{}, {}, {}}), mesh));
+  b.emit(Host{"print", "x"}, {x}, {});
+  b.output("out", b.emit_one(Copy{}, {x}, b.type(x)));
+  std::atomic<int> events = 0;
+  run_on_mesh(std::move(b).finish(), {{"x", everywhere(mesh, ramp(kWhole))}},
+              {.host = [&](const HostEvent&) { ++events; }});
+  EXPECT_EQ(events, 1);
 }
 
 TEST(Failures, OneProcessorsFailureUnwindsAll) {

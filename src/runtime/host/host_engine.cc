@@ -4,9 +4,21 @@
 
 #include "runtime/host/host_device.h"
 #include "runtime/host/host_program.h"
+#include "runtime/host/kernels.h"
 #include "weft/error.h"
 
 namespace weft {
+
+KernelTable with_common_kernels(std::map<std::string, std::function<Kernel(const KernelArgs&)>> kernels) {
+  kernels.merge(std::map<std::string, std::function<Kernel(const KernelArgs&)>>{
+      {AxisIndex::kName, host::axis_index}, {Constant::kName, host::constant}, {Host::kName, host::hand_over}});
+  return {.kernels = std::move(kernels),
+          .collectives = {{AllReduce::kName, host::all_reduce},
+                          {ReduceScatter::kName, host::reduce_scatter},
+                          {AllGather::kName, host::all_gather},
+                          {AllToAll::kName, host::all_to_all},
+                          {Permute::kName, host::permute}}};
+}
 
 bool HostEngine::has(const Instr& instr) const {
   const char* name = name_of(instr);

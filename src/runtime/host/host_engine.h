@@ -17,6 +17,9 @@ struct KernelTable {
   std::map<std::string, std::function<BoundCollective(const KernelArgs&)>> collectives;
 };
 
+// These kernels, and those that all host engines have in common.
+KernelTable with_common_kernels(std::map<std::string, std::function<Kernel(const KernelArgs&)>> kernels);
+
 class HostEngine : public Engine {
  public:
   // `shares_work`: a processor has several workers; else its own thread does all.

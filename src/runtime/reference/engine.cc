@@ -7,30 +7,22 @@ namespace weft {
 namespace {
 
 KernelTable table() {
-  return {.kernels = {{Map::kName, reference::map},
-                      {Contract::kName, reference::contract},
-                      {ReduceDims::kName, reference::reduce},
-                      {Copy::kName, reference::copy},
-                      {Concat::kName, reference::concat},
-                      {DynamicSlice::kName, reference::take},
-                      {DynamicUpdate::kName, reference::put},
-                      {Gather::kName, reference::gather},
-                      {ScatterAdd::kName, reference::scatter_add},
-                      {Scan::kName, reference::scan},
-                      {Sort::kName, reference::sort},
-                      {Convolve::kName, reference::convolve},
-                      {Pool::kName, reference::pool},
-                      {Attend::kName, reference::attend},
-                      {AttendBack::kName, reference::attend_back},
-                      {Random::kName, reference::random},
-                      {AxisIndex::kName, host::axis_index},
-                      {Constant::kName, host::constant},
-                      {Host::kName, host::hand_over}},
-          .collectives = {{AllReduce::kName, host::all_reduce},
-                          {ReduceScatter::kName, host::reduce_scatter},
-                          {AllGather::kName, host::all_gather},
-                          {AllToAll::kName, host::all_to_all},
-                          {Permute::kName, host::permute}}};
+  return with_common_kernels({{Map::kName, reference::map},
+                              {Contract::kName, reference::contract},
+                              {ReduceDims::kName, reference::reduce},
+                              {Copy::kName, reference::copy},
+                              {Concat::kName, reference::concat},
+                              {DynamicSlice::kName, reference::take},
+                              {DynamicUpdate::kName, reference::put},
+                              {Gather::kName, reference::gather},
+                              {ScatterAdd::kName, reference::scatter_add},
+                              {Scan::kName, reference::scan},
+                              {Sort::kName, reference::sort},
+                              {Convolve::kName, reference::convolve},
+                              {Pool::kName, reference::pool},
+                              {Attend::kName, reference::attend},
+                              {AttendBack::kName, reference::attend_back},
+                              {Random::kName, reference::random}});
 }
 
 }  // namespace
