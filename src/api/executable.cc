@@ -5,6 +5,7 @@
 #include "api/print_text.h"
 #include "api/state.h"
 #include "api/trace.h"
+#include "base/index.h"
 #include "base/str.h"
 #include "language/op_def.h"
 #include "program/text.h"
@@ -13,11 +14,9 @@ namespace weft {
 
 namespace {
 
-const Value& value_of(const Program& program, ValueId id) { return program.values[static_cast<std::size_t>(id)]; }
-
 // The array for one input, in its dim order and dtype.
 Array fitted(const Program& program, const ProgramInput& input, const Array& given) {
-  const Value& value = value_of(program, input.value);
+  const Value& value = program.values[at(input.value)];
   const Shape whole = global_shape(value.shape, value.sharding, program.mesh);
   const bool kinds_agree = is_float(given.dtype()) == is_float(value.dtype);
   if (!same_dims(whole, given.shape()) || !kinds_agree)
@@ -125,7 +124,7 @@ PendingRun Executable::start(const Feeds& feeds) {
   std::int64_t begin = TraceLog::now();
   const auto arrays = std::make_shared<RunArrays>(RunArrays{fitted_feeds(*state_, feeds), {}});
   for (std::size_t i = 0; i < state_->fetch.size(); ++i)
-    arrays->fetched.push_back(processors.room_for(value_of(state_->program(), state_->program().outputs[i].value)));
+    arrays->fetched.push_back(processors.room_for(state_->program().values[at(state_->program().outputs[i].value)]));
   const bool waits = processors.has_pending_step();
   processors.make_ready();
   if (waits) begin = TraceLog::now();
@@ -148,18 +147,18 @@ Values Executable::run(const Feeds& feeds) { return start(feeds).get(); }
 
 std::pair<std::int64_t, std::int64_t> Executable::local_range(const Tensor& input, const std::string& dim) const {
   const std::string& name = input_name(*state_, input, "Executable::local_range");
-  const std::optional<std::size_t> at = input.shape().find(dim);
-  if (!at)
+  const std::optional<std::size_t> position = input.shape().find(dim);
+  if (!position)
     throw UserError({.what = str("input '", name, "' ", input.shape(), " has no dim '", dim, "'"),
                      .where = "Executable::local_range",
                      .fix = "name one of its dims"});
-  std::pair<std::int64_t, std::int64_t> range{input.shape()[*at].size, 0};
+  std::pair<std::int64_t, std::int64_t> range{input.shape()[*position].size, 0};
   for (const ProgramInput& one : state_->program().inputs) {
     if (one.name != name) continue;
-    const Value& value = value_of(state_->program(), one.value);
+    const Value& value = state_->program().values[at(one.value)];
     for (const int p : state_->session->processors->local()) {
-      const std::int64_t begin = shard_begin(value.shape, value.sharding, state_->program().mesh, p)[*at];
-      range = {std::min(range.first, begin), std::max(range.second, begin + value.shape[*at].size)};
+      const std::int64_t begin = shard_begin(value.shape, value.sharding, state_->program().mesh, p)[*position];
+      range = {std::min(range.first, begin), std::max(range.second, begin + value.shape[*position].size)};
     }
   }
   return {std::min(range.first, range.second), range.second};

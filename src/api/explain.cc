@@ -7,6 +7,7 @@
 
 #include "api/compile.h"
 #include "api/explain_parts.h"
+#include "base/index.h"
 #include "base/str.h"
 #include "language/op_def.h"
 #include "program/memory_plan.h"
@@ -15,8 +16,6 @@
 namespace weft {
 
 namespace {
-
-const Value& value_of(const Program& p, ValueId id) { return p.values[static_cast<std::size_t>(id)]; }
 
 // The nominal flops of every op that the fetches, updates and metrics stand on.
 double model_flops(const GraphData& graph, const CompileOptions& options) {
@@ -65,7 +64,7 @@ double seconds_alone(const Graph& graph, const Mesh& mesh, const Layout& layout,
 }
 
 Explanation::Placed placed(const Program& p, ValueId id, std::string name, const char* use) {
-  const Value& v = value_of(p, id);
+  const Value& v = p.values[at(id)];
   return {.name = std::move(name),
           .use = use,
           .dtype = v.dtype,
@@ -90,7 +89,7 @@ std::vector<Explanation::Placed> placed_tensors(const Program& p) {
     for (const Instr& instr : body.body) {
       if (is_view(instr)) continue;
       for (ValueId id : instr.outputs)
-        if (&body != &p || listed.insert(id).second) all.push_back(placed(body, id, value_of(body, id).name, "value"));
+        if (&body != &p || listed.insert(id).second) all.push_back(placed(body, id, body.values[at(id)].name, "value"));
     }
   });
   return all;
@@ -104,7 +103,7 @@ void count_memory(const Compiled& compiled, Explanation& e) {
   e.variable_bytes = compiled.variable_bytes();
   for (const ProgramVariable& variable : p.variables) {
     if (!variable.trainable) continue;
-    const Value& v = value_of(p, variable.value);
+    const Value& v = p.values[at(variable.value)];
     e.parameters_per_processor += v.shape.elements();
     e.parameters += global_shape(v.shape, v.sharding, p.mesh).elements();
   }

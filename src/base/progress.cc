@@ -11,14 +11,14 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "base/clock.h"
+
 namespace weft {
 
 namespace {
 
 constexpr double kBetweenDraws = 0.1;
 constexpr std::size_t kWidestBar = 40, kLeastBar = 8;
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 template <class... Args>
 std::string print(const char* format, Args... args) {
@@ -108,7 +108,7 @@ ProgressLine::ProgressLine(bool shown, double plain_seconds)
     : shown_(shown),
       terminal_(shown && terminal_columns(STDERR_FILENO) > 0),
       plain_seconds_(plain_seconds),
-      drawn_at_(terminal_ ? 0 : now()) {}
+      drawn_at_(terminal_ ? 0 : seconds_now()) {}
 
 ProgressLine::~ProgressLine() { clear(); }
 
@@ -125,8 +125,8 @@ void ProgressLine::say(const std::string& line) {
 
 void ProgressLine::draw(double fraction, const std::vector<LinePart>& parts) {
   if (!shown_ || (!terminal_ && plain_seconds_ == 0)) return;
-  if (now() - drawn_at_ < (terminal_ ? kBetweenDraws : plain_seconds_)) return;
-  drawn_at_ = now();
+  if (seconds_now() - drawn_at_ < (terminal_ ? kBetweenDraws : plain_seconds_)) return;
+  drawn_at_ = seconds_now();
   if (!terminal_) {
     std::cerr << joined(parts) << std::endl;
     return;

@@ -17,9 +17,6 @@ void move_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
 
 bool reduces(Collective what) { return what == Collective::kAllReduce || what == Collective::kReduceScatter; }
 
-std::size_t members_of(const Joint& joint) { return joint.in.size(); }
-std::size_t in_bytes(const Joint& joint) { return joint.count * size_of(joint.dtype); }
-
 // The bytes that one chunk is part of: a block, or the whole buffer.
 std::size_t block_bytes(Collective what, DType dtype, std::size_t count, std::size_t members) {
   const bool in_blocks = what == Collective::kReduceScatter || what == Collective::kAllToAll;

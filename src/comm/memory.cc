@@ -15,8 +15,6 @@ namespace weft::comm {
 
 namespace {
 
-constexpr std::size_t kPage = 4 << 10, kLargePage = 2 << 20;
-
 std::size_t whole_pages(std::size_t bytes) { return (bytes + kLargePage - 1) / kLargePage * kLargePage; }
 
 [[noreturn]] void throw_no_memory(int processor, std::size_t bytes) {

@@ -7,6 +7,9 @@
 
 namespace weft::comm {
 
+// Sizes of the pages of memory.
+inline constexpr std::size_t kPage = 4 << 10, kLargePage = 2 << 20;
+
 class Wire;
 
 // Address space that the peers of a processor have mapped. Its memory exists once it is touched, and is zero then.

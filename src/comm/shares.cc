@@ -30,9 +30,7 @@ Range cut(Range range, std::size_t part, std::size_t parts) {
 
 std::size_t chunks_of(std::size_t bytes) { return (bytes + kChunkBytes - 1) / kChunkBytes; }
 
-std::size_t members_of(const Joint& joint) { return joint.in.size(); }
-std::size_t in_bytes(const Joint& joint) { return joint.count * size_of(joint.dtype); }
-std::size_t block_bytes(const Joint& joint) { return in_bytes(joint) / members_of(joint); }
+std::size_t member_bytes(const Joint& joint) { return in_bytes(joint) / members_of(joint); }
 
 void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (to != from && bytes > 0) std::memcpy(to, from, bytes);
@@ -59,7 +57,7 @@ void exchange(const std::byte* from_a, const std::byte* from_b, std::byte* to_a,
 }
 
 void exchange_blocks(const Joint& joint, std::size_t rank, std::size_t peer, Range range) {
-  const std::size_t block = block_bytes(joint);
+  const std::size_t block = member_bytes(joint);
   const std::size_t mine = peer * block, theirs = rank * block;
   const std::size_t a = mine + range.begin, b = theirs + range.begin;
   if (peer == rank) copy(joint.out[rank] + a, joint.in[rank] + a, range.bytes());
@@ -68,7 +66,7 @@ void exchange_blocks(const Joint& joint, std::size_t rank, std::size_t peer, Ran
 
 // Half of what `rank` and `peer` exchange, or all of rank's own block.
 void run_all_to_all(const Joint& joint, std::size_t rank, std::size_t peer, std::size_t part, std::size_t parts) {
-  Range range{0, block_bytes(joint)};
+  Range range{0, member_bytes(joint)};
   if (peer != rank) range = cut(range, rank < peer ? 0 : 1, 2);
   exchange_blocks(joint, rank, peer, cut(range, part, parts));
 }
@@ -130,9 +128,9 @@ std::uint32_t chunks_per_share(const Joint& joint) {
   switch (joint.what) {
     case Collective::kAllReduce:
     case Collective::kPermute: return static_cast<std::uint32_t>(chunks_of((in_bytes(joint) + size - 1) / size));
-    case Collective::kReduceScatter: return static_cast<std::uint32_t>(chunks_of(block_bytes(joint)));
+    case Collective::kReduceScatter: return static_cast<std::uint32_t>(chunks_of(member_bytes(joint)));
     case Collective::kAllGather: return static_cast<std::uint32_t>(size * chunks_of(in_bytes(joint)));
-    case Collective::kAllToAll: return static_cast<std::uint32_t>(size * chunks_of(block_bytes(joint)));
+    case Collective::kAllToAll: return static_cast<std::uint32_t>(size * chunks_of(member_bytes(joint)));
     case Collective::kBarrier: return 0;
   }
   return 0;
@@ -141,7 +139,7 @@ std::uint32_t chunks_per_share(const Joint& joint) {
 void run_chunk(const Joint& joint, int rank, std::uint32_t chunk, Pointers& pointers) {
   const std::size_t size = members_of(joint), r = static_cast<std::size_t>(rank);
   const std::size_t chunks = chunks_per_share(joint), parts = chunks / size;
-  const Range whole{0, in_bytes(joint)}, block{0, block_bytes(joint)};
+  const Range whole{0, in_bytes(joint)}, block{0, member_bytes(joint)};
   switch (joint.what) {
     case Collective::kAllReduce:
       std::copy(joint.out.begin(), joint.out.end(), pointers.out.begin());
@@ -162,7 +160,7 @@ void run_chunk(const Joint& joint, int rank, std::uint32_t chunk, Pointers& poin
 
 void run_for_one(const Joint& joint, int rank, Pointers& pointers) {
   const std::size_t size = members_of(joint), r = static_cast<std::size_t>(rank);
-  const std::size_t whole = in_bytes(joint), block = block_bytes(joint);
+  const std::size_t whole = in_bytes(joint), block = member_bytes(joint);
   pointers.out[0] = joint.out[r];
   switch (joint.what) {
     case Collective::kAllReduce: return reduce(joint, 0, 1, {0, whole}, pointers);

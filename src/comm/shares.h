@@ -26,6 +26,9 @@ struct Joint {
   std::span<const int> source;  // permute: the rank that each member receives from, or -1
 };
 
+inline std::size_t members_of(const Joint& joint) { return joint.in.size(); }
+inline std::size_t in_bytes(const Joint& joint) { return joint.count * size_of(joint.dtype); }
+
 // Room for the pointers that one thread needs while it runs chunks of a group of that size.
 struct Pointers {
   explicit Pointers(int size) : in(static_cast<std::size_t>(size)), out(static_cast<std::size_t>(size)) {}

@@ -13,15 +13,15 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "files and memory have the same byte order");
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::uint64_t kLongestHeader = 1 << 20;
+constexpr std::uint64_t kLongestNpyHeader = 1 << 20;
 constexpr const char* kSave = "save the array again with numpy.save";
 
-struct StoredType {
+struct NpyType {
   std::string_view descr;
   std::uint64_t bytes;
   std::optional<DType> dtype;
 };
-constexpr std::array<StoredType, 9> kTypes = {{{"<f4", 4, DType::kF32},
+constexpr std::array<NpyType, 9> kNpyTypes = {{{"<f4", 4, DType::kF32},
                                                {"<f8", 8, DType::kF64},
                                                {"<f2", 2, DType::kF16},
                                                {"<i4", 4, DType::kI32},
@@ -129,8 +129,8 @@ class DictReader {
   std::vector<std::string> seen_;
 };
 
-StoredType type_of_descr(const FileBytes& file, const std::string& descr, std::uint64_t offset) {
-  for (const StoredType& type : kTypes)
+NpyType type_of_descr(const FileBytes& file, const std::string& descr, std::uint64_t offset) {
+  for (const NpyType& type : kNpyTypes)
     if (type.descr == descr) return type;
   std::string fix =
       "save it as one of f4, f8, f2, i4, i8, u4, u1, b1, little-endian: numpy.save(path, x.astype('<f4'))";
@@ -157,15 +157,15 @@ FileHeader read_npy_header(const FileBytes& file) {
   const std::uint64_t begin = after_magic + (is_long ? 6 : 4);
   std::uint64_t length = start[2] + (std::uint64_t{start[3]} << 8);
   if (is_long) length += (std::uint64_t{start[4]} << 16) + (std::uint64_t{start[5]} << 24);
-  if (file.size() < begin || length > file.size() - begin || length > kLongestHeader)
+  if (file.size() < begin || length > file.size() - begin || length > kLongestNpyHeader)
     file.refuse(after_magic + 2,
                 sentence("the header is said to have ", length, " bytes, but at most ",
-                         std::min(kLongestHeader, file.size() - std::min(begin, file.size())), " can follow"),
+                         std::min(kLongestNpyHeader, file.size() - std::min(begin, file.size())), " can follow"),
                 kSave);
   DictReader dict(file, file.read_text(begin, length), begin);
   dict.read();
   const std::uint64_t data = begin + length;
-  const StoredType type = type_of_descr(file, dict.descr, begin);
+  const NpyType type = type_of_descr(file, dict.descr, begin);
   const std::optional<std::uint64_t> bytes = bytes_of(dict.shape, 8 * type.bytes);
   if (!bytes || *bytes != file.size() - data)
     file.refuse(data,
@@ -179,7 +179,7 @@ FileHeader read_npy_header(const FileBytes& file) {
 
 void write_npy(const std::string& path, const Array& array) {
   std::string descr;
-  for (const StoredType& type : kTypes)
+  for (const NpyType& type : kNpyTypes)
     if (type.dtype == array.dtype()) descr = type.descr;
   if (descr.empty())
     throw UserError({.what = sentence("an .npy file cannot hold ", array.dtype()),

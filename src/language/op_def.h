@@ -83,6 +83,8 @@ struct SampleInput {
   DType dtype = DType::kF32;
 };
 
+inline SampleInput uniform_input(Shape shape) { return {std::move(shape), uniform(-1, 1), DType::kF32}; }
+
 // One conformance case: inputs, and a function that applies the op to them.
 struct Sample {
   std::vector<SampleInput> inputs;

@@ -3,6 +3,7 @@
 #include "ops/along.h"
 
 #include "base/str.h"
+#include "ops/samples.h"
 
 namespace weft {
 
@@ -94,9 +95,6 @@ std::vector<ValueId> lower_put(Lowering& l) {
   return {b.emit_one(ScatterAdd{dim.name}, {indices, updates}, out)};
 }
 
-const Dim kB{"b", 12};
-const SampleInput kX{{{"a", 6}, kB, {"c", 2}}, uniform(-1, 1), DType::kF32};
-
 const OpDef& kTakeAlong = define_op({
     .name = "take_along",
     .doc = "Each line of x along a dim at indices of its own; zeros where an index is out of range.",
@@ -107,12 +105,12 @@ const OpDef& kTakeAlong = define_op({
     },
     .lower = lower_take,
     .flops = flops_rule::none(),
-    .samples = {{{kX, {{{"a", 6}, kB, {"c", 2}}, whole(-1, 14), DType::kI32}},
-                 [](Graph&, const Tensors& x) { return Tensors{take_along(x[0], x[1], kB)}; }},
-                {{kX, {{{"b", 4}, {"a", 6}}, whole(0, 12), DType::kI64}},
-                 [](Graph&, const Tensors& x) { return Tensors{take_along(x[0], x[1], kB)}; }},
-                {{kX, {{{"b", 6}}, whole(0, 12), DType::kI32}},
-                 [](Graph&, const Tensors& x) { return Tensors{take_along(x[0], x[1], kB)}; }}},
+    .samples = {{{kSampleInput, {{{"a", 6}, kSampleDim, {"c", 2}}, whole(-1, 14), DType::kI32}},
+                 [](Graph&, const Tensors& x) { return Tensors{take_along(x[0], x[1], kSampleDim)}; }},
+                {{kSampleInput, {{{"b", 4}, {"a", 6}}, whole(0, 12), DType::kI64}},
+                 [](Graph&, const Tensors& x) { return Tensors{take_along(x[0], x[1], kSampleDim)}; }},
+                {{kSampleInput, {{{"b", 6}}, whole(0, 12), DType::kI32}},
+                 [](Graph&, const Tensors& x) { return Tensors{take_along(x[0], x[1], kSampleDim)}; }}},
 });
 
 const OpDef& kPutAlong = define_op({
@@ -125,9 +123,9 @@ const OpDef& kPutAlong = define_op({
     },
     .lower = lower_put,
     .flops = [](const OpCall& call) { return static_cast<double>(call.in(0).elements()); },
-    .samples = {{{kX, {{{"a", 6}, kB, {"c", 2}}, whole(-1, 14), DType::kI32}},
-                 [](Graph&, const Tensors& x) { return Tensors{put_along(x[0], x[1], kB)}; }},
-                {{kX, {{kB, {"c", 2}}, whole(0, 4), DType::kI32}},
+    .samples = {{{kSampleInput, {{{"a", 6}, kSampleDim, {"c", 2}}, whole(-1, 14), DType::kI32}},
+                 [](Graph&, const Tensors& x) { return Tensors{put_along(x[0], x[1], kSampleDim)}; }},
+                {{kSampleInput, {{kSampleDim, {"c", 2}}, whole(0, 4), DType::kI32}},
                  [](Graph&, const Tensors& x) {
                    return Tensors{put_along(x[0], x[1], {"b", 4})};
                  }}},

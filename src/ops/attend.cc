@@ -196,32 +196,33 @@ Tensors attend_back_gradient(const Grad& g) {
   return results;
 }
 
-SampleInput in(Shape shape) { return {std::move(shape), uniform(-1, 1), DType::kF32}; }
 SampleInput ids(Shape shape) { return {std::move(shape), whole(0, 3), DType::kI32}; }
 
 std::vector<Sample> attend_back_samples() {
   const Dim batch{"batch", 2}, length{"length", 4}, memory{"memory", 4}, heads{"heads", 2}, key{"key", 3},
       value{"value", 2};
-  return {{{in({batch, length, key}), in({memory, key}), in({memory, value}), in({batch, length, value})},
+  return {{{uniform_input({batch, length, key}), uniform_input({memory, key}), uniform_input({memory, value}),
+            uniform_input({batch, length, value})},
            [=](Graph&, const Tensors& x) {
              const Tensor y = attend(x[0], x[1], x[2], memory, key, {.causal = true, .length = "length"});
              return gradients({y}, {x[0], x[1], x[2]}, {x[3]});
            }},
-          {{in({length, key}), in({memory, key}), in({memory, key}), in({memory}), ids({length}), ids({memory})},
+          {{uniform_input({length, key}), uniform_input({memory, key}), uniform_input({memory, key}),
+            uniform_input({memory}), ids({length}), ids({memory})},
            [=](Graph&, const Tensors& x) {
              const AttendOptions options{.bias = x[3], .query_segments = x[4], .memory_segments = x[5]};
              const Tensor y = attend(x[0], x[1], x[2], memory, key, options);
              return gradients({y}, {x[0], x[1], x[2]}, {x[0]});
            }},
           // A bias that lacks some dims of the scores.
-          {{in({batch, length, heads, key}), in({batch, memory, heads, key}), in({batch, memory, heads, key}),
-            in({heads, length, memory})},
+          {{uniform_input({batch, length, heads, key}), uniform_input({batch, memory, heads, key}),
+            uniform_input({batch, memory, heads, key}), uniform_input({heads, length, memory})},
            [=](Graph&, const Tensors& x) {
              const AttendOptions options{.causal = true, .length = "length", .bias = x[3]};
              return gradients({attend(x[0], x[1], x[2], memory, key, options)}, x, {x[0]});
            }},
-          {{in({length, heads, key}), in({memory, key}), in({memory, value}), in({length, heads, value}),
-            in({memory, length}), ids({length}), ids({memory})},
+          {{uniform_input({length, heads, key}), uniform_input({memory, key}), uniform_input({memory, value}),
+            uniform_input({length, heads, value}), uniform_input({memory, length}), ids({length}), ids({memory})},
            [=](Graph&, const Tensors& x) {
              const AttendOptions options{
                  .length = "length", .bias = x[4], .query_segments = x[5], .memory_segments = x[6]};
@@ -264,53 +265,59 @@ const Dim kBatch{"batch", 2}, kLength{"length", 4}, kMemory{"memory", 6}, kHeads
 
 std::vector<Sample> samples_of_dims() {
   const Dim group{"group", 2}, six{"length", 6};
-  return {sample_of({in({kBatch, six, kHeads, kKey}), in({kBatch, kMemory, kHeads, kKey}),
-                     in({kBatch, kMemory, kHeads, kKey})},
+  return {sample_of({uniform_input({kBatch, six, kHeads, kKey}), uniform_input({kBatch, kMemory, kHeads, kKey}),
+                     uniform_input({kBatch, kMemory, kHeads, kKey})},
                     [](const Tensors& x) { return attend(x[0], x[1], x[2], kMemory, kKey); }),
           // Any order of dims, fewer queries than memory, and a value of another size.
-          sample_of({in({kHeads, kKey, kLength}), in({kKey, kMemory, kHeads}), in({kMemory, kHeads, kValue})},
+          sample_of({uniform_input({kHeads, kKey, kLength}), uniform_input({kKey, kMemory, kHeads}),
+                     uniform_input({kMemory, kHeads, kValue})},
                     [](const Tensors& x) { return attend(x[0], x[1], x[2], kMemory, kKey, {.causal = true}); }),
           // More queries than memory.
-          sample_of({in({six, kKey}), in({{"memory", 4}, kKey}), in({{"memory", 4}, kKey})},
-                    [](const Tensors& x) {
-                      return attend(x[0], x[1], x[2], {"memory", 4}, kKey, {.causal = true});
-                    }),
+          sample_of(
+              {uniform_input({six, kKey}), uniform_input({{"memory", 4}, kKey}), uniform_input({{"memory", 4}, kKey})},
+              [](const Tensors& x) {
+                return attend(x[0], x[1], x[2], {"memory", 4}, kKey, {.causal = true});
+              }),
           // Groups of heads with one memory each.
-          sample_of({in({kLength, kHeads, group, kKey}), in({kMemory, kHeads, kKey}), in({kMemory, kHeads, kValue})},
+          sample_of({uniform_input({kLength, kHeads, group, kKey}), uniform_input({kMemory, kHeads, kKey}),
+                     uniform_input({kMemory, kHeads, kValue})},
                     [](const Tensors& x) {
                       return attend(x[0], x[1], x[2], kMemory, kKey, {.causal = true, .length = "length"});
                     }),
-          sample_of({in({kHeads, kKey}), in({kMemory, kHeads, kKey}), in({kMemory, kHeads, kKey})},
+          sample_of({uniform_input({kHeads, kKey}), uniform_input({kMemory, kHeads, kKey}),
+                     uniform_input({kMemory, kHeads, kKey})},
                     [](const Tensors& x) { return attend(x[0], x[1], x[2], kMemory, kKey); })};
 }
 
 std::vector<Sample> samples_of_masks() {
-  return {
-      // A bias without the batch dim.
-      sample_of({in({kBatch, kLength, kHeads, kKey}), in({kBatch, kMemory, kHeads, kKey}),
-                 in({kBatch, kMemory, kHeads, kKey}), in({kHeads, kLength, kMemory})},
-                [](const Tensors& x) { return attend(x[0], x[1], x[2], kMemory, kKey, {.bias = x[3]}); }),
-      sample_of({in({kLength, kKey}), in({kMemory, kKey}), in({kMemory, kValue}), in({kMemory})},
-                [](const Tensors& x) {
-                  return attend(x[0], x[1], x[2], kMemory, kKey, {.causal = true, .bias = x[3], .scale = 2});
-                }),
-      // Some queries see nothing.
-      sample_of({in({kBatch, kLength, kKey}), in({kBatch, kMemory, kKey}), in({kBatch, kMemory, kKey}),
-                 ids({kBatch, kLength}), ids({kMemory})},
-                [](const Tensors& x) {
-                  return attend(x[0], x[1], x[2], kMemory, kKey, {.query_segments = x[3], .memory_segments = x[4]});
-                }),
-      // One query for each head.
-      sample_of({in({kHeads, kKey}), in({kMemory, kHeads, kKey}), in({kMemory, kHeads, kKey}), ids({}), ids({kMemory})},
-                [](const Tensors& x) {
-                  return attend(x[0], x[1], x[2], kMemory, kKey, {.query_segments = x[3], .memory_segments = x[4]});
-                }),
-      sample_of({in({kHeads, kLength, kKey}), in({kHeads, kMemory, kKey}), in({kHeads, kMemory, kKey}),
-                 in({kLength, kMemory}), ids({kLength}), ids({kMemory})},
-                [](const Tensors& x) {
-                  return attend(x[0], x[1], x[2], kMemory, kKey,
-                                {.causal = true, .bias = x[3], .query_segments = x[4], .memory_segments = x[5]});
-                })};
+  return {// A bias without the batch dim.
+          sample_of({uniform_input({kBatch, kLength, kHeads, kKey}), uniform_input({kBatch, kMemory, kHeads, kKey}),
+                     uniform_input({kBatch, kMemory, kHeads, kKey}), uniform_input({kHeads, kLength, kMemory})},
+                    [](const Tensors& x) { return attend(x[0], x[1], x[2], kMemory, kKey, {.bias = x[3]}); }),
+          sample_of({uniform_input({kLength, kKey}), uniform_input({kMemory, kKey}), uniform_input({kMemory, kValue}),
+                     uniform_input({kMemory})},
+                    [](const Tensors& x) {
+                      return attend(x[0], x[1], x[2], kMemory, kKey, {.causal = true, .bias = x[3], .scale = 2});
+                    }),
+          // Some queries see nothing.
+          sample_of({uniform_input({kBatch, kLength, kKey}), uniform_input({kBatch, kMemory, kKey}),
+                     uniform_input({kBatch, kMemory, kKey}), ids({kBatch, kLength}), ids({kMemory})},
+                    [](const Tensors& x) {
+                      return attend(x[0], x[1], x[2], kMemory, kKey, {.query_segments = x[3], .memory_segments = x[4]});
+                    }),
+          // One query for each head.
+          sample_of({uniform_input({kHeads, kKey}), uniform_input({kMemory, kHeads, kKey}),
+                     uniform_input({kMemory, kHeads, kKey}), ids({}), ids({kMemory})},
+                    [](const Tensors& x) {
+                      return attend(x[0], x[1], x[2], kMemory, kKey, {.query_segments = x[3], .memory_segments = x[4]});
+                    }),
+          sample_of({uniform_input({kHeads, kLength, kKey}), uniform_input({kHeads, kMemory, kKey}),
+                     uniform_input({kHeads, kMemory, kKey}), uniform_input({kLength, kMemory}), ids({kLength}),
+                     ids({kMemory})},
+                    [](const Tensors& x) {
+                      return attend(x[0], x[1], x[2], kMemory, kKey,
+                                    {.causal = true, .bias = x[3], .query_segments = x[4], .memory_segments = x[5]});
+                    })};
 }
 
 std::vector<Sample> attend_samples() {

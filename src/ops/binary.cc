@@ -103,7 +103,7 @@ std::vector<TensorType> select_type(const OpCall& call) {
   return {{shape_rule::broadcast_shape(call, both, call.in(0)), call.inputs[1].dtype}};
 }
 
-const Shape kAB{{"a", 6}, {"b", 4}}, kB{{"b", 4}};
+const Shape kShapeAB{{"a", 6}, {"b", 4}}, kShapeB{{"b", 4}};
 const OpDef& kSelect = define_op({
     .name = "select",
     .doc = "condition ? x : y; what is not chosen never shows.",
@@ -115,8 +115,10 @@ const OpDef& kSelect = define_op({
     },
     .lower = lower_rule::map("select"),
     .flops = flops_rule::per_element(1),
-    .samples = {{{{kAB, whole(0, 2), DType::kBool}, {kAB, kAny, DType::kF32}, {kAB, kAny, DType::kF32}}, {}},
-                {{{kB, whole(0, 2), DType::kBool}, {kAB, kAny, DType::kF32}, {kB, kAny, DType::kF32}}, {}}},
+    .samples = {{{{kShapeAB, whole(0, 2), DType::kBool}, {kShapeAB, kAny, DType::kF32}, {kShapeAB, kAny, DType::kF32}},
+                 {}},
+                {{{kShapeB, whole(0, 2), DType::kBool}, {kShapeAB, kAny, DType::kF32}, {kShapeB, kAny, DType::kF32}},
+                 {}}},
 });
 
 }  // namespace

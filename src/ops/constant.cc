@@ -6,12 +6,10 @@ namespace weft {
 
 namespace {
 
-std::vector<TensorType> stated_type(const OpCall& call) { return {call.attr<TensorType>("type")}; }
-
 const OpDef& kConstant = define_op({
     .name = "constant",
     .doc = "One number in every element.",
-    .shape = stated_type,
+    .shape = shape_rule::stated_type,
     .sharding = sharding_rule::pointwise(),
     .gradient = [](const Grad&) -> Tensors { return {}; },
     .lower = [](Lowering& l) -> std::vector<ValueId> {
@@ -39,7 +37,7 @@ std::vector<ValueId> lower_table(Lowering& l) {
 const OpDef& kTable = define_op({
     .name = "table",
     .doc = "Given numbers.",
-    .shape = stated_type,
+    .shape = shape_rule::stated_type,
     .sharding = sharding_rule::pointwise(),
     .gradient = [](const Grad&) -> Tensors { return {}; },
     .lower = lower_table,
@@ -58,7 +56,7 @@ std::vector<ValueId> lower_iota(Lowering& l) {
 const OpDef& kIota = define_op({
     .name = "iota",
     .doc = "0, 1, 2, … along a dim; each processor makes its own part.",
-    .shape = stated_type,
+    .shape = shape_rule::stated_type,
     .sharding = sharding_rule::pointwise(),
     .gradient = [](const Grad&) -> Tensors { return {}; },
     .lower = lower_iota,

@@ -144,18 +144,16 @@ double convolution_flops(const OpCall& call) {
 
 // --- Samples ---
 
-SampleInput in(Shape shape) { return {std::move(shape), uniform(-1, 1), DType::kF32}; }
-
-const Dim kBatch{"batch", 2}, kIn{"in", 2}, kOut{"out", 4}, kTaps{"taps", 3};
+const Dim kImages{"batch", 2}, kIn{"in", 2}, kOut{"out", 4}, kTaps{"taps", 3};
 
 // x [batch, space, in] and filter [taps, in, out] with one window.
 Sample along_one_dim(const Window& w) {
-  return {{in({kBatch, w.dim, kIn}), in({w.filter, kIn, kOut})},
+  return {{uniform_input({kImages, w.dim, kIn}), uniform_input({w.filter, kIn, kOut})},
           [w](Graph&, const Tensors& t) { return Tensors{convolution(t[0], t[1], {w})}; }};
 }
 
 Sample back_along_one_dim(const Window& w) {
-  return {{in({kBatch, {w.dim.name, places_of(w)}, kIn}), in({w.filter, kOut, kIn})},
+  return {{uniform_input({kImages, {w.dim.name, places_of(w)}, kIn}), uniform_input({w.filter, kOut, kIn})},
           [w](Graph&, const Tensors& t) { return Tensors{convolution_transpose(t[0], t[1], {w})}; }};
 }
 
@@ -174,33 +172,34 @@ std::vector<Sample> samples_of_windows() {
       back_along_one_dim({.dim = space(10), .filter = taps(5), .stride = 2, .dilation = 2, .before = 4, .after = 4})};
 }
 
-std::vector<Sample> samples_of_dims() {
+std::vector<Sample> samples_of_convolved_dims() {
   const Dim h{"h", 4}, w{"w", 6}, d{"d", 2}, th{"th", 3}, tw{"tw", 2}, td{"td", 2}, in4{"in", 4}, groups{"groups", 2};
-  return {{{in({kBatch, h, w, kIn}), in({th, tw, kIn, kOut})},
-           [=](Graph&, const Tensors& t) {
-             return Tensors{conv2d(t[0], t[1], {.strides = {1, 3}})};
-           }},
-          {{in({d, h, w, kIn}), in({td, tw, th, kIn, kOut})},
-           [=](Graph&, const Tensors& t) {
-             return Tensors{conv3d(t[0], t[1], {.dilations = {1, 2, 1}})};
-           }},
-          {{in({kBatch, h, in4}), in({th, kIn, kOut})},
-           [=](Graph&, const Tensors& t) { return Tensors{conv1d(t[0], t[1], {.groups = 2})}; }},
-          {{in({w, groups, kIn, kBatch}), in({groups, kOut, th, kIn})},  // any order; groups by name
-           [=](Graph&, const Tensors& t) {
-             return Tensors{convolution(t[0], t[1], {window(w, th, Padding::kSame, 3)}, {groups})};
-           }},
-          {{in({kBatch, h, w, kIn}), in({th, tw, kIn})},
-           [=](Graph&, const Tensors& t) { return Tensors{depthwise_conv(t[0], t[1])}; }},
-          {{in({kBatch, h, w, kIn}), in({th, tw, kOut, kIn})}, [=](Graph&, const Tensors& t) {
-             return Tensors{conv2d_transpose(t[0], t[1], {.strides = {2, 1}})};
-           }}};
+  return {
+      {{uniform_input({kImages, h, w, kIn}), uniform_input({th, tw, kIn, kOut})},
+       [=](Graph&, const Tensors& t) {
+         return Tensors{conv2d(t[0], t[1], {.strides = {1, 3}})};
+       }},
+      {{uniform_input({d, h, w, kIn}), uniform_input({td, tw, th, kIn, kOut})},
+       [=](Graph&, const Tensors& t) {
+         return Tensors{conv3d(t[0], t[1], {.dilations = {1, 2, 1}})};
+       }},
+      {{uniform_input({kImages, h, in4}), uniform_input({th, kIn, kOut})},
+       [=](Graph&, const Tensors& t) { return Tensors{conv1d(t[0], t[1], {.groups = 2})}; }},
+      {{uniform_input({w, groups, kIn, kImages}), uniform_input({groups, kOut, th, kIn})},  // any order; groups by name
+       [=](Graph&, const Tensors& t) {
+         return Tensors{convolution(t[0], t[1], {window(w, th, Padding::kSame, 3)}, {groups})};
+       }},
+      {{uniform_input({kImages, h, w, kIn}), uniform_input({th, tw, kIn})},
+       [=](Graph&, const Tensors& t) { return Tensors{depthwise_conv(t[0], t[1])}; }},
+      {{uniform_input({kImages, h, w, kIn}), uniform_input({th, tw, kOut, kIn})}, [=](Graph&, const Tensors& t) {
+         return Tensors{conv2d_transpose(t[0], t[1], {.strides = {2, 1}})};
+       }}};
 }
 
 // Gradients that are differentiated once more.
 Sample sample_of_second_order() {
   const Dim space{"space", 6};
-  return {{in({kBatch, space, kIn}), in({kTaps, kIn, kOut})}, [=](Graph&, const Tensors& t) {
+  return {{uniform_input({kImages, space, kIn}), uniform_input({kTaps, kIn, kOut})}, [=](Graph&, const Tensors& t) {
             const Tensor y = convolution(t[0], t[1], {window(space, kTaps, Padding::kSame)});
             return gradients({reduce_sum(square(y))}, {t[0], t[1]});
           }};
@@ -208,7 +207,7 @@ Sample sample_of_second_order() {
 
 std::vector<Sample> convolution_samples() {
   std::vector<Sample> all = samples_of_windows();
-  for (Sample& sample : samples_of_dims()) all.push_back(std::move(sample));
+  for (Sample& sample : samples_of_convolved_dims()) all.push_back(std::move(sample));
   all.push_back(sample_of_second_order());
   return all;
 }

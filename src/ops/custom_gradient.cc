@@ -6,7 +6,7 @@ namespace weft {
 
 namespace {
 
-const SampleInput kX{{{"a", 6}, {"b", 4}}, uniform(-1, 1), DType::kF32};
+const SampleInput kMatrix{{{"a", 6}, {"b", 4}}, uniform(-1, 1), DType::kF32};
 
 const OpDef& kStopGradient = define_op({
     .name = "stop_gradient",
@@ -16,7 +16,7 @@ const OpDef& kStopGradient = define_op({
     .gradient = [](const Grad&) -> Tensors { return {Tensor()}; },
     .lower = [](Lowering& l) { return l.inputs; },
     .flops = flops_rule::none(),
-    .samples = {{{kX}, {}}},
+    .samples = {{{kMatrix}, {}}},
 });
 
 using Backward = std::function<Tensors(const Tensors&, const Tensors&, const Tensors&)>;
@@ -57,7 +57,7 @@ const OpDef& kCustomGradient = define_op({
           return std::vector<ValueId>(l.inputs.begin(), l.inputs.begin() + l.call.attr<int>("results"));
         },
     .flops = flops_rule::none(),
-    .samples = {{{kX},
+    .samples = {{{kMatrix},
                  [](Graph&, const Tensors& x) {
                    return custom_gradient(
                        x, [](const Tensors& t) { return Tensors{square(t[0])}; },

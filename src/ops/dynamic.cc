@@ -72,9 +72,9 @@ std::vector<ValueId> lower_slice(Lowering& l) {
   return {l.builder.emit_one(DynamicSlice{dim.name}, {l.inputs[0], begin}, l.out())};
 }
 
-const SampleInput kX{{{"a", 6}, {"b", 24}, {"c", 2}}, uniform(-1, 1), DType::kF32};
+const SampleInput kLong{{{"a", 6}, {"b", 24}, {"c", 2}}, uniform(-1, 1), DType::kF32};
 const SampleInput kPiece{{{"a", 6}, {"b", 12}, {"c", 2}}, uniform(-1, 1), DType::kF32};
-const Dim kB{"b", 24};
+const Dim kLongB{"b", 24};
 
 const OpDef& kDynamicSlice = define_op({
     .name = "dynamic_slice",
@@ -86,10 +86,10 @@ const OpDef& kDynamicSlice = define_op({
     },
     .lower = lower_slice,
     .flops = flops_rule::none(),
-    .samples = {{{kX, {{}, whole(3, 4), DType::kI32}},
-                 [](Graph&, const Tensors& x) { return Tensors{dynamic_slice(x[0], x[1], kB, 12)}; }},
-                {{kX, {{}, whole(20, 21), DType::kI32}},
-                 [](Graph&, const Tensors& x) { return Tensors{dynamic_slice(x[0], x[1], kB, 12)}; }}},
+    .samples = {{{kLong, {{}, whole(3, 4), DType::kI32}},
+                 [](Graph&, const Tensors& x) { return Tensors{dynamic_slice(x[0], x[1], kLongB, 12)}; }},
+                {{kLong, {{}, whole(20, 21), DType::kI32}},
+                 [](Graph&, const Tensors& x) { return Tensors{dynamic_slice(x[0], x[1], kLongB, 12)}; }}},
 });
 
 // --- dynamic_update ---
@@ -138,8 +138,8 @@ const OpDef& kDynamicUpdate = define_op({
     },
     .lower = lower_update,
     .flops = flops_rule::none(),
-    .samples = {{{kX, kPiece, {{}, whole(5, 6), DType::kI32}},
-                 [](Graph&, const Tensors& x) { return Tensors{dynamic_update(x[0], x[1], x[2], kB)}; }}},
+    .samples = {{{kLong, kPiece, {{}, whole(5, 6), DType::kI32}},
+                 [](Graph&, const Tensors& x) { return Tensors{dynamic_update(x[0], x[1], x[2], kLongB)}; }}},
 });
 
 }  // namespace

@@ -2,6 +2,7 @@
 // gather then needs a sum over the processors, scatter_add needs nothing.
 #include "base/str.h"
 #include "ops/rules.h"
+#include "ops/samples.h"
 
 namespace weft {
 
@@ -35,9 +36,6 @@ std::vector<TensorType> gather_type(const OpCall& call) {
   return {{call.in(1).plus(rest), call.inputs[0].dtype}};
 }
 
-const SampleInput kX{{{"a", 6}, {"b", 12}, {"c", 2}}, uniform(-1, 1), DType::kF32};
-const Dim kB{"b", 12};
-
 const OpDef& kGather = define_op({
     .name = "gather",
     .doc = "x at given indices of a dim; zeros where an index is out of range.",
@@ -60,12 +58,12 @@ const OpDef& kGather = define_op({
       return {l.builder.emit_one(Gather{l.call.attr<Dim>("dim").name}, l.inputs, l.out())};
     },
     .flops = flops_rule::none(),
-    .samples = {{{kX, {{{"e", 4}, {"f", 2}}, whole(-1, 14), DType::kI32}},
-                 [](Graph&, const Tensors& x) { return Tensors{gather(x[0], x[1], kB)}; }},
-                {{kX, {{{"a", 6}, {"e", 4}}, whole(0, 12), DType::kI32}},
-                 [](Graph&, const Tensors& x) { return Tensors{gather(x[0], x[1], kB)}; }},
-                {{kX, {{}, whole(0, 12), DType::kI64}},
-                 [](Graph&, const Tensors& x) { return Tensors{gather(x[0], x[1], kB)}; }}},
+    .samples = {{{kSampleInput, {{{"e", 4}, {"f", 2}}, whole(-1, 14), DType::kI32}},
+                 [](Graph&, const Tensors& x) { return Tensors{gather(x[0], x[1], kSampleDim)}; }},
+                {{kSampleInput, {{{"a", 6}, {"e", 4}}, whole(0, 12), DType::kI32}},
+                 [](Graph&, const Tensors& x) { return Tensors{gather(x[0], x[1], kSampleDim)}; }},
+                {{kSampleInput, {{}, whole(0, 12), DType::kI64}},
+                 [](Graph&, const Tensors& x) { return Tensors{gather(x[0], x[1], kSampleDim)}; }}},
 });
 
 std::vector<TensorType> scatter_type(const OpCall& call) {
@@ -108,11 +106,11 @@ const OpDef& kScatterAdd = define_op({
     },
     .flops = [](const OpCall& call) { return static_cast<double>(call.in(0).elements()); },
     .samples = {{{{{{"e", 4}, {"a", 6}}, uniform(-1, 1), DType::kF32}, {{{"e", 4}}, whole(-1, 14), DType::kI32}},
-                 [](Graph&, const Tensors& x) { return Tensors{scatter_add(x[0], x[1], kB)}; }},
+                 [](Graph&, const Tensors& x) { return Tensors{scatter_add(x[0], x[1], kSampleDim)}; }},
                 {{{{{"e", 4}, {"a", 6}, {"c", 2}}, uniform(-1, 1), DType::kF32},
                   {{{"a", 6}, {"e", 4}}, whole(0, 12), DType::kI32}},
                  [](Graph&, const Tensors& x) {
-                   return Tensors{scatter_add(x[0], x[1], kB, {{"a", 6}})};
+                   return Tensors{scatter_add(x[0], x[1], kSampleDim, {{"a", 6}})};
                  }}},
 });
 

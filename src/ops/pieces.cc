@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "ops/exchange.h"
 #include "ops/rules.h"
+#include "ops/samples.h"
 
 namespace weft {
 
@@ -16,12 +17,9 @@ ValueId assembled(Lowering& l, const std::vector<Piece>& pieces) {
   return assemble(l.builder, dim, l.call.out().size_of(dim), l.axes_of(dim), pieces);
 }
 
-const SampleInput kX{{{"a", 6}, {"b", 12}, {"c", 2}}, uniform(-1, 1), DType::kF32};
-const Dim kB{"b", 12};
-
 // --- slice ---
 
-std::vector<TensorType> slice_type(const OpCall& call) {
+std::vector<TensorType> static_slice_type(const OpCall& call) {
   const Dim dim = dim_of(call);
   shape_rule::expect_dim(call, call.in(), dim);
   const auto begin = call.attr<std::int64_t>("begin"), size = call.attr<std::int64_t>("size");
@@ -35,7 +33,7 @@ std::vector<TensorType> slice_type(const OpCall& call) {
 const OpDef& kSlice = define_op({
     .name = "slice",
     .doc = "A run of elements of one dim.",
-    .shape = slice_type,
+    .shape = static_slice_type,
     .sharding = sharding_rule::talks_along("dim"),
     .gradient = [](const Grad& g) -> Tensors {
       const std::int64_t begin = g.attr<std::int64_t>("begin"), size = g.attr<std::int64_t>("size");
@@ -47,10 +45,10 @@ const OpDef& kSlice = define_op({
       return {assembled(l, {{l.inputs[0], l.call.attr<std::int64_t>("begin"), size, 0}})};
     },
     .flops = flops_rule::none(),
-    .samples = {{{kX}, [](Graph&, const Tensors& x) { return Tensors{slice(x[0], kB, 1, 4)}; }},
-                {{kX},
+    .samples = {{{kSampleInput}, [](Graph&, const Tensors& x) { return Tensors{slice(x[0], kSampleDim, 1, 4)}; }},
+                {{kSampleInput},
                  [](Graph&, const Tensors& x) {
-                   return Tensors{slice(x[0], kB, 8, 4), slice(x[0], kB, 0, 6)};
+                   return Tensors{slice(x[0], kSampleDim, 8, 4), slice(x[0], kSampleDim, 0, 6)};
                  }}},
 });
 
@@ -81,8 +79,8 @@ const OpDef& kPad = define_op({
       return {assembled(l, {{l.inputs[0], 0, dim_of(l.call).size, l.call.attr<std::int64_t>("before")}})};
     },
     .flops = flops_rule::none(),
-    .samples = {{{kX}, [](Graph&, const Tensors& x) { return Tensors{pad(x[0], kB, 3, 9)}; }},
-                {{kX}, [](Graph&, const Tensors& x) { return Tensors{pad(x[0], kB, 0, 12)}; }}},
+    .samples = {{{kSampleInput}, [](Graph&, const Tensors& x) { return Tensors{pad(x[0], kSampleDim, 3, 9)}; }},
+                {{kSampleInput}, [](Graph&, const Tensors& x) { return Tensors{pad(x[0], kSampleDim, 0, 12)}; }}},
 });
 
 // --- concat ---
@@ -136,13 +134,13 @@ const OpDef& kConcat = define_op({
     .gradient = concat_gradient,
     .lower = lower_concat,
     .flops = flops_rule::none(),
-    .samples = {{{kX, {{{"a", 6}, {"b", 4}, {"c", 2}}, uniform(-1, 1), DType::kF32}},
+    .samples = {{{kSampleInput, {{{"a", 6}, {"b", 4}, {"c", 2}}, uniform(-1, 1), DType::kF32}},
                  [](Graph&, const Tensors& x) {
                    return Tensors{concat({x[1], x[0], x[1], x[1]}, "b")};
                  }},
-                {{kX, {{{"c", 2}, {"b", 12}, {"a", 6}}, uniform(-1, 1), DType::kF32}},
+                {{kSampleInput, {{{"c", 2}, {"b", 12}, {"a", 6}}, uniform(-1, 1), DType::kF32}},
                  [](Graph&, const Tensors& x) { return Tensors{concat(x, "b")}; }},
-                {{kX, kX}, [](Graph&, const Tensors& x) { return Tensors{stack(x, "s")}; }}},
+                {{kSampleInput, kSampleInput}, [](Graph&, const Tensors& x) { return Tensors{stack(x, "s")}; }}},
 });
 
 // --- shift ---
@@ -177,17 +175,17 @@ const OpDef& kShift = define_op({
       return {assembled(l, pieces)};
     },
     .flops = flops_rule::none(),
-    .samples = {{{kX},
+    .samples = {{{kSampleInput},
                  [](Graph&, const Tensors& x) {
-                   return Tensors{shift(x[0], kB, 2), shift(x[0], kB, 2, true)};
+                   return Tensors{shift(x[0], kSampleDim, 2), shift(x[0], kSampleDim, 2, true)};
                  }},
-                {{kX},
+                {{kSampleInput},
                  [](Graph&, const Tensors& x) {
-                   return Tensors{shift(x[0], kB, -5), shift(x[0], kB, -7, true)};
+                   return Tensors{shift(x[0], kSampleDim, -5), shift(x[0], kSampleDim, -7, true)};
                  }},
-                {{kX},
+                {{kSampleInput},
                  [](Graph&, const Tensors& x) {
-                   return Tensors{shift(x[0], kB, 6, true), shift(x[0], kB, 13)};
+                   return Tensors{shift(x[0], kSampleDim, 6, true), shift(x[0], kSampleDim, 13)};
                  }}},
 });
 

@@ -69,6 +69,7 @@ class Lowering {
 namespace shape_rule {
 // One output like the i-th input.
 std::function<std::vector<TensorType>(const OpCall&)> same_as(std::size_t i);
+inline std::vector<TensorType> stated_type(const OpCall& call) { return {call.attr<TensorType>("type")}; }
 // UserError unless input i is of a float / of the given dtype.
 void expect_float(const OpCall& call, std::size_t i = 0);
 void expect_dtype(const OpCall& call, std::size_t i, DType dtype);

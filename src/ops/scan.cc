@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "ops/rules.h"
+#include "ops/samples.h"
 
 namespace weft {
 
@@ -86,9 +87,6 @@ Tensors gradient_of_cummax(const Grad& g) {
   return {put_along(g.dy(), winner, dim, site)};
 }
 
-const SampleInput kX{{{"a", 6}, {"b", 12}, {"c", 2}}, uniform(-1, 1), DType::kF32};
-const Dim kB{"b", 12};
-
 const OpDef& kCumsum = define_op({
     .name = "cumsum",
     .doc = "The running sum along a dim, inclusive or exclusive, from either end.",
@@ -103,15 +101,15 @@ const OpDef& kCumsum = define_op({
     },
     .lower = lower_cumsum,
     .flops = flops_rule::per_element(1),
-    .samples = {{{kX},
+    .samples = {{{kSampleInput},
                  [](Graph&, const Tensors& x) {
-                   return Tensors{cumsum(x[0], kB), cumsum(x[0], kB, true)};
+                   return Tensors{cumsum(x[0], kSampleDim), cumsum(x[0], kSampleDim, true)};
                  }},
-                {{kX},
+                {{kSampleInput},
                  [](Graph&, const Tensors& x) {
-                   return Tensors{cumsum(x[0], kB, false, true), cumsum(x[0], kB, true, true)};
+                   return Tensors{cumsum(x[0], kSampleDim, false, true), cumsum(x[0], kSampleDim, true, true)};
                  }},
-                {{{kX.shape, whole(-9, 9), DType::kI32}},
+                {{{kSampleInput.shape, whole(-9, 9), DType::kI32}},
                  [](Graph&, const Tensors& x) {
                    return Tensors{cumsum(x[0], {"a", 6})};
                  }}},
@@ -129,13 +127,13 @@ const OpDef& kCummax = define_op({
     .gradient = gradient_of_cummax,
     .lower = lower_cummax,
     .flops = flops_rule::per_element(1),
-    .samples = {{{kX},
+    .samples = {{{kSampleInput},
                  [](Graph&, const Tensors& x) {
-                   return Tensors{cummax(x[0], kB), cummax(x[0], kB, true)};
+                   return Tensors{cummax(x[0], kSampleDim), cummax(x[0], kSampleDim, true)};
                  }},
-                {{{kX.shape, whole(-9, 9), DType::kI32}},
+                {{{kSampleInput.shape, whole(-9, 9), DType::kI32}},
                  [](Graph&, const Tensors& x) {
-                   return Tensors{cummax(x[0], {"a", 6}), cummax(x[0], kB, true)};
+                   return Tensors{cummax(x[0], {"a", 6}), cummax(x[0], kSampleDim, true)};
                  }}},
 });
 

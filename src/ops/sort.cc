@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "ops/along.h"
+#include "ops/samples.h"
 
 namespace weft {
 
@@ -60,8 +61,6 @@ Tensors top_k_gradient(const Grad& g) {
   return {transpose(dx, g.x().shape(), g.site())};
 }
 
-const SampleInput kX{{{"a", 6}, {"b", 12}, {"c", 2}}, uniform(-1, 1), DType::kF32};
-
 const OpDef& kTopK = define_op({
     .name = "top_k",
     .doc = "The k largest (or smallest) along a dim, in order, ties to the lower index, and their indices.",
@@ -70,24 +69,24 @@ const OpDef& kTopK = define_op({
     .gradient = top_k_gradient,
     .lower = lower_top_k,
     .flops = [](const OpCall& call) { return static_cast<double>(call.in().elements()); },
-    .samples = {{{kX},
+    .samples = {{{kSampleInput},
                  [](Graph&, const Tensors& x) {
                    const TopKResult r = top_k(x[0], {"b", 12}, {"k", 4});
                    return Tensors{r.values, r.indices};
                  }},
-                {{{kX.shape, whole(-2, 2), DType::kF32}},
+                {{{kSampleInput.shape, whole(-2, 2), DType::kF32}},
                  [](Graph&, const Tensors& x) {
                    return Tensors{top_k(x[0], {"b", 12}, {"k", 4}).indices};
                  }},
-                {{kX},
+                {{kSampleInput},
                  [](Graph&, const Tensors& x) {
                    return Tensors{argmax(x[0], {"a", 6}), argmin(x[0], {"a", 6})};
                  }},
-                {{kX},
+                {{kSampleInput},
                  [](Graph&, const Tensors& x) {
                    return Tensors{nth_largest(x[0], 2, {"b", 12}), nth_smallest(x[0], 1, {"a", 6})};
                  }},
-                {{{kX.shape, whole(-2, 2), DType::kI32}},
+                {{{kSampleInput.shape, whole(-2, 2), DType::kI32}},
                  [](Graph&, const Tensors& x) {
                    const TopKResult r = top_k(x[0], {"b", 12}, {"k", 4}, true);
                    return Tensors{r.values, r.indices};
@@ -124,12 +123,12 @@ const OpDef& kSort = define_op({
     .gradient = [](const Grad& g) -> Tensors { return {put_along(g.dy(0), g.y(1), g.attr<Dim>("dim"), g.site())}; },
     .lower = lower_sort,
     .flops = sort_flops,
-    .samples = {{{kX},
+    .samples = {{{kSampleInput},
                  [](Graph&, const Tensors& x) {
                    const SortResult r = sort(x[0], {"b", 12});
                    return Tensors{r.values, r.indices};
                  }},
-                {{{kX.shape, whole(-2, 2), DType::kI32}},
+                {{{kSampleInput.shape, whole(-2, 2), DType::kI32}},
                  [](Graph&, const Tensors& x) {
                    const SortResult r = sort(x[0], {"a", 6}, true);
                    return Tensors{r.values, r.indices};

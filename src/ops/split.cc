@@ -3,13 +3,11 @@
 #include "base/str.h"
 #include "ops/exchange.h"
 #include "ops/rules.h"
+#include "ops/samples.h"
 
 namespace weft {
 
 namespace {
-
-const SampleInput kX{{{"a", 6}, {"b", 12}, {"c", 2}}, uniform(-1, 1), DType::kF32};
-const Dim kB{"b", 12};
 
 std::vector<TensorType> split_type(const OpCall& call) {
   const Dim dim = call.attr<Dim>("dim");
@@ -37,12 +35,12 @@ const OpDef& kSplit = define_op({
     .gradient = [](const Grad& g) -> Tensors { return {concat(g.dys(), g.attr<Dim>("dim").name, g.site())}; },
     .lower = lower_split,
     .flops = flops_rule::none(),
-    .samples = {{{kX}, [](Graph&, const Tensors& x) { return split(x[0], kB, 3); }},
-                {{kX},
+    .samples = {{{kSampleInput}, [](Graph&, const Tensors& x) { return split(x[0], kSampleDim, 3); }},
+                {{kSampleInput},
                  [](Graph&, const Tensors& x) {
                    return unstack(x[0], {"c", 2});
                  }},
-                {{kX}, [](Graph&, const Tensors& x) { return Tensors{split(x[0], kB, 2)[1]}; }}},
+                {{kSampleInput}, [](Graph&, const Tensors& x) { return Tensors{split(x[0], kSampleDim, 2)[1]}; }}},
 });
 
 // Rows have size one, which no axis divides: stacking and unstacking use a separate dim that no layout names.

@@ -6,12 +6,10 @@ namespace weft {
 
 namespace {
 
-std::vector<TensorType> stated_type(const OpCall& call) { return {call.attr<TensorType>("type")}; }
-
 const OpDef& kInput = define_op({
     .name = "input",
     .doc = "A value given at every run.",
-    .shape = stated_type,
+    .shape = shape_rule::stated_type,
     .sharding = sharding_rule::pointwise(),
     .gradient = [](const Grad&) -> Tensors { return {}; },
     .lower = [](Lowering& l) -> std::vector<ValueId> {
@@ -25,7 +23,7 @@ const OpDef& kInput = define_op({
 const OpDef& kVariable = define_op({
     .name = "variable",
     .doc = "State that outlives a run, in its slice dtype.",
-    .shape = stated_type,
+    .shape = shape_rule::stated_type,
     .sharding = sharding_rule::pointwise(),
     .gradient = [](const Grad&) -> Tensors { return {}; },
     .lower = [](Lowering& l) -> std::vector<ValueId> {

@@ -38,8 +38,6 @@ Axes sorted(Axes axes) {
 Axes major_of(const Axes& axes, std::size_t count) { return {axes.begin(), axes.end() - static_cast<int>(count)}; }
 Axes minor_of(const Axes& axes, std::size_t count) { return {axes.end() - static_cast<int>(count), axes.end()}; }
 
-void append(Axes& axes, const Axes& more) { axes.insert(axes.end(), more.begin(), more.end()); }
-
 void settle(Sharding& sharding, const Axes& reduced) {
   std::erase_if(sharding.partial, [&](int axis) { return contains(reduced, axis); });
   if (sharding.partial.empty()) sharding.pending = Reduce::kSum;

@@ -8,6 +8,8 @@
 
 namespace weft {
 
+inline void append(Axes& axes, const Axes& more) { axes.insert(axes.end(), more.begin(), more.end()); }
+
 struct Move {
   Operation operation;
   std::int64_t bytes = 0;  // received per processor

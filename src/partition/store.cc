@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "language/op_def.h"
 #include "layout/rule.h"
+#include "partition/reshard_moves.h"
 #include "weft/error.h"
 
 namespace weft {
@@ -43,8 +44,6 @@ Axes unused(const Axes& axes, const Sharding& sharding) {
     if (!sharding.uses(axis)) rest.push_back(axis);
   return rest;
 }
-
-void append(Axes& to, const Axes& axes) { to.insert(to.end(), axes.begin(), axes.end()); }
 
 // The rules that name dims of the shape.
 DimAxes named_rules(const DimAxes& rules, const Shape& shape) {

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "weft/error.h"
 
 namespace weft {
 
 namespace {
-
-std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
 
 void append(Axes& axes, const Axes& more) { axes.insert(axes.end(), more.begin(), more.end()); }
 

@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
+#include "base/index.h"
+
 namespace weft {
 
 namespace {
 
-std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
-
-class Planner {
+class RowPlanner {
  public:
-  explicit Planner(const Program& body) : body_(body) {}
+  explicit RowPlanner(const Program& body) : body_(body) {}
 
   std::optional<RowPlan> plan() {
     if (!body_.variables.empty() || body_.body.empty()) return {};
@@ -143,6 +143,6 @@ class Planner {
 
 }  // namespace
 
-std::optional<RowPlan> row_plan(const Program& body) { return Planner(body).plan(); }
+std::optional<RowPlan> row_plan(const Program& body) { return RowPlanner(body).plan(); }
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/index.h"
 #include "program/builder.h"
 #include "program/packing.h"
 
@@ -14,8 +15,6 @@ namespace {
 
 constexpr std::int64_t kAlignment = 64;
 constexpr std::size_t kNoLoop = static_cast<std::size_t>(-1);
-
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 class Planner {
  public:

@@ -4,13 +4,12 @@
 #include <cmath>
 
 #include "base/dispatch.h"
+#include "base/index.h"
 #include "kernels/pointwise.h"
 
 namespace weft {
 
 namespace {
-
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 // Rounds no part of a sum: to a float at least as wide. Sums of integers wrap, which a wider one would undo.
 bool keeps_sums(DType from, DType to) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "program/partial.h"
 #include "program/text.h"
@@ -12,8 +13,6 @@
 namespace weft {
 
 namespace {
-
-std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
 
 void demand(bool holds, const std::string& rule) {
   if (!holds) throw BrokenRule{rule};

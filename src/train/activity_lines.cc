@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kBetweenLines = 10;  // of one activity
 
-std::string text_of(const Activity::State& activity) {
+std::string line_of(const Activity::State& activity) {
   const std::string what = activity.what;
   if (activity.total == 0) return what + " …";
   return what + ": " + count_text(static_cast<double>(activity.done)) + " of " +
@@ -46,7 +46,7 @@ void ActivityLines::watch() {
     }
     if (!activity.what || activity.seconds < next) continue;
     next = activity.seconds + kBetweenLines;
-    say_(text_of(activity));
+    say_(line_of(activity));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <span>
 #include <sstream>
@@ -22,6 +23,11 @@ std::string sentence(const Parts&... parts) {
 // CRC-32C (Castagnoli) of `before` and these bytes; crc32c(0, all) of all at once.
 std::uint32_t crc32c(std::uint32_t before, std::span<const std::byte> bytes);
 std::uint32_t crc32c(std::string_view text);
+
+// The path of an entry of a folder.
+inline std::string path_in(const std::string& folder, const std::string& name) {
+  return (std::filesystem::path(folder) / name).string();
+}
 
 // A new file, written from its begin. Nothing is on disk for sure before close().
 class NewFile {

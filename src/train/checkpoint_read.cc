@@ -20,12 +20,8 @@ using Numbers = std::vector<std::int64_t>;
 
 constexpr const char* kTakeAnother = "take another checkpoint, or a copy of this one";
 
-std::string in(const std::string& folder, const std::string& name) {
-  return (std::filesystem::path(folder) / name).string();
-}
-
 // All of a file that has at most so many bytes.
-std::string text_of(const std::string& path, std::uintmax_t most) {
+std::string file_text(const std::string& path, std::uintmax_t most) {
   std::error_code error;
   const std::uintmax_t bytes = std::filesystem::file_size(path, error);
   std::ifstream file(path, std::ios::binary);
@@ -45,7 +41,7 @@ std::string text_of(const std::string& path, std::uintmax_t most) {
 }
 
 std::string read_state_text(const std::string& path, const checkpoint::IndexText& about) {
-  std::string text = text_of(path, about.bytes);
+  std::string text = file_text(path, about.bytes);
   if (text.size() != about.bytes || checkpoint::crc32c(text) != about.crc)
     refuse_file(path, "the file is not as it was written: its length or checksum is another");
   return text;
@@ -113,7 +109,7 @@ const checkpoint::IndexVariable& Checkpoint::Data::variable(const std::string& n
 
 std::shared_ptr<const TensorFile> Checkpoint::Data::file_of(const std::string& name,
                                                             const checkpoint::Piece& piece) const {
-  const std::string file_path = in(path, piece.file);
+  const std::string file_path = checkpoint::path_in(path, piece.file);
   std::shared_ptr<const TensorFile> file;
   {
     const std::lock_guard lock(mutex_);
@@ -134,7 +130,7 @@ std::shared_ptr<const TensorFile> Checkpoint::Data::file_of(const std::string& n
 
 void Checkpoint::Data::check_crc(const std::string& name, const checkpoint::Piece& piece, std::uint32_t crc) const {
   if (crc != piece.crc)
-    refuse_file(in(path, piece.file),
+    refuse_file(checkpoint::path_in(path, piece.file),
                 sentence("the file is broken: the bytes of variable '", name, "' have the checksum ",
                          checkpoint::hex(crc), ", but were written with ", checkpoint::hex(piece.crc)));
 }
@@ -181,16 +177,17 @@ namespace {
 
 constexpr std::uintmax_t kLongestIndex = std::uintmax_t{1} << 30;
 
-bool is_checkpoint(const std::string& path) { return std::filesystem::exists(in(path, "index.json")); }
+bool is_checkpoint(const std::string& path) { return std::filesystem::exists(checkpoint::path_in(path, "index.json")); }
 
 std::shared_ptr<const Checkpoint::Data> opened(const std::string& path) {
   auto data = std::make_shared<Checkpoint::Data>();
   data->path = path;
-  const std::string index_path = in(path, "index.json");
-  data->index = checkpoint::parse_index(index_path, text_of(index_path, kLongestIndex));
+  const std::string index_path = checkpoint::path_in(path, "index.json");
+  data->index = checkpoint::parse_index(index_path, file_text(index_path, kLongestIndex));
   data->state.step = data->index.step;
-  for (const auto& [name, about] : data->index.texts) data->state.texts[name] = read_state_text(in(path, name), about);
-  for (const auto& [name, bytes] : data->index.files) check_file(in(path, name), bytes);
+  for (const auto& [name, about] : data->index.texts)
+    data->state.texts[name] = read_state_text(checkpoint::path_in(path, name), about);
+  for (const auto& [name, bytes] : data->index.files) check_file(checkpoint::path_in(path, name), bytes);
   for (const auto& [name, about] : data->index.variables) data->variables[name] = about.variable;
   return data;
 }
@@ -201,11 +198,12 @@ std::string newest(const std::string& folder) {
   std::string whole;
   for (const auto& [step, path] : found.steps)
     if (is_checkpoint(path)) whole = path;
-  const std::string pointer = in(folder, "latest");
+  const std::string pointer = checkpoint::path_in(folder, "latest");
   if (!std::filesystem::exists(pointer)) return whole;
-  std::string name = text_of(pointer, 1000);
+  std::string name = file_text(pointer, 1000);
   while (!name.empty() && std::isspace(static_cast<unsigned char>(name.back()))) name.pop_back();
-  if (checkpoint::is_plain_name(name) && is_checkpoint(in(folder, name))) return in(folder, name);
+  if (checkpoint::is_plain_name(name) && is_checkpoint(checkpoint::path_in(folder, name)))
+    return checkpoint::path_in(folder, name);
   throw UserError({.what = sentence("'latest' names '", name, "', where there is no checkpoint"),
                    .where = pointer,
                    .fix = whole.empty()

@@ -14,10 +14,6 @@ namespace {
 
 using checkpoint::sentence;
 
-std::string in(const std::string& folder, const std::string& name) {
-  return (std::filesystem::path(folder) / name).string();
-}
-
 // Variables of wide dtypes first.
 std::vector<StoredTensor> in_order(const std::map<std::string, CheckpointVariable>& variables) {
   std::vector<StoredTensor> tensors;
@@ -31,7 +27,7 @@ void write_into(const std::string& folder, const CheckpointState& state,
                 const std::map<std::string, CheckpointVariable>& variables,
                 const std::function<Array(const std::string& variable)>& value) {
   checkpoint::Index index{.step = state.step, .mesh = {}, .variables = {}, .files = {}, .texts = {}};
-  const std::string name = checkpoint::shard_name(0), path = in(folder, name);
+  const std::string name = checkpoint::shard_name(0), path = checkpoint::path_in(folder, name);
   const std::vector<StoredTensor> tensors = in_order(variables);
   const std::string header = safetensors_header(path, tensors);
   checkpoint::NewFile file(path);
@@ -50,10 +46,10 @@ void write_into(const std::string& folder, const CheckpointState& state,
   file.close();
   index.files[name] = bytes;
   for (const auto& [text_name, text] : state.texts) {
-    checkpoint::write_new(in(folder, text_name), text);
+    checkpoint::write_new(checkpoint::path_in(folder, text_name), text);
     index.texts[text_name] = {text.size(), checkpoint::crc32c(text)};
   }
-  checkpoint::write_new(in(folder, "index.json"), checkpoint::to_text(index));
+  checkpoint::write_new(checkpoint::path_in(folder, "index.json"), checkpoint::to_text(index));
   checkpoint::sync_folder(folder);
 }
 
@@ -70,7 +66,7 @@ void write_checkpoint(const std::string& path, const CheckpointState& state,
                      .fix = "remove it, or write the checkpoint to another folder"});
   checkpoint::check_state(state, path);
   const std::string parent = whole.has_parent_path() ? whole.parent_path().string() : ".";
-  const std::string partial = in(parent, "." + whole.filename().string() + ".partial");
+  const std::string partial = checkpoint::path_in(parent, "." + whole.filename().string() + ".partial");
   checkpoint::make_folders(parent);
   checkpoint::remove_all(partial);
   checkpoint::make_folder(partial);

@@ -26,10 +26,6 @@ namespace {
 using checkpoint::sentence;
 constexpr std::size_t kChunk = 1 << 20;
 
-std::string in(const std::string& folder, const std::string& name) {
-  return (std::filesystem::path(folder) / name).string();
-}
-
 // What the thread of another process leaves when its processor's file is durable, or cannot be: its pieces, or the reason.
 std::string note_name(int processor) { return sentence("shard-", processor, ".json"); }
 std::string failure_name(int processor) { return sentence("shard-", processor, ".failed"); }
@@ -135,7 +131,7 @@ struct Checkpoints::Writer {
 
   Writer(const Session& own, const CheckpointOptions& chosen) : session(own), options(chosen) {}
 
-  std::string partial() const { return in(options.folder, checkpoint::unfinished_name(state.step)); }
+  std::string partial() const { return checkpoint::path_in(options.folder, checkpoint::unfinished_name(state.step)); }
 
   void at(const char* phase) const {
     if (options.at) options.at(phase);
@@ -167,7 +163,7 @@ void Checkpoints::Writer::open() {
   });
   session.agree(error, "to open the folder of checkpoints");
   error = caught([&] {
-    if (!std::filesystem::exists(in(options.folder, ".lock")))
+    if (!std::filesystem::exists(checkpoint::path_in(options.folder, ".lock")))
       throw UserError({.what = sentence("processor ", session.processors()[0], " does not see the folder '",
                                         options.folder, "' that processor 0 has opened"),
                        .where = "Checkpoints",
@@ -249,7 +245,7 @@ void Checkpoints::Writer::write_files() {
 }
 
 void Checkpoints::Writer::write_file(const ShardFile& file) {
-  const std::string name = checkpoint::shard_name(file.processor), path = in(partial(), name);
+  const std::string name = checkpoint::shard_name(file.processor), path = checkpoint::path_in(partial(), name);
   std::vector<StoredTensor> tensors;
   for (const VariableShard& shard : file.shards) tensors.push_back({shard.variable, shard.stored, shard.sizes});
   const std::string header = safetensors_header(path, tensors);
@@ -286,8 +282,10 @@ void Checkpoints::Writer::leave_notes(const std::exception_ptr& error) const {
     checkpoint::Index none = {.step = state.step, .mesh = {}, .variables = {}, .files = {}, .texts = {}};
     for (std::size_t i = 0; i < files.size(); ++i) {
       const int p = files[i].processor;
-      if (!error) checkpoint::replace_file(in(partial(), note_name(p)), checkpoint::to_text(i == 0 ? index : none));
-      else if (const std::string path = in(partial(), failure_name(p));
+      if (!error)
+        checkpoint::replace_file(checkpoint::path_in(partial(), note_name(p)),
+                                 checkpoint::to_text(i == 0 ? index : none));
+      else if (const std::string path = checkpoint::path_in(partial(), failure_name(p));
                caught([&] { checkpoint::replace_file(path, reason_of(error)); }))
         checkpoint::write_new(path, "");  // there may be room for a name, though not for a text
     }
@@ -299,10 +297,10 @@ void Checkpoints::Writer::collect_notes() {
   const std::vector<int>& here = session.processors();
   for (int p = 0; p < session.mesh().size(); ++p) {
     if (std::find(here.begin(), here.end(), p) != here.end()) continue;
-    const std::string path = in(partial(), note_name(p));
+    const std::string path = checkpoint::path_in(partial(), note_name(p));
     while (!std::filesystem::exists(path)) {
       const bool is_late = std::chrono::steady_clock::now() > end;
-      const std::string failed = in(partial(), failure_name(p));
+      const std::string failed = checkpoint::path_in(partial(), failure_name(p));
       const bool has_failed_there = std::filesystem::exists(failed);
       const std::string reason = has_failed_there ? file_text(failed) : "";
       if (is_late || is_abandoned || has_failed_there)
@@ -322,25 +320,25 @@ void Checkpoints::Writer::collect_notes() {
 void Checkpoints::Writer::commit() {
   collect_notes();
   for (const auto& [name, text] : state.texts) {
-    checkpoint::write_new(in(partial(), name), text);
+    checkpoint::write_new(checkpoint::path_in(partial(), name), text);
     index.texts[name] = {text.size(), checkpoint::crc32c(text)};
   }
-  checkpoint::write_new(in(partial(), "index.json"), checkpoint::to_text(index));
-  for (int p = 0; p < session.mesh().size(); ++p) std::filesystem::remove(in(partial(), note_name(p)));
+  checkpoint::write_new(checkpoint::path_in(partial(), "index.json"), checkpoint::to_text(index));
+  for (int p = 0; p < session.mesh().size(); ++p) std::filesystem::remove(checkpoint::path_in(partial(), note_name(p)));
   checkpoint::sync_folder(partial());
   publish();
   prune();
 }
 
 void Checkpoints::Writer::publish() {
-  const std::string name = checkpoint::step_name(state.step), whole = in(options.folder, name);
+  const std::string name = checkpoint::step_name(state.step), whole = checkpoint::path_in(options.folder, name);
   at("before-rename");
   const bool is_there = std::filesystem::exists(whole);
   if (is_there) checkpoint::exchange(partial(), whole);
   else checkpoint::rename_path(partial(), whole);
   checkpoint::sync_folder(options.folder);
   at("before-latest");
-  checkpoint::replace_file(in(options.folder, "latest"), name + "\n");
+  checkpoint::replace_file(checkpoint::path_in(options.folder, "latest"), name + "\n");
   if (is_there) checkpoint::remove_all(partial());
 }
 
@@ -351,7 +349,7 @@ void Checkpoints::Writer::prune() const {
   const checkpoint::FolderContents found = checkpoint::contents_of(options.folder);
   for (auto step = found.steps.rbegin(); step != found.steps.rend(); ++step) {
     if (step->first > state.step || newer++ < options.keep) continue;
-    const std::string aside = in(options.folder, checkpoint::outdated_name(step->first));
+    const std::string aside = checkpoint::path_in(options.folder, checkpoint::outdated_name(step->first));
     checkpoint::rename_path(step->second, aside);
     checkpoint::remove_all(aside);
   }

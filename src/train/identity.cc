@@ -12,7 +12,7 @@ namespace weft::train {
 
 namespace {
 
-constexpr const char* kVocabulary = "data.vocabulary";
+constexpr const char* kVocabularyEntry = "data.vocabulary";
 
 bool has(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -61,7 +61,7 @@ void check_settings(const Checkpoint& checkpoint, const Config& stored, const Co
                     const std::vector<std::string>& allowed, Use use) {
   const std::vector<std::string> identity = identity_keys(config);
   const std::vector<std::string> keys = different(stored, config, [&](const std::string& key) {
-    return key != kVocabulary && has(identity, key) && !has(allowed, key) &&
+    return key != kVocabularyEntry && has(identity, key) && !has(allowed, key) &&
            !(use == Use::kBeginWith && key.starts_with("optimizer."));
   });
   if (keys.empty()) return;
@@ -135,7 +135,7 @@ void check_identity(const Checkpoint& checkpoint, const Config& config, const st
   check_allowed(config, allowed);
   if (!checkpoint.state().texts.contains("config.toml")) return;
   const Config stored = stored_config(checkpoint);
-  if (!has(allowed, kVocabulary)) check_vocabulary(checkpoint, config);
+  if (!has(allowed, kVocabularyEntry)) check_vocabulary(checkpoint, config);
   check_settings(checkpoint, stored, config, allowed, use);
   if (use != Use::kBeginWith) check_weights(checkpoint, stored, config, use);
 }

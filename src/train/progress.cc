@@ -9,9 +9,11 @@
 
 namespace weft::train {
 
-namespace {
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+namespace {
 
 std::string loss_text(double loss) {
   char text[64];
@@ -45,11 +47,11 @@ void Progress::warn(const std::string& text) {
 
 void Progress::step(const ProgressNumbers& n, bool logged) {
   if (begin_ == 0) {  // the first step has the preparations in it
-    begin_ = now();
+    begin_ = seconds_now();
     first_ = n.step;
   }
   const auto made = static_cast<double>(n.step - first_);
-  const double left = made == 0 ? -1 : (now() - begin_) / made * static_cast<double>(steps_ - n.step);
+  const double left = made == 0 ? -1 : (seconds_now() - begin_) / made * static_cast<double>(steps_ - n.step);
   if (logged) say(step_parts(n, steps_, n.step < steps_ ? left : -1));
   line_.draw(static_cast<double>(n.step) / static_cast<double>(std::max<std::int64_t>(1, steps_)),
              step_parts(n, steps_, left));

@@ -8,6 +8,9 @@
 
 namespace weft::train {
 
+// The steady clock in seconds.
+double seconds_now();
+
 struct ProgressNumbers {
   std::int64_t step = 0;
   double loss = 0, tokens_per_second = 0;

@@ -28,8 +28,6 @@ namespace {
 
 constexpr std::int64_t kTracedSteps = 20, kBatchesAhead = 4;
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 bool due(std::int64_t every, std::int64_t step) { return every > 0 && step % every == 0; }
 
 bool first_process() { return wire::process() == 0; }
@@ -251,12 +249,12 @@ Trained Trainer::run() {
     if (options_.progress || !options_.trace.empty()) announce();
     prepare();
   }
-  const double begin = now();
+  const double begin = seconds_now();
   logged_at_ = saved_at_ = begin;
   logged_step_ = first();
   steps();
   const auto made = static_cast<double>(done_.step - first());
-  done_.tokens_per_second = made * tokens_per_step() / (now() - begin);
+  done_.tokens_per_second = made * tokens_per_step() / (seconds_now() - begin);
   write_trace();
   return done_;
 }
@@ -290,14 +288,14 @@ void Trainer::steps() {
 void Trainer::begin(std::int64_t step) {
   fault_.at("step", seconds_ / 2);
   PendingRun running = machinery_->start(config_, step);
-  begun_.push_back({step, machinery_->batches.epoch(), std::move(running), now()});
+  begun_.push_back({step, machinery_->batches.epoch(), std::move(running), seconds_now()});
 }
 
 void Trainer::take_oldest(Checkpoints& checkpoints) {
   StartedStep begun = std::move(begun_.front());
   begun_.pop_front();
   const Values values = begun.running.get();
-  seconds_ = now() - begun.at;
+  seconds_ = seconds_now() - begun.at;
   const double loss = machinery_->loss(values);
   if (!std::isfinite(loss)) not_finite(checkpoints, begun.step, loss);
   done_.losses.push_back(loss);
@@ -308,7 +306,7 @@ void Trainer::take_oldest(Checkpoints& checkpoints) {
 void Trainer::log(const StartedStep& begun, const Values& values) {
   const std::int64_t step = begun.step;
   const bool logged = due(config_.run.log_every, step) || step == config_.run.steps || step == first() + 1;
-  const double since = std::max(1e-9, now() - logged_at_);
+  const double since = std::max(1e-9, seconds_now() - logged_at_);
   const double per_second = logged ? static_cast<double>(step - logged_step_) / since : 1 / std::max(1e-9, seconds_);
   const bool one_host = wire::named(config_.mesh.wire).name == wire::threads().name;
   const double peak = one_host ? machine_.flops_per_second : 0;
@@ -319,7 +317,7 @@ void Trainer::log(const StartedStep& begun, const Values& values) {
                                 .fraction_of_peak = peak > 0 ? per_second * flops_ / peak : 0};
   progress_.step(numbers, logged);
   if (!logged) return;
-  logged_at_ = now();
+  logged_at_ = seconds_now();
   logged_step_ = step;
   if (!metrics_) return;
   Metrics metrics = {{"loss", numbers.loss},
@@ -336,18 +334,18 @@ void Trainer::log(const StartedStep& begun, const Values& values) {
 
 void Trainer::evaluate(std::int64_t step) {
   if (!scorer_) return;
-  const double begin = now();
+  const double begin = seconds_now();
   done_.dev = scorer_->evaluation(config_.run.eval_batches);
   std::vector<LinePart> parts = {{"dev at step " + std::to_string(step)}};
   int rank = 0;
   for (const std::string& part : config_.model->summary(done_.dev->sums)) parts.push_back({part, rank++});
-  parts.push_back({duration_text(now() - begin), rank});
+  parts.push_back({duration_text(seconds_now() - begin), rank});
   progress_.say(parts);
   Metrics metrics;
   for (const Metric& metric : done_.dev->metrics)
     if (metric.is_logged) metrics["dev/" + metric.name] = metric.value;
   write_metrics(step, metrics);
-  logged_at_ += now() - begin;  // the speed that is shown is that of training
+  logged_at_ += seconds_now() - begin;  // the speed that is shown is that of training
 }
 
 // A failed save does not end the run: the next one may find room. If the last one fails, the run does.
@@ -362,7 +360,7 @@ void Trainer::save(Checkpoints& checkpoints, std::int64_t step, bool is_last) {
   };
   attempted(false, [&] { checkpoints.wait(); });  // for the one before
   texts_["data.json"] = machinery_->batches.position();
-  saved_at_ = now();
+  saved_at_ = seconds_now();
   saved_step_ = step;
   warned_of_save_ = false;
   attempted(is_last, [&] { checkpoints.save({.step = step, .texts = texts_}); });
@@ -382,7 +380,7 @@ void Trainer::warn_of_failed_save(const std::exception_ptr& error) {
 
 bool Trainer::minutes_passed() const {
   const double minutes = config_.run.checkpoint_minutes;
-  return first_process() && minutes > 0 && now() - saved_at_ >= 60 * minutes;
+  return first_process() && minutes > 0 && seconds_now() - saved_at_ >= 60 * minutes;
 }
 
 void Trainer::write_metrics(std::int64_t step, const Metrics& metrics) {

@@ -60,7 +60,7 @@ extern "C" dnnl_status_t dnnl_primitive_execute(const_dnnl_primitive_t primitive
   return status;
 }
 
-namespace weft {
+namespace weft::step_test {
 namespace {
 
 // What all threads together allocate in the second of two steps, apart from handing out the step itself.
@@ -102,10 +102,10 @@ class OpAllocations : public ::testing::TestWithParam<const OpDef*> {
   // Every sample under every legal layout.
   static void check(const Mesh& mesh, const Engine& engine) {
     for (const Sample& sample : GetParam()->samples) {
-      const testing::BuiltSample built = testing::build_sample(*GetParam(), sample);
-      for (const std::string& layout : testing::every_layout(testing::dims_of(*built.graph.data()), mesh)) {
-        if (!testing::is_legal(*built.graph.data(), mesh, layout)) continue;
-        const CompileOptions options{.fetch = testing::fetched(built)};
+      const test::BuiltSample built = test::build_sample(*GetParam(), sample);
+      for (const std::string& layout : test::every_layout(test::dims_of(*built.graph.data()), mesh)) {
+        if (!test::is_legal(*built.graph.data(), mesh, layout)) continue;
+        const CompileOptions options{.fetch = test::fetched(built)};
         const Compiled compiled = compile_program(built.graph, mesh, Layout::parse(layout), options, {}, engine);
         EXPECT_EQ(allocations_of(compiled, engine), 0) << "layout \"" << layout << "\"";
       }
@@ -149,4 +149,4 @@ TEST(ModelAllocations, MlpWithAdam) { check_model("mlp", kMlp, kMlpLayout, false
 TEST(ModelAllocations, MlpWithAdafactor) { check_model("mlp", kMlp, kMlpLayout, true); }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::step_test

@@ -8,7 +8,7 @@
 #include "weft/optim.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::allocated_test {
 namespace {
 
 struct Case {
@@ -95,4 +95,4 @@ TEST(Allocated, ProgramsOfASessionShareOneArena) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::allocated_test

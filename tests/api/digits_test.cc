@@ -6,7 +6,7 @@
 #include "../examples/digits_data.h"
 #include "base/str.h"
 
-namespace weft {
+namespace weft::digits_test {
 namespace {
 
 constexpr std::int64_t kBatch = 60;
@@ -113,4 +113,4 @@ TEST(FullDigitsAccuracy, AtLeast95PercentOfTheTestImages) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::digits_test

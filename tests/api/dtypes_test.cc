@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::dtypes_test {
 namespace {
 
 const Dim kA{"a", 4}, kB{"b", 6}, kC{"c", 2};
@@ -193,4 +193,4 @@ TEST(VariableDtypes, ComputeAsDoublePromotesAllThree) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::dtypes_test

@@ -7,7 +7,7 @@
 #include "support/expect_error.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::failure_test {
 namespace {
 
 // Processor 0 prints, and all meet in an all_reduce afterwards.
@@ -75,4 +75,4 @@ TEST_F(FailingRun, AnotherSessionIsNotTouched) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::failure_test

@@ -15,7 +15,7 @@
 #include "support/processes.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::faults_test {
 namespace {
 
 enum class How { kThrow, kThrowOurs, kStall };
@@ -88,7 +88,7 @@ class Faults : public ::testing::Test {
   }
 
   Session open(const Engine& engine, double deadline_seconds) {
-    std::unique_ptr<comm::Wire> wire = testing::ranks() > 0 ? comm::make_mpi_wire() : comm::make_threads_wire(4);
+    std::unique_ptr<comm::Wire> wire = test::ranks() > 0 ? comm::make_mpi_wire() : comm::make_threads_wire(4);
     return SessionState::open(mesh, std::move(wire), engine, {.deadline_seconds = deadline_seconds});
   }
 
@@ -172,7 +172,7 @@ TEST_F(Faults, WhoeverNeverComesBackIsLeftBehind) {
 class MpiSessionFaults : public Faults {
  protected:
   void SetUp() override {
-    if (testing::ranks() != 4) GTEST_SKIP() << "WEFT_TEST_WIRE=mpi and 4 ranks are needed";
+    if (test::ranks() != 4) GTEST_SKIP() << "WEFT_TEST_WIRE=mpi and 4 ranks are needed";
   }
 };
 
@@ -232,4 +232,4 @@ TEST(Failure, TextOfTheUserIsOnlyCopied) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::faults_test

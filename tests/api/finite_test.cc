@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::finite_test {
 namespace {
 
 struct LogOfInput {
@@ -64,4 +64,4 @@ TEST(CheckFinite, SaysSoIfAnOperandIsNotFiniteAlready) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::finite_test

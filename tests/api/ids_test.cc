@@ -4,7 +4,7 @@
 #include "support/expect_error.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::ids_test {
 namespace {
 
 struct Classifier {
@@ -67,4 +67,4 @@ TEST(CheckIds, ShiftsAreNotLookups) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::ids_test

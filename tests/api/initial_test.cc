@@ -5,7 +5,7 @@
 #include "runtime/random.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::initial_test {
 namespace {
 
 constexpr std::uint64_t kSeed = 17;
@@ -84,4 +84,4 @@ TEST(InitialValues, AreTheSameOnEveryMesh) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::initial_test

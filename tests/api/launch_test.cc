@@ -8,7 +8,7 @@
 #include "support/expect_error.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::launch_test {
 namespace {
 
 // Sets a variable for one test.
@@ -71,4 +71,4 @@ TEST(Report, NeedsNoSenseInTheEnvironment) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::launch_test

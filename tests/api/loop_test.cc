@@ -12,7 +12,7 @@
 #include "support/expect_error.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::loop_test {
 namespace {
 
 const Dim kBatch{"batch", 8}, kIn{"in", 4}, kHidden{"hidden", 16};
@@ -490,4 +490,4 @@ TEST(Dones, CollectivesOfTheBackwardPassOverlapWithIt) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::loop_test

@@ -7,7 +7,7 @@
 
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::loop_unrolled_test {
 namespace {
 
 const Dim kA{"a", 4}, kB{"b", 4};
@@ -387,4 +387,4 @@ INSTANTIATE_TEST_SUITE_P(HandedOn, LoopUnrolled, testing::ValuesIn(kHandedOn), n
 INSTANTIATE_TEST_SUITE_P(Derived, LoopUnrolled, testing::ValuesIn(kDerived), name_of);
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::loop_unrolled_test

@@ -8,7 +8,7 @@
 #include "weft/models.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::memory_limit_test {
 namespace {
 
 // Layers of cheap functions, each of which keeps values for the backward pass.
@@ -81,4 +81,4 @@ TEST(MemoryLimit, WhatCannotBeIsRefused) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::memory_limit_test

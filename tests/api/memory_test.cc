@@ -5,7 +5,7 @@
 #include "program/memory_plan.h"
 #include "weft/models.h"
 
-namespace weft {
+namespace weft::memory_test {
 namespace {
 
 struct Case {
@@ -38,4 +38,4 @@ INSTANTIATE_TEST_SUITE_P(Models, PlannedMemory,
                                            Case{"transformer", "data:2 model:4", "batch:data heads,d_ff,vocab:model"}));
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::memory_test

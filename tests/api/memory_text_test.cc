@@ -4,7 +4,7 @@
 #include "support/expect_error.h"
 #include "weft/doctor.h"
 
-namespace weft {
+namespace weft::memory_text_test {
 namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
@@ -47,4 +47,4 @@ TEST(MemoryText, FindsTheMemoryOfThisMachine) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::memory_text_test

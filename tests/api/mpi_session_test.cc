@@ -6,20 +6,20 @@
 #include "support/expect_error.h"
 #include "support/processes.h"
 
-namespace weft {
+namespace weft::mpi_session_test {
 namespace {
 
 class MpiSession : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (testing::ranks() == 0) GTEST_SKIP() << "WEFT_TEST_WIRE=mpi is not set";
+    if (test::ranks() == 0) GTEST_SKIP() << "WEFT_TEST_WIRE=mpi is not set";
   }
 
   // Meshes of as many processors as there are ranks.
   static std::vector<std::string> meshes() {
     std::vector<std::string> fitting;
     for (const char* mesh : {"", "data:2", "model:2", "data:4", "data:2 model:2", "data:2 model:3", "model:6"})
-      if (Mesh::parse(mesh).size() == testing::ranks()) fitting.push_back(mesh);
+      if (Mesh::parse(mesh).size() == test::ranks()) fitting.push_back(mesh);
     return fitting;
   }
 };
@@ -69,7 +69,7 @@ TEST_F(MpiSession, GathersLargeVariables) {
 }
 
 TEST_F(MpiSession, RefusesMeshesOfAnotherSize) {
-  const int ranks = testing::ranks();
+  const int ranks = test::ranks();
   EXPECT_USER_ERROR(Session(Mesh::parse(str("p:", ranks + 1)), wire::mpi()),
                     str("mesh p:", ranks + 1, " has ", ranks + 1, " processors, but mpirun started ", ranks),
                     str("fix:   run `mpirun -n ", ranks + 1, " …`, or choose a mesh of ", ranks));
@@ -79,7 +79,7 @@ TEST_F(MpiSession, RefusesMeshesOfAnotherSize) {
 
 // What other processes look at may be anything.
 TEST_F(MpiSession, EachNeedsItsOwnPartOfAnInput) {
-  const int ranks = testing::ranks();
+  const int ranks = test::ranks();
   const std::int64_t each = 12 / ranks, begin = each * wire::process(), end = begin + each;
   Graph g;
   const Tensor x = g.input("x", {{"a", 12}, {"b", 2}});
@@ -100,7 +100,7 @@ TEST_F(MpiSession, EachNeedsItsOwnPartOfAnInput) {
 
 // Sessions come and go, several at once, and executables share variables.
 TEST_F(MpiSession, ManyAtOnce) {
-  const Mesh mesh = Mesh::parse(str("p:", testing::ranks()));
+  const Mesh mesh = Mesh::parse(str("p:", test::ranks()));
   std::vector<Trained> all;
   for (int i = 0; i < 3; ++i) {
     Session one(mesh, wire::mpi()), two(mesh, wire::mpi());
@@ -111,4 +111,4 @@ TEST_F(MpiSession, ManyAtOnce) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::mpi_session_test

@@ -8,7 +8,7 @@
 #include "support/processes.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::pending_run_test {
 namespace {
 
 // A counter that says what it was, through a print() that takes its time or fails if asked to.
@@ -114,4 +114,4 @@ TEST(Needed, IsAllOfAnInputWhereAllProcessorsAre) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::pending_run_test

@@ -8,11 +8,12 @@
 #include <limits>
 #include <random>
 
+#include "api/network.h"
 #include "base/dispatch.h"
 #include "base/str.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::pending_test {
 namespace {
 
 const Dim kA{"a", 4}, kB{"b", 8};
@@ -85,10 +86,6 @@ std::vector<Array> results(const Case& c, const Join& join, const std::vector<st
   std::vector<Array> arrays;
   for (const Tensor& result : results) arrays.push_back(values[result]);
   return arrays;
-}
-
-bool same_bits(const Array& a, const Array& b) {
-  return std::memcmp(a.bytes(), b.bytes(), static_cast<std::size_t>(a.elements()) * size_of(a.dtype())) == 0;
 }
 
 std::string name_of(const std::vector<const Between*>& chain) {
@@ -272,4 +269,4 @@ TEST(PendingReductions, SumsStayFiniteBesideLargeLiterals) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::pending_test

@@ -11,10 +11,10 @@
 #include "support/expect_error.h"
 #include "support/processes.h"
 
-namespace weft {
+namespace weft::processes_test {
 namespace {
 
-using testing::as_processes;
+using test::as_processes;
 
 void expect_no_errors(const std::vector<std::exception_ptr>& errors) {
   for (const std::exception_ptr& error : errors) {
@@ -213,4 +213,4 @@ TEST(ProcessCount, MustBeTheMeshs) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::processes_test

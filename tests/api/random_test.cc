@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::random_test {
 namespace {
 
 const Dim kA{"a", 8}, kB{"b", 12};
@@ -127,4 +127,4 @@ TEST(Dropout, OfProbabilityOneIsTheTensorItself) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::random_test

@@ -8,7 +8,7 @@
 #include "support/expect_error.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::session_test {
 namespace {
 
 std::vector<double> ramp(std::int64_t count, double first = 0) {
@@ -186,4 +186,4 @@ TEST(Session, ReportCountsTheStep) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::session_test

@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 #include "support/processes.h"
 
-namespace weft {
+namespace weft::shards_test {
 namespace {
 
 const Dim kA{"a", 4}, kB{"b", 6};
@@ -65,7 +65,7 @@ TEST(SessionShards, AreWritten) {
 TEST(SessionAgree, EveryProcessThrowsTheFirstError) {
   for (const int processes : {2, 3}) {
     std::atomic<int> heard = 0;
-    const auto errors = testing::as_processes(processes, 6, [&](int process, std::unique_ptr<comm::Wire> wire) {
+    const auto errors = test::as_processes(processes, 6, [&](int process, std::unique_ptr<comm::Wire> wire) {
       Session session = SessionState::open(Mesh::parse("x:6"), std::move(wire), engine_named("reference", ""), {});
       session.agree(nullptr, "of a test");
       const ErrorText text{.what = "at " + std::to_string(process), .where = "a", .fix = ""};
@@ -105,4 +105,4 @@ TEST(ExecutableStep, ChoosesTheRandomNumbers) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::shards_test

@@ -8,7 +8,7 @@
 #include "support/expect_error.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::stored_program_test {
 namespace {
 
 // The body between the head and `end`.
@@ -165,4 +165,4 @@ TEST(StoredProgram, LoadsFiles) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::stored_program_test

@@ -10,7 +10,7 @@
 #include "weft/ops.h"
 #include "weft/session.h"
 
-namespace weft {
+namespace weft::trace_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -124,4 +124,4 @@ TEST(Session, KnowsItsPeakMemory) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::trace_test

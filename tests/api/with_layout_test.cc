@@ -5,7 +5,7 @@
 #include "support/sampling.h"
 #include "weft/explain.h"
 
-namespace weft {
+namespace weft::with_layout_test {
 namespace {
 
 class WithLayout : public ::testing::Test {
@@ -25,7 +25,7 @@ class WithLayout : public ::testing::Test {
 
   // The program under this layout on two processors, whose numbers must be those of one (where a rule with '?' is idle).
   std::string compiled(const Tensor& y, const std::string& layout = "a:p") const {
-    const Feeds feeds{{x, testing::filled({a, b}, uniform(-1, 1), DType::kF32, 3)}};
+    const Feeds feeds{{x, test::filled({a, b}, uniform(-1, 1), DType::kF32, 3)}};
     Session session(Mesh::parse("p:2"));
     Executable step = session.compile(g, Layout::parse(layout), {.fetch = {y}});
     EXPECT_LE(relative_difference(step.run(feeds)[y], eval(y, feeds)), 1e-6);
@@ -94,4 +94,4 @@ TEST_F(WithLayout, DerivativePassesThrough) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::with_layout_test

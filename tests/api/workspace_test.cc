@@ -7,7 +7,7 @@
 #include "support/expect_error.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::workspace_test {
 namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
@@ -105,4 +105,4 @@ TEST(Workspace, IsPlannedForWhatIsPacked) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::workspace_test

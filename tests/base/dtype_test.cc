@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "support/expect_error.h"
 
-namespace weft {
+namespace weft::dtype_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -116,8 +116,7 @@ TEST(BF16, RoundsToNearestEven) { expect_nearest_even<BF16>(0x7f80); }
 TEST(BF16, KeepsInfinityAndNan) {
   EXPECT_EQ(BF16(kInfinity).bits, 0x7f80);
   EXPECT_EQ(BF16(-kInfinity).bits, 0xff80);
-  EXPECT_EQ(BF16(std::numeric_limits<float>::max()).bits, 0x7f80)
-      << "above the largest bf16: rounds to infinity";
+  EXPECT_EQ(BF16(std::numeric_limits<float>::max()).bits, 0x7f80) << "above the largest bf16: rounds to infinity";
   EXPECT_TRUE(std::isnan(static_cast<float>(BF16(kNan))));
   // A NaN whose payload lies in the dropped bits alone must not turn into infinity.
   EXPECT_TRUE(std::isnan(static_cast<float>(BF16(std::bit_cast<float>(0x7f800001u)))));
@@ -148,4 +147,4 @@ TEST(F16, UnderflowsToSignedZero) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::dtype_test

@@ -2,7 +2,7 @@
 
 #include "support/expect_error.h"
 
-namespace weft {
+namespace weft::error_test {
 namespace {
 
 TEST(Error, ReadsAsThreeLines) {
@@ -33,22 +33,19 @@ TEST(Error, KindsAreToldApart) {
     throw RunError({.what = "the wire broke", .where = "processor data=1", .fix = "run again"});
   } catch (const UserError&) {
     FAIL() << "a RunError is not the user's fault";
-  } catch (
-      const std::runtime_error& error) {  // and it is a std::exception for those who know nothing of Weft
+  } catch (const std::runtime_error& error) {  // and it is a std::exception for those who know nothing of Weft
     EXPECT_STREQ(error.what(), "error: the wire broke\nwhere: processor data=1\nfix:   run again");
   }
 }
 
 TEST(Error, InternalErrorSaysWhereAndAsksForAReport) {
-  EXPECT_INTERNAL_ERROR(throw InternalError("two owners"),
-                        "error: Weft broke one of its own rules: two owners",
+  EXPECT_INTERNAL_ERROR(throw InternalError("two owners"), "error: Weft broke one of its own rules: two owners",
                         "where: tests/base/error_test.cc:", "fix:   this is a bug in Weft; please report it");
 }
 
 TEST(Error, InternalCheckThrowsOnlyWhenFalse) {
   EXPECT_NO_THROW(internal_check(true, "never"));
-  EXPECT_INTERNAL_ERROR(internal_check(false, "the sum is off"), "the sum is off",
-                        "tests/base/error_test.cc:");
+  EXPECT_INTERNAL_ERROR(internal_check(false, "the sum is off"), "the sum is off", "tests/base/error_test.cc:");
 }
 
 TEST(ExpectError, NamesWhatIsMissing) {
@@ -59,4 +56,4 @@ TEST(ExpectError, NamesWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::error_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::progress_test {
 namespace {
 
 TEST(ProgressText, CountsHaveUnits) {
@@ -56,4 +56,4 @@ TEST(ProgressText, WithoutATerminalLinesArePlain) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::progress_test

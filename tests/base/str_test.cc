@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::str_test {
 namespace {
 
 using testing::ElementsAre;
@@ -68,4 +68,4 @@ TEST(Words, BytesHaveUnits) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::str_test

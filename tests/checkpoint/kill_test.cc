@@ -7,7 +7,7 @@
 
 #include "checkpoint/training.h"
 
-namespace weft {
+namespace weft::kill_test {
 namespace {
 
 using test::new_folder;
@@ -127,4 +127,4 @@ TEST(SoakCheckpointKill, AtRandom) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::kill_test

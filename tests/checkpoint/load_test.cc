@@ -5,7 +5,7 @@
 #include "checkpoint/training.h"
 #include "support/expect_error.h"
 
-namespace weft {
+namespace weft::load_test {
 namespace {
 
 using test::expect_equal;
@@ -190,4 +190,4 @@ TEST(CheckpointLoad, ReadsParts) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::load_test

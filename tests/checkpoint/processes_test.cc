@@ -9,7 +9,7 @@
 #include "support/expect_error.h"
 #include "support/processes.h"
 
-namespace weft {
+namespace weft::processes_test {
 namespace {
 
 using test::expect_equal;
@@ -25,7 +25,7 @@ const TrainingOptions kGrid{.mesh = "data:2 model:2", .layout = "batch:data hidd
 void in_processes(int processes, const TrainingOptions& options, const std::function<void(int, Session&)>& body,
                   double deadline_seconds = 600) {
   const Mesh mesh = Mesh::parse(options.mesh);
-  const auto errors = testing::as_processes(processes, mesh.size(), [&](int process, std::unique_ptr<comm::Wire> wire) {
+  const auto errors = test::as_processes(processes, mesh.size(), [&](int process, std::unique_ptr<comm::Wire> wire) {
     Session session = SessionState::open(mesh, std::move(wire), engine_named("reference", "a test"),
                                          {.seed = 7, .deadline_seconds = deadline_seconds, .store = options.store});
     body(process, session);
@@ -187,18 +187,18 @@ TEST(CheckpointProcesses, MustSeeTheFolder) {
 class MpiCheckpoint : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (testing::ranks() == 0) GTEST_SKIP() << "WEFT_TEST_WIRE=mpi is not set";
+    if (test::ranks() == 0) GTEST_SKIP() << "WEFT_TEST_WIRE=mpi is not set";
     // One folder for all ranks of the job.
     const char* job = std::getenv("PMIX_NAMESPACE");
     folder = (std::filesystem::path(::testing::TempDir()) /
-              ("weft_mpi_checkpoint_" + std::to_string(testing::ranks()) + "_" + (job ? job : "alone")))
+              ("weft_mpi_checkpoint_" + std::to_string(test::ranks()) + "_" + (job ? job : "alone")))
                  .string();
   }
 
   static TrainingOptions place() {
-    if (testing::ranks() == 4) return kGrid;
+    if (test::ranks() == 4) return kGrid;
     return {
-        .mesh = "data:" + std::to_string(testing::ranks()), .layout = "batch:data", .store = Store::parse("*:data", 3)};
+        .mesh = "data:" + std::to_string(test::ranks()), .layout = "batch:data", .store = Store::parse("*:data", 3)};
   }
 
   static Session ranks() {
@@ -249,11 +249,11 @@ TEST_F(MpiCheckpoint, BetweenRanksAndThreads) {
 TEST_F(MpiCheckpoint, ErrorsAreHeardByAll) {
   Session session = ranks();
   std::exception_ptr error;
-  if (wire::process() == testing::ranks() - 1)
+  if (wire::process() == test::ranks() - 1)
     error = std::make_exception_ptr(UserError({.what = "mine", .where = "here", .fix = "so"}));
   EXPECT_USER_ERROR(session.agree(error, "of a test"), "error: mine\nwhere: here\nfix:   so");
   session.agree(nullptr, "of a test");
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::processes_test

@@ -9,7 +9,7 @@
 #include "checkpoint/training.h"
 #include "support/command.h"
 
-namespace weft {
+namespace weft::rank_kill_test {
 namespace {
 
 constexpr int kSteps = 5;
@@ -73,4 +73,4 @@ TEST(MpiRankKill, OneOfFour) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::rank_kill_test

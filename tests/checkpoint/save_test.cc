@@ -10,7 +10,7 @@
 #include "weft/error.h"
 #include "weft/tensor_file.h"
 
-namespace weft {
+namespace weft::save_test {
 namespace {
 
 using test::content;
@@ -253,4 +253,4 @@ TEST(CheckpointSave, AnEmptySessionIsACheckpointToo) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::save_test

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft::comm {
+namespace weft::comm::conformance_test {
 namespace {
 
 using Case = std::tuple<Engine, int, std::size_t, DType>;
@@ -156,4 +156,4 @@ INSTANTIATE_TEST_SUITE_P(Large, FullCommConformance,
                          name_of_case);
 
 }  // namespace
-}  // namespace weft::comm
+}  // namespace weft::comm::conformance_test

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft::comm {
+namespace weft::comm::failure_test {
 namespace {
 
 class CommFailure : public testing::TestWithParam<Engine> {};
@@ -237,4 +237,4 @@ INSTANTIATE_TEST_SUITE_P(Backends, CommFailure, testing::ValuesIn(engines()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace weft::comm
+}  // namespace weft::comm::failure_test

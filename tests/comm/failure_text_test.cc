@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft::comm {
+namespace weft::comm::failure_text_test {
 namespace {
 
 using Kind = Failure::Kind;
@@ -287,4 +287,4 @@ TEST(FailureOf, EveryException) {
 }
 
 }  // namespace
-}  // namespace weft::comm
+}  // namespace weft::comm::failure_text_test

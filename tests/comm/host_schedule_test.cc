@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft::comm {
+namespace weft::comm::host_schedule_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -172,4 +172,4 @@ INSTANTIATE_TEST_SUITE_P(Hosts, CommItinerary,
                          [](const auto& info) { return "on_" + weft::join(info.param, "_"); });
 
 }  // namespace
-}  // namespace weft::comm
+}  // namespace weft::comm::host_schedule_test

@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace weft::comm {
+namespace weft::comm::launch_test {
 namespace {
 
 using testing::ElementsAre;
@@ -108,4 +108,4 @@ TEST(MpiLaunch, MoreProcessorsThanRanks) {
 }
 
 }  // namespace
-}  // namespace weft::comm
+}  // namespace weft::comm::launch_test

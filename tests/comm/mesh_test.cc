@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft::comm {
+namespace weft::comm::mesh_test {
 namespace {
 
 constexpr std::chrono::seconds kDeadline{60};
@@ -107,4 +107,4 @@ INSTANTIATE_TEST_SUITE_P(Meshes, CommMesh,
                          });
 
 }  // namespace
-}  // namespace weft::comm
+}  // namespace weft::comm::mesh_test

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft::comm {
+namespace weft::comm::mpi_failure_test {
 namespace {
 
 using Outcome = test::Ran;
@@ -70,4 +70,4 @@ INSTANTIATE_TEST_SUITE_P(Collectives, MpiFailure,
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
-}  // namespace weft::comm
+}  // namespace weft::comm::mpi_failure_test

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft::comm {
+namespace weft::comm::order_test {
 namespace {
 
 class CommOrder : public testing::TestWithParam<Engine> {};
@@ -87,4 +87,4 @@ INSTANTIATE_TEST_SUITE_P(Backends, CommOrder, testing::ValuesIn(engines()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace weft::comm
+}  // namespace weft::comm::order_test

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft::comm {
+namespace weft::comm::reduce_test {
 namespace {
 
 bool is_nan(float x) { return std::isnan(x); }
@@ -78,4 +78,4 @@ INSTANTIATE_TEST_SUITE_P(DTypes, CommReduce,
                          [](const auto& info) { return std::string(weft::name_of(info.param)); });
 
 }  // namespace
-}  // namespace weft::comm
+}  // namespace weft::comm::reduce_test

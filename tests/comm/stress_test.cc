@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft::comm {
+namespace weft::comm::stress_test {
 namespace {
 
 constexpr std::chrono::seconds kDeadline{60};
@@ -146,4 +146,4 @@ TEST(CommMeasure, GivesOneTimingPerCase) {
 }
 
 }  // namespace
-}  // namespace weft::comm
+}  // namespace weft::comm::stress_test

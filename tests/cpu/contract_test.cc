@@ -3,7 +3,7 @@
 
 #include "cpu/bodies.h"
 
-namespace weft::test {
+namespace weft::test::contract_test {
 namespace {
 
 // Whole numbers small enough for their sums to be exact in every dtype of the products.
@@ -85,4 +85,4 @@ TEST(CpuContract, OtherDtypes) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::contract_test

@@ -5,7 +5,7 @@
 #include "cpu/bodies.h"
 #include "runtime/cpu/convolution_form.h"
 
-namespace weft::test {
+namespace weft::test::convolve_test {
 namespace {
 
 using Make = std::function<Kernel(const KernelArgs&)>;
@@ -303,4 +303,4 @@ TEST(CpuPool, LargeWindowsAreSummedWell) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::convolve_test

@@ -1,7 +1,7 @@
 // fused: every body gives what the reference's kernels give when they run its instructions one after another.
 #include "cpu/bodies.h"
 
-namespace weft::test {
+namespace weft::test::fused_test {
 namespace {
 
 std::vector<Held> filled_inputs(const Program& body, std::mt19937& random, double least = -4, double most = 4,
@@ -335,4 +335,4 @@ TEST(Fused, TheBitsAreThoseOfTheWorkerCountEveryTime) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::fused_test

@@ -4,7 +4,7 @@
 
 #include "cpu/bodies.h"
 
-namespace weft::test {
+namespace weft::test::move_test {
 namespace {
 
 using Make = std::function<Kernel(const KernelArgs&)>;
@@ -194,4 +194,4 @@ TEST(CpuMoves, ReduceAnyDims) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::move_test

@@ -10,7 +10,7 @@
 #include "runtime/host/views.h"
 #include "runtime/random.h"
 
-namespace weft::cpu {
+namespace weft::cpu::random_run_test {
 namespace {
 
 const std::vector<Distribution> kDistributions = {Distribution::kUniform, Distribution::kNormal,
@@ -104,4 +104,4 @@ TEST(RandomFill, StaysBelowTheEndOfARange) {
 }
 
 }  // namespace
-}  // namespace weft::cpu
+}  // namespace weft::cpu::random_run_test

@@ -15,7 +15,7 @@
 #include "kernels/pointwise.h"
 #include "kernels/vmath.h"
 
-namespace weft::cpu {
+namespace weft::cpu::tile_ops_test {
 namespace {
 
 // The functions of the table that take numbers of this dtype.
@@ -280,4 +280,4 @@ TEST(TileOps, RoundingAndCastsAsTheScalars) {
 }
 
 }  // namespace
-}  // namespace weft::cpu
+}  // namespace weft::cpu::tile_ops_test

@@ -7,7 +7,7 @@
 #include "runtime/cuda/nvrtc.h"
 #include "support/expect_error.h"
 
-namespace weft {
+namespace weft::pointwise_test {
 namespace {
 
 struct Type {
@@ -70,4 +70,4 @@ TEST(CudaPointwise, AWrongSourceIsRefusedWithTheLog) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::pointwise_test

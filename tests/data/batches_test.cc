@@ -10,7 +10,7 @@
 #include "support/expect_error.h"
 #include "weft/data.h"
 
-namespace weft::data {
+namespace weft::data::batches_test {
 namespace {
 
 using test::file_with;
@@ -481,4 +481,4 @@ TEST(DataAhead, LeavesWhileBatchesAreMade) {
 }
 
 }  // namespace
-}  // namespace weft::data
+}  // namespace weft::data::batches_test

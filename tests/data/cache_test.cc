@@ -9,7 +9,7 @@
 #include "data/files.h"
 #include "weft/data.h"
 
-namespace weft::data {
+namespace weft::data::cache_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -152,4 +152,4 @@ TEST_F(TokenCache, ManyProcessesMakeOne) {
 }
 
 }  // namespace
-}  // namespace weft::data
+}  // namespace weft::data::cache_test

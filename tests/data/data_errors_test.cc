@@ -10,7 +10,7 @@
 #include "weft/data.h"
 #include "weft/tensor_file.h"
 
-namespace weft::data {
+namespace weft::data::data_errors_test {
 namespace {
 
 using test::file_with;
@@ -247,4 +247,4 @@ TEST(DataTokens, OtherContentsAreOtherData) {
 }
 
 }  // namespace
-}  // namespace weft::data
+}  // namespace weft::data::data_errors_test

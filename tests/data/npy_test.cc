@@ -5,7 +5,7 @@
 #include "support/expect_error.h"
 #include "weft/tensor_file.h"
 
-namespace weft {
+namespace weft::npy_test {
 namespace {
 
 using test::bytes_of_text;
@@ -130,4 +130,4 @@ TEST(Npy, RefusesWrongSizesBeforeAllocating) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::npy_test

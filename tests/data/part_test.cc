@@ -7,7 +7,7 @@
 #include "support/expect_error.h"
 #include "weft/tensor_file.h"
 
-namespace weft {
+namespace weft::part_test {
 namespace {
 
 using Sizes = std::vector<std::int64_t>;
@@ -91,4 +91,4 @@ TEST(TensorFilePart, IsInItsTensor) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::part_test

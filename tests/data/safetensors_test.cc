@@ -8,7 +8,7 @@
 #include "support/expect_error.h"
 #include "weft/tensor_file.h"
 
-namespace weft {
+namespace weft::safetensors_test {
 namespace {
 
 using test::bytes_of_text;
@@ -207,4 +207,4 @@ TEST(Safetensors, FilesThatAreNotThereOrChange) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::safetensors_test

@@ -10,7 +10,7 @@
 #include "support/expect_error.h"
 #include "weft/data.h"
 
-namespace weft::data {
+namespace weft::data::vocabulary_test {
 namespace {
 
 using test::file_with;
@@ -203,4 +203,4 @@ TEST(DataVocabulary, RefusesTrainingThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace weft::data
+}  // namespace weft::data::vocabulary_test

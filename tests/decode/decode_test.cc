@@ -7,7 +7,7 @@
 #include "errors/lines.h"
 #include "support/processes.h"
 
-namespace weft::test {
+namespace weft::test::decode_test {
 namespace {
 
 using decode::Decoder;
@@ -48,7 +48,7 @@ TransformerOptions small(Kind kind, Positions positions = Positions::kLearned) {
 const std::vector<Ids> kPrompts = {{3, 4, 5}, {7}, {2, 9, 8, 6, 5}, {}, {10, 3}};
 const std::vector<Ids> kInputs = {{3, 4, 5, 6, 7, 1}, {9, 1}, {2, 2, 8, 1}, {10, 9, 8, 7, 6, 1}, {5, 1}};
 
-Session open(const Deployment& at) { return weft::testing::open_session(Mesh::parse(at.mesh), {.seed = 7}); }
+Session open(const Deployment& at) { return weft::test::open_session(Mesh::parse(at.mesh), {.seed = 7}); }
 
 void expect_equal(const Hypothesis& got, const Hypothesis& want, const std::string& where) {
   EXPECT_EQ(got.ids, want.ids) << where;
@@ -127,7 +127,7 @@ TEST(MpiDecoder, IsTheSameOnEveryLayout) {
       Session alone = open({});
       const Results want = decoded(alone, small(kind), {}, 2, options);
       for (const Deployment& at : kDeployments) {
-        if (!weft::testing::can_have(Mesh::parse(at.mesh))) continue;
+        if (!weft::test::can_have(Mesh::parse(at.mesh))) continue;
         Session session = open(at);
         expect_equal(decoded(session, small(kind), at, 2, options), want, at.mesh + " | " + at.layout);
       }
@@ -233,4 +233,4 @@ TEST_F(DecodeErrors, InputsThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::decode_test

@@ -7,7 +7,7 @@
 #include "train/candidates.h"
 #include "weft/ops.h"
 
-namespace weft::decode {
+namespace weft::decode::offer_test {
 namespace {
 
 const Dim kBatch{"batch", 4}, kBeams{"beams", 2}, kVocab{"vocab", 8};
@@ -139,4 +139,4 @@ TEST(CandidateTensors, AnotherSeedDrawsOtherwise) {
 }
 
 }  // namespace
-}  // namespace weft::decode
+}  // namespace weft::decode::offer_test

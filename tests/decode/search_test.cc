@@ -7,7 +7,7 @@
 #include <cmath>
 #include <functional>
 
-namespace weft::decode {
+namespace weft::decode::search_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -134,4 +134,4 @@ TEST(Search, SeveralBestAreDifferentAndInOrder) {
 }
 
 }  // namespace
-}  // namespace weft::decode
+}  // namespace weft::decode::search_test

@@ -8,7 +8,7 @@
 #include "weft/explain.h"
 #include "weft/models.h"
 
-namespace weft {
+namespace weft::api_errors_test {
 namespace {
 
 using test::lines;
@@ -205,4 +205,4 @@ TEST(ModelErrors, Sizes) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::api_errors_test

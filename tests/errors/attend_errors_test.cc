@@ -2,7 +2,7 @@
 #include "errors/lines.h"
 #include "weft/attend.h"
 
-namespace weft {
+namespace weft::attend_errors_test {
 namespace {
 
 using test::here;
@@ -97,4 +97,4 @@ TEST(StackedErrors, NeedADimOfTheirParts) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::attend_errors_test

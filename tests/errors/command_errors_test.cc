@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "errors/lines.h"
 
-namespace weft {
+namespace weft::command_errors_test {
 namespace {
 
 using test::lines;
@@ -97,4 +97,4 @@ TEST(CommandErrors, RunsWithoutTheirProgramOrInputs) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::command_errors_test

@@ -1,7 +1,7 @@
 // What a user reads when windows, filters or blocks do not fit.
 #include "errors/lines.h"
 
-namespace weft {
+namespace weft::convolution_errors_test {
 namespace {
 
 using test::here;
@@ -115,4 +115,4 @@ TEST_F(ConvolutionErrors, Blocks) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::convolution_errors_test

@@ -3,7 +3,7 @@
 
 #include "errors/lines.h"
 
-namespace weft {
+namespace weft::language_errors_test {
 namespace {
 
 using test::here;
@@ -296,4 +296,4 @@ TEST(LanguageErrors, ValueAndGradNeedsAScalarOfItsTensors) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::language_errors_test

@@ -4,7 +4,7 @@
 
 #include "errors/lines.h"
 
-namespace weft {
+namespace weft::ops_errors_test {
 namespace {
 
 using test::here;
@@ -373,4 +373,4 @@ TEST_F(OtherErrors, WithLayout) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::ops_errors_test

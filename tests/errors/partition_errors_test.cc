@@ -1,7 +1,7 @@
 // What a user reads when a layout cannot work for a graph, or the updates of a step contradict each other.
 #include "errors/lines.h"
 
-namespace weft {
+namespace weft::partition_errors_test {
 namespace {
 
 using test::here;
@@ -130,4 +130,4 @@ TEST_F(PartitionErrors, WithLayoutThatDoesNotDivide) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::partition_errors_test

@@ -3,7 +3,7 @@
 #include "program/builder.h"
 #include "runtime/host/host_engine.h"
 
-namespace weft {
+namespace weft::runtime_errors_test {
 namespace {
 
 TEST(RuntimeErrors, AllMissingKernelsAreListedOnce) {
@@ -19,4 +19,4 @@ TEST(RuntimeErrors, AllMissingKernelsAreListedOnce) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::runtime_errors_test

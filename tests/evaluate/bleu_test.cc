@@ -8,7 +8,7 @@
 #include "errors/lines.h"
 #include "weft/evaluate.h"
 
-namespace weft::test {
+namespace weft::test::bleu_test {
 namespace {
 
 using evaluate::bleu;
@@ -102,4 +102,4 @@ TEST(Scores, AddUpOverBatches) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::bleu_test

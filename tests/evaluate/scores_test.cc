@@ -2,7 +2,7 @@
 
 #include "weft/evaluate.h"
 
-namespace weft::evaluate {
+namespace weft::evaluate::scores_test {
 namespace {
 
 const Dim kBatch{"batch", 2}, kLength{"length", 6};
@@ -30,4 +30,4 @@ TEST(Scores, OfPackedRowsSegmentsAre) {
 }
 
 }  // namespace
-}  // namespace weft::evaluate
+}  // namespace weft::evaluate::scores_test

@@ -11,7 +11,7 @@
 #include "weft/doctor.h"
 #include "weft/models.h"
 
-namespace weft {
+namespace weft::bench_test {
 namespace {
 
 TEST(Bench, MeasuresEveryCollectiveAskedFor) {
@@ -69,4 +69,4 @@ TEST(Doctor, FindsCoresAndBackends) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::bench_test

@@ -14,7 +14,7 @@
 #include "weft/ops.h"
 #include "weft/optim.h"
 
-namespace weft {
+namespace weft::explain_test {
 namespace {
 
 using testing::ElementsAre;
@@ -249,4 +249,4 @@ TEST(ExplainReport, SaysWhatAStepCosts) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::explain_test

@@ -7,7 +7,7 @@
 #include "support/expect_error.h"
 #include "weft/explain.h"
 
-namespace weft {
+namespace weft::models_test {
 namespace {
 
 const Machine kMachine{.flops_per_second = 1e11, .bytes_per_second = 1e10};
@@ -107,4 +107,4 @@ TEST(Models, UnknownNamesAreRefused) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::models_test

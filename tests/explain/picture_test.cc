@@ -3,7 +3,7 @@
 
 #include "weft/explain.h"
 
-namespace weft {
+namespace weft::picture_test {
 namespace {
 
 // A tensor [rows of the given dims] placed on a mesh: axes per dim.
@@ -127,4 +127,4 @@ TEST(ExplainPicture, PartsOfASumAreNamed) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::picture_test

@@ -14,7 +14,7 @@
 #include "weft/explain.h"
 #include "weft/models.h"
 
-namespace weft {
+namespace weft::two_layer_cost_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -187,4 +187,4 @@ TEST(TwoLayerCost, AllReducesAsMeshTensorflowCountsThem) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::two_layer_cost_test

@@ -2,7 +2,7 @@
 // the ranks of mpirun.
 #include "golden/optimizers/training.h"
 
-namespace weft::test {
+namespace weft::test::adafactor_test {
 namespace {
 
 const GoldenFolder& golden() {
@@ -43,4 +43,4 @@ INSTANTIATE_TEST_SUITE_P(Variants, GoldenAdafactor,
                          case_name);
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::adafactor_test

@@ -7,7 +7,7 @@
 #include "golden/transformers.h"
 #include "weft/decode.h"
 
-namespace weft::test {
+namespace weft::test::decode_test {
 namespace {
 
 constexpr double kScore = 3e-5;
@@ -119,4 +119,4 @@ INSTANTIATE_TEST_SUITE_P(Meshes, GoldenDecode,
                          case_name);
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::decode_test

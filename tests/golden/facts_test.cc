@@ -10,7 +10,7 @@
 #include "weft/nn.h"
 #include "weft/session.h"
 
-namespace weft::test {
+namespace weft::test::facts_test {
 namespace {
 
 // --- Dims, strings, names ---
@@ -216,4 +216,4 @@ TEST(Facts, AttentionGivesTheDimsOfTheQueriesAndTheDepthOfTheValues) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::facts_test

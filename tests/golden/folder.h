@@ -43,9 +43,9 @@ class GoldenTest : public ::testing::Test {
  protected:
   explicit GoldenTest(const Where& where) : mesh_(Mesh::parse(where.mesh)), layout_(Layout::parse(where.layout)) {}
   void SetUp() override {
-    if (!testing::can_have(mesh_)) GTEST_SKIP() << "needs " << mesh_.size() << " ranks";
+    if (!test::can_have(mesh_)) GTEST_SKIP() << "needs " << mesh_.size() << " ranks";
   }
-  Session open() const { return testing::open_session(mesh_, {}); }
+  Session open() const { return test::open_session(mesh_, {}); }
 
   const Mesh mesh_;
   const Layout layout_;

@@ -3,7 +3,7 @@
 
 #include "golden/transformers.h"
 
-namespace weft::test {
+namespace weft::test::incremental_test {
 namespace {
 
 constexpr double kLogits = 3e-5;
@@ -147,4 +147,4 @@ INSTANTIATE_TEST_SUITE_P(Models, GoldenDecoders,
                          case_name);
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::incremental_test

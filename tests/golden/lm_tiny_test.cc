@@ -7,7 +7,7 @@
 #include "golden/lm.h"
 #include "weft/optim.h"
 
-namespace weft::test {
+namespace weft::test::lm_tiny_test {
 namespace {
 
 constexpr double kLossTolerance = 1e-5, kValueTolerance = 1e-5, kWeightTolerance = 5e-5;
@@ -67,4 +67,4 @@ TEST_P(GoldenLmTiny, TenAdamSteps) {
 INSTANTIATE_TEST_SUITE_P(Meshes, GoldenLmTiny, ::testing::ValuesIn(lm_places("heads,d_ff,vocab")), place_name);
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::lm_tiny_test

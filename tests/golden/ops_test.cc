@@ -9,7 +9,7 @@
 #include "support/expect_error.h"
 #include "support/sampling.h"
 
-namespace weft::test {
+namespace weft::test::ops_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -59,8 +59,8 @@ class Built {
   std::vector<std::string> legal_layouts(const Mesh& mesh) const {
     Names dims, legal;
     for (const auto& [dim, even] : input_dims()) dims.push_back(dim);
-    for (const std::string& layout : testing::every_layout(dims, mesh))
-      if (testing::is_legal(*graph_.data(), mesh, layout)) legal.push_back(layout);
+    for (const std::string& layout : test::every_layout(dims, mesh))
+      if (test::is_legal(*graph_.data(), mesh, layout)) legal.push_back(layout);
     return legal;
   }
 
@@ -76,7 +76,7 @@ class Built {
   }
 
   Values run(const std::string& mesh, const std::string& layout) const {
-    Session session = testing::open_session(Mesh::parse(mesh), {});
+    Session session = test::open_session(Mesh::parse(mesh), {});
     CompileOptions options;
     for (const auto& [name, wanted] : wanted_) options.fetch.push_back(wanted.first);
     Executable step = session.compile(graph_, Layout::parse(layout), options);
@@ -134,7 +134,7 @@ class GoldenOp : public ::testing::TestWithParam<OpCase> {};
 TEST_P(GoldenOp, OneProcessor) { Built(GetParam()).check("", ""); }
 
 TEST_P(GoldenOp, EachInputDimSplitInTwo) {
-  if (!testing::can_have(Mesh::parse("all:2"))) GTEST_SKIP() << "needs 2 ranks";
+  if (!test::can_have(Mesh::parse("all:2"))) GTEST_SKIP() << "needs 2 ranks";
   const Built built(GetParam());
   built.check("all:2", "");
   for (const auto& [dim, even] : built.input_dims())
@@ -144,7 +144,7 @@ TEST_P(GoldenOp, EachInputDimSplitInTwo) {
 
 // Some of the layouts, evenly drawn: four on an axis of four, six on two axes.
 TEST_P(GoldenOp, FourProcessors) {
-  if (!testing::can_have(Mesh::parse("all:4"))) GTEST_SKIP() << "needs 4 ranks";
+  if (!test::can_have(Mesh::parse("all:4"))) GTEST_SKIP() << "needs 4 ranks";
   const Built built(GetParam());
   std::size_t checked = 0, all = 0;
   for (const auto& [mesh, most] : {std::pair("all:4", 4), std::pair("rows:2 cols:2", 6)}) {
@@ -189,4 +189,4 @@ TEST(GoldenOps, EveryOutputIsCompared) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::ops_test

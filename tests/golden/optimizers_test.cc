@@ -2,7 +2,7 @@
 // WEFT_TEST_WIRE=mpi on the ranks of mpirun.
 #include "golden/optimizers/training.h"
 
-namespace weft::test {
+namespace weft::test::optimizers_test {
 namespace {
 
 const GoldenFolder& golden() {
@@ -59,4 +59,4 @@ TEST_P(GoldenOptimizer, Sgd) {
 INSTANTIATE_TEST_SUITE_P(Meshes, GoldenOptimizer, ::testing::ValuesIn(lm_places("d_ff,vocab")), place_name);
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::optimizers_test

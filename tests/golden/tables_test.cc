@@ -11,7 +11,7 @@
 #include "weft/nn.h"
 #include "weft/schedule.h"
 
-namespace weft::test {
+namespace weft::test::tables_test {
 namespace {
 
 const GoldenFolder& folder() {
@@ -156,4 +156,4 @@ INSTANTIATE_TEST_SUITE_P(Meshes, GoldenBuckets,
                          place_name);
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::tables_test

@@ -6,7 +6,7 @@
 
 #include "golden/transformers.h"
 
-namespace weft::test {
+namespace weft::test::transformer_test {
 namespace {
 
 constexpr double kLoss = 1e-5, kLogits = 1e-5, kGradient = 2e-5;
@@ -102,4 +102,4 @@ INSTANTIATE_TEST_SUITE_P(Models, GoldenTransformers,
                          case_name);
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::transformer_test

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/index.h"
 #include "judge/sums.h"
 #include "program/operation.h"  // AttendRules: the attribute of the two ops
 
@@ -12,8 +13,6 @@ namespace weft::judge {
 namespace {
 
 using I = std::int64_t;
-
-std::size_t at(I i) { return static_cast<std::size_t>(i); }
 
 // A number and its error.
 struct Bounded {

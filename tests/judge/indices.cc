@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/index.h"
 #include "judge/sums.h"
 
 namespace weft::judge {
@@ -10,8 +11,6 @@ namespace weft::judge {
 namespace {
 
 using I = std::int64_t;
-
-std::size_t at(I i) { return static_cast<std::size_t>(i); }
 
 I stride_of(const Value& x, const std::string& dim) { return dense_strides(x.shape)[x.shape.position(dim)]; }
 

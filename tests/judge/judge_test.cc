@@ -9,7 +9,7 @@
 #include "support/plain_functions.h"
 #include "support/sampling.h"
 
-namespace weft::judge {
+namespace weft::judge::judge_test {
 namespace {
 
 std::vector<TensorId> ids_of(const Tensors& tensors) {
@@ -37,7 +37,7 @@ std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const OpDef* op : op_catalog())
     for (std::size_t i = 0; i < op->samples.size(); ++i) cases.push_back({op, i});
-  for (const OpDef& function : testing::plain_functions()) cases.push_back({&function, 0});
+  for (const OpDef& function : test::plain_functions()) cases.push_back({&function, 0});
   return cases;
 }
 
@@ -49,8 +49,8 @@ class JudgeOfSamples : public ::testing::TestWithParam<Case> {
  protected:
   void check(const Arithmetic& how, const device::Choice& device) const {
     const auto& [op, sample] = GetParam();
-    const testing::BuiltSample built = testing::build_sample(*op, op->samples[sample]);
-    const Tensors fetch = testing::fetched(built);
+    const test::BuiltSample built = test::build_sample(*op, op->samples[sample]);
+    const Tensors fetch = test::fetched(built);
     Session session(Mesh(), wire::threads(), device, {.print = [](const std::string&) {}});
     Executable step =
         session.compile(built.graph, Layout(),
@@ -161,4 +161,4 @@ TEST(Judge, NamesAnOpThatItDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace weft::judge
+}  // namespace weft::judge::judge_test

@@ -1,5 +1,6 @@
 // Elements under other dims, in other places: broadcast, reshape, slice, pad, concat, shift, split, and ops that pass their
 // operands on.
+#include "base/index.h"
 #include "judge/judge.h"
 
 namespace weft::judge {
@@ -7,8 +8,6 @@ namespace weft::judge {
 namespace {
 
 using I = std::int64_t;
-
-std::size_t at(I i) { return static_cast<std::size_t>(i); }
 
 void broadcast(const Call& call) {
   Value& y = call.y();

@@ -1,6 +1,7 @@
 // Sums of products and other ways of joining elements: einsum, reduce, cumsum.
 #include <algorithm>
 
+#include "base/index.h"
 #include "base/reduce.h"
 #include "judge/sums.h"
 
@@ -9,8 +10,6 @@ namespace weft::judge {
 namespace {
 
 using I = std::int64_t;
-
-std::size_t at(I i) { return static_cast<std::size_t>(i); }
 
 // A product of several factors and how far it may be off. Factors are multiplied in any order and number.
 struct Product {

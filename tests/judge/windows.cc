@@ -1,6 +1,7 @@
 // Windows that walk along dims: convolution and pooling. Tap t of place o meets element o * stride + t * dilation - before.
 #include <algorithm>
 
+#include "base/index.h"
 #include "judge/sums.h"
 #include "program/windows.h"  // Direction and PoolKind: attributes of the two ops
 #include "weft/convolution.h"
@@ -11,8 +12,6 @@ namespace {
 
 using I = std::int64_t;
 using Windows = std::vector<Window>;
-
-std::size_t at(I i) { return static_cast<std::size_t>(i); }
 
 // Calls visit(element, place, tap) for all meetings of all windows together: offsets that these shapes add for the
 // windows' dims. Shapes without a dim of a window (a pool's filter) add 0.

@@ -10,7 +10,7 @@
 
 #include "language/op_def.h"
 
-namespace weft {
+namespace weft::pointwise_test {
 namespace {
 
 using I = std::int64_t;
@@ -246,4 +246,4 @@ TEST(Pointwise, Truths) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::pointwise_test

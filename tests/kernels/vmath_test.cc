@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace weft {
+namespace weft::vmath_test {
 namespace {
 
 using Wide = long double;
@@ -200,4 +200,4 @@ TEST(Vmath, NormalBelow) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::vmath_test

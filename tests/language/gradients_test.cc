@@ -5,7 +5,7 @@
 
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::gradients_test {
 namespace {
 
 const Dim kA{"a", 3};
@@ -154,4 +154,4 @@ TEST_F(Gradients, ThroughCasts) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::gradients_test

@@ -7,7 +7,7 @@
 #include "language/op_def.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::graph_test {
 namespace {
 
 const Dim kA{"a", 4}, kB{"b", 6};
@@ -193,4 +193,4 @@ TEST(Init, VariablesOfOneShapeDiffer) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::graph_test

@@ -8,7 +8,7 @@
 #include "weft/array.h"
 #include "weft/error.h"
 
-namespace weft {
+namespace weft::shape_test {
 namespace {
 
 TEST(Array, KeepsEveryDigitOfWholeNumbers) {
@@ -168,4 +168,4 @@ TEST(Array, RelativeDifference) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::shape_test

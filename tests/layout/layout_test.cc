@@ -7,7 +7,7 @@
 #include "weft/error.h"
 #include "weft/mesh.h"
 
-namespace weft {
+namespace weft::layout_test {
 
 std::ostream& operator<<(std::ostream& out, const LayoutRule& rule) {
   out << rule.dim << ":";
@@ -155,4 +155,4 @@ TEST(LayoutErrors, RefuseRepetition) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::layout_test

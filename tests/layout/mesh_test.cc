@@ -7,7 +7,7 @@
 #include "support/expect_error.h"
 #include "weft/error.h"
 
-namespace weft {
+namespace weft::mesh_test {
 namespace {
 
 using testing::ElementsAre;
@@ -98,4 +98,4 @@ TEST(MeshErrors, RefuseBadNamesAndSizes) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::mesh_test

@@ -5,7 +5,7 @@
 
 #include "support/expect_error.h"
 
-namespace weft {
+namespace weft::resolve_test {
 namespace {
 
 const Mesh kMesh = Mesh::parse("data:2 model:4");
@@ -82,4 +82,4 @@ TEST(ShardingOfErrors, SizeDoesNotDivide) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::resolve_test

@@ -4,7 +4,7 @@
 #include "models/tiny.h"
 #include "weft/explain.h"
 
-namespace weft::test {
+namespace weft::test::incremental_test {
 namespace {
 
 using models::Kind, models::Positions, models::TransformerOptions;
@@ -238,4 +238,4 @@ TEST(IncrementalCaches, AreWrittenInPlace) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::incremental_test

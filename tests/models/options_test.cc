@@ -7,7 +7,7 @@
 #include "weft/models.h"
 #include "weft/nn.h"
 
-namespace weft::test {
+namespace weft::test::options_test {
 namespace {
 
 using models::Kind, models::Norm, models::Positions, models::TransformerOptions;
@@ -234,4 +234,4 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, TransformerDtypes,
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::options_test

@@ -4,7 +4,7 @@
 #include "models/tiny.h"
 #include "support/expect_error.h"
 
-namespace weft::test {
+namespace weft::test::weights_test {
 namespace {
 
 using models::Kind, models::Norm, models::Positions, models::TransformerOptions;
@@ -128,4 +128,4 @@ TEST(TransformerGraphs, SizesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::weights_test

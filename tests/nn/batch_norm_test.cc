@@ -4,7 +4,7 @@
 #include "weft/nn.h"
 #include "weft/session.h"
 
-namespace weft::test {
+namespace weft::test::batch_norm_test {
 namespace {
 
 const Dim kBatch{"batch", 4}, kPlace{"place", 2}, kChannel{"channel", 3};
@@ -83,4 +83,4 @@ TEST(BatchNorm, TheMovingOnesAreNotTrained) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::batch_norm_test

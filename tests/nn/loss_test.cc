@@ -5,7 +5,7 @@
 #include "program/memory_plan.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::loss_test {
 namespace {
 
 const Dim kBatch{"batch", 8}, kLength{"length", 16}, kModel{"model", 4}, kVocab{"vocab", 96};
@@ -60,4 +60,4 @@ TEST(ProjectedCrossEntropy, ChunksTakeLessMemory) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::loss_test

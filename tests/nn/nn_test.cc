@@ -10,7 +10,7 @@
 #include "support/expect_error.h"
 #include "weft/session.h"
 
-namespace weft::test {
+namespace weft::test::nn_test {
 namespace {
 
 constexpr double kTolerance = 2e-6;
@@ -310,4 +310,4 @@ TEST(NnErrors, AreOfTheUsersLine) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::nn_test

@@ -7,7 +7,7 @@
 #include "weft/ops.h"
 #include "weft/session.h"
 
-namespace weft::test {
+namespace weft::test::orders_test {
 namespace {
 
 const Dim kBatch{"batch", 4}, kLength{"length", 6}, kModel{"d_model", 8}, kQkv{"qkv", 3}, kHeads{"heads", 2},
@@ -71,4 +71,4 @@ TEST(DimOrders, SlicesOfOneVariableAreOneProduct) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::orders_test

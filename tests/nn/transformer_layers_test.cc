@@ -7,7 +7,7 @@
 #include "weft/nn.h"
 #include "weft/session.h"
 
-namespace weft::test {
+namespace weft::test::transformer_layers_test {
 namespace {
 
 Array wave(const Shape& shape, double phase) {
@@ -183,4 +183,4 @@ TEST(Activation, HasAName) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::transformer_layers_test

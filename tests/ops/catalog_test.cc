@@ -11,14 +11,14 @@
 #include "ops/rules.h"
 #include "support/sampling.h"
 
-namespace weft {
+namespace weft::catalog_test {
 namespace {
 
 // What a split of some dim of the op means, over all samples.
 std::string split_text(const OpDef& op) {
   std::set<std::string> words;
   for (const Sample& sample : op.samples) {
-    const testing::BuiltSample built = testing::build_sample(op, sample);
+    const test::BuiltSample built = test::build_sample(op, sample);
     for (const Node& node : built.graph.data()->nodes) {
       if (node.op != &op) continue;
       OpCall call{.op = &op, .inputs = {}, .outputs = node.outputs, .attrs = &node.attrs, .site = node.site};
@@ -36,7 +36,7 @@ std::string split_text(const OpDef& op) {
 
 std::string gradient_text(const OpDef& op) {
   if (!op.gradient) return str("none: ", op.no_gradient);
-  const testing::BuiltSample built = testing::build_sample(op, op.samples[0]);
+  const test::BuiltSample built = test::build_sample(op, op.samples[0]);
   for (const Node& node : built.graph.data()->nodes)
     if (node.op == &op && node.inputs.empty()) return "no operands";
   return "yes";
@@ -65,4 +65,4 @@ TEST(OpCatalog, DocumentIsTrue) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::catalog_test

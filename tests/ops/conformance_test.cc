@@ -10,10 +10,10 @@
 #include "support/plain_functions.h"
 #include "support/sampling.h"
 
-namespace weft {
+namespace weft::conformance_test {
 namespace {
 
-using testing::BuiltSample;
+using test::BuiltSample;
 
 struct Case {
   const OpDef* op;
@@ -24,7 +24,7 @@ std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const OpDef* op : op_catalog())
     for (std::size_t i = 0; i < op->samples.size(); ++i) cases.push_back({op, i});
-  for (const OpDef& function : testing::plain_functions()) cases.push_back({&function, 0});
+  for (const OpDef& function : test::plain_functions()) cases.push_back({&function, 0});
   return cases;
 }
 
@@ -34,14 +34,14 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
 
 std::vector<Array> run(const BuiltSample& built, const Mesh& mesh, const std::string& layout, std::optional<DType> as,
                        const device::Choice& device = device::cpu()) {
-  return testing::in_every_process(
+  return test::in_every_process(
       mesh, {.print = [](const std::string&) {}},
       [&](Session& session) {
         Executable step =
-            session.compile(built.graph, Layout::parse(layout), {.fetch = testing::fetched(built), .compute_as = as});
+            session.compile(built.graph, Layout::parse(layout), {.fetch = test::fetched(built), .compute_as = as});
         const Values values = step.run(built.feeds);
         std::vector<Array> arrays;
-        for (const Tensor& x : testing::fetched(built)) arrays.push_back(values[x]);
+        for (const Tensor& x : test::fetched(built)) arrays.push_back(values[x]);
         return arrays;
       },
       device);
@@ -51,17 +51,17 @@ class OpConformance : public ::testing::TestWithParam<Case> {
  protected:
   BuiltSample build() const {
     const auto& [op, sample] = GetParam();
-    return testing::build_sample(*op, op->samples[sample]);
+    return test::build_sample(*op, op->samples[sample]);
   }
 
   void check_mesh(const std::string& text) const {
     const BuiltSample built = build();
     const Mesh mesh = Mesh::parse(text);
-    if (!testing::can_have(mesh)) GTEST_SKIP() << "needs " << mesh.size() << " ranks";
+    if (!test::can_have(mesh)) GTEST_SKIP() << "needs " << mesh.size() << " ranks";
     const std::vector<Array> want = run(built, Mesh(), "", DType::kF64, device::reference());
-    for (const std::string& layout : testing::every_layout(testing::dims_of(*built.graph.data()), mesh)) {
+    for (const std::string& layout : test::every_layout(test::dims_of(*built.graph.data()), mesh)) {
       SCOPED_TRACE(str("mesh ", text, ", layout \"", layout, "\""));
-      if (!testing::is_legal(*built.graph.data(), mesh, layout)) {
+      if (!test::is_legal(*built.graph.data(), mesh, layout)) {
         EXPECT_THROW(run(built, mesh, layout, DType::kF64), UserError);
         continue;
       }
@@ -79,7 +79,7 @@ TEST_P(OpConformance, FloatAgreesWithDouble) {
   const std::vector<Array> want = run(built, Mesh(), "", DType::kF64, device::reference());
   const std::vector<Array> got = run(built, Mesh(), "", {});
   for (std::size_t i = 0; i < want.size(); ++i) {
-    EXPECT_EQ(got[i].dtype(), testing::fetched(built)[i].dtype());
+    EXPECT_EQ(got[i].dtype(), test::fetched(built)[i].dtype());
     EXPECT_LE(relative_difference(got[i], want[i]), 2e-5) << "result " << i;
   }
 }
@@ -88,14 +88,14 @@ TEST_P(OpConformance, FloatAgreesWithDouble) {
 TEST_P(OpConformance, GradientAgreesWithDifferences) {
   const BuiltSample built = build();
   if (built.derivatives.empty()) return;
-  Session session = testing::open_session(Mesh(), {.print = [](const std::string&) {}});
+  Session session = test::open_session(Mesh(), {.print = [](const std::string&) {}});
   Tensors fetch = built.derivatives;
   fetch.push_back(built.weighted_sum);
   Executable step = session.compile(built.graph, Layout(), {.fetch = fetch, .compute_as = DType::kF64});
   const Values at = step.run(built.feeds);
   for (std::size_t i = 0; i < built.derivatives.size(); ++i) {
     const Tensor& x = built.differentiated[i];
-    const Array direction = testing::filled(x.shape(), uniform(-1, 1), DType::kF32, 1000 + i);
+    const Array direction = test::filled(x.shape(), uniform(-1, 1), DType::kF32, 1000 + i);
     const Array& gradient = at[built.derivatives[i]];
     double predicted = 0;
     for (std::int64_t k = 0; k < gradient.elements(); ++k) predicted += gradient.at(k) * direction.at(k);
@@ -140,4 +140,4 @@ TEST(OpCatalog, EveryPrimitiveIsWhole) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::conformance_test

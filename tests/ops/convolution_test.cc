@@ -13,10 +13,10 @@
 #include "weft/ops.h"
 #include "weft/session.h"
 
-namespace weft {
+namespace weft::convolution_test {
 namespace {
 
-using testing::filled;
+using test::filled;
 
 const Dim kBatch{"batch", 2}, kIn{"in", 2}, kOut{"out", 3};
 
@@ -317,4 +317,4 @@ TEST(SplitSpace, ChannelsLeaveAPartialSum) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::convolution_test

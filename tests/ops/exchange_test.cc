@@ -16,7 +16,7 @@
 #include "support/expect_error.h"
 #include "weft/error.h"
 
-namespace weft {
+namespace weft::exchange_test {
 namespace {
 
 using Index = std::map<std::string, std::int64_t>;
@@ -372,4 +372,4 @@ TEST(Exchange, RefusesWhatItsCallersMustNotAsk) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::exchange_test

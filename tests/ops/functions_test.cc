@@ -8,7 +8,7 @@
 #include "weft/ops.h"
 #include "weft/session.h"
 
-namespace weft {
+namespace weft::functions_test {
 namespace {
 
 const Dim kRows{"rows", 20000}, kClasses{"classes", 4};
@@ -146,4 +146,4 @@ TEST(Functions, ComparisonsHaveOperators) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::functions_test

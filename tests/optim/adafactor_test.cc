@@ -6,7 +6,7 @@
 #include "weft/ops.h"
 #include "weft/optim.h"
 
-namespace weft::test {
+namespace weft::test::adafactor_test {
 namespace {
 
 using optim::Adafactor;
@@ -208,4 +208,4 @@ TEST(Adafactor, HasARateByDefault) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::adafactor_test

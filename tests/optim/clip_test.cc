@@ -6,7 +6,7 @@
 #include "errors/lines.h"
 #include "weft/optim.h"
 
-namespace weft::test {
+namespace weft::test::clip_test {
 namespace {
 
 const Dim kBatch{"batch", 4}, kIn{"in", 4}, kHidden{"hidden", 8}, kOut{"out", 4};
@@ -210,4 +210,4 @@ TEST(OptimizerErrors, BadCommonOptions) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::clip_test

@@ -4,7 +4,7 @@
 #include "errors/lines.h"
 #include "weft/optim.h"
 
-namespace weft::test {
+namespace weft::test::optim_errors_test {
 namespace {
 
 const double kNaN = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
@@ -76,4 +76,4 @@ TEST_F(OptimErrors, AStepBeforeTheOffset) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::optim_errors_test

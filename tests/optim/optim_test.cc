@@ -8,7 +8,7 @@
 #include "support/expect_error.h"
 #include "weft/ops.h"
 
-namespace weft::test {
+namespace weft::test::optim_test {
 namespace {
 
 const Dim kX{"x", 4};
@@ -229,4 +229,4 @@ TEST(Optim, UpdatesAreTheSameOnEveryLayout) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::optim_test

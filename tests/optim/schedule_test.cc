@@ -8,7 +8,7 @@
 
 #include "errors/lines.h"
 
-namespace weft::test {
+namespace weft::test::schedule_test {
 namespace {
 
 using optim::Schedule;
@@ -113,4 +113,4 @@ TEST(ScheduleErrors, TheTotalIsMissing) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::schedule_test

@@ -11,7 +11,7 @@
 #include "weft/explain.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::partition_test {
 namespace {
 
 // "forward all_reduce p" -> (how many instructions or members of joined ones, elements that enter).
@@ -218,4 +218,4 @@ TEST_F(TwoLayers, ProgramsAreOfOneLengthOnEveryMesh) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::partition_test

@@ -13,7 +13,7 @@
 #include "support/expect_error.h"
 #include "weft/error.h"
 
-namespace weft {
+namespace weft::reshard_test {
 namespace {
 
 using namespace test;
@@ -136,8 +136,8 @@ double contribution(Reduce how, std::size_t i, int rank, int ranks) {
   return rank > 0 ? odd(rank) : rest;
 }
 
-Blocks laid_out(const Shape& shape, const Sharding& sharding, const Mesh& mesh) {
-  Blocks all;
+LocalBlocks laid_out(const Shape& shape, const Sharding& sharding, const Mesh& mesh) {
+  LocalBlocks all;
   const Shape local = local_shape(shape, sharding, mesh);
   for (int p = 0; p < mesh.size(); ++p) {
     Block block{local, {}};
@@ -155,16 +155,16 @@ Blocks laid_out(const Shape& shape, const Sharding& sharding, const Mesh& mesh) 
 void expect_moved(const Shape& shape, const Mesh& mesh, const Sharding& have, const Sharding& want,
                   const std::vector<ReshardStep>& path) {
   const Simulator simulator{mesh};
-  Blocks now = laid_out(shape, have, mesh);
+  LocalBlocks now = laid_out(shape, have, mesh);
   for (const ReshardStep& step : path) {
-    Blocks next;
+    LocalBlocks next;
     for (int p = 0; p < mesh.size(); ++p) next.push_back(simulator.after(now, p, step.operation));
     now = std::move(next);
   }
   // What is still pending is reduced here, by hand.
   Sharding whole = want;
   whole.partial.clear();
-  const Blocks right = laid_out(shape, whole, mesh);
+  const LocalBlocks right = laid_out(shape, whole, mesh);
   for (int p = 0; p < mesh.size(); ++p) {
     const Block mine = reduced(have.pending, simulator.group_of(now, p, want.partial));
     ASSERT_EQ(mine.shape, right[static_cast<std::size_t>(p)].shape);
@@ -315,10 +315,10 @@ TEST(ShardingLaws, ShardThenGatherIsIdentity) {
   const Shape shape{{"x", 12}, {"y", 4}};
   const Mesh mesh = Mesh::parse("a:2 b:2");
   const Simulator simulator{mesh};
-  const Blocks whole = laid_out(shape, unsplit(shape), mesh);
+  const LocalBlocks whole = laid_out(shape, unsplit(shape), mesh);
   for (const char* dim : {"x", "y"})
     for (const Axes& axes : {Axes{0}, Axes{1}, Axes{0, 1}, Axes{1, 0}}) {
-      Blocks cut_up, back;
+      LocalBlocks cut_up, back;
       for (int p = 0; p < mesh.size(); ++p) cut_up.push_back(simulator.after(whole, p, Shard{dim, axes}));
       for (int p = 0; p < mesh.size(); ++p) back.push_back(simulator.after(cut_up, p, AllGather{dim, axes}));
       for (std::size_t p = 0; p < whole.size(); ++p) EXPECT_EQ(back[p].data, whole[p].data);
@@ -326,4 +326,4 @@ TEST(ShardingLaws, ShardThenGatherIsIdentity) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::reshard_test

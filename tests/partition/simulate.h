@@ -14,7 +14,7 @@ struct Block {
   Shape shape;
   std::vector<double> data;
 };
-using Blocks = std::vector<Block>;  // one per processor
+using LocalBlocks = std::vector<Block>;  // one per processor
 
 inline void each_index(const Shape& shape, const std::function<void(const std::vector<std::int64_t>&)>& visit) {
   std::vector<std::int64_t> index(shape.rank(), 0);
@@ -75,13 +75,13 @@ inline Block reduced(Reduce how, const std::vector<Block>& xs) {
 struct Simulator {
   const Mesh& mesh;
 
-  std::vector<Block> group_of(const Blocks& all, int p, const Axes& axes) const {
+  std::vector<Block> group_of(const LocalBlocks& all, int p, const Axes& axes) const {
     std::vector<Block> result;
     for (int member : mesh.group(p, axes)) result.push_back(all[static_cast<std::size_t>(member)]);
     return result;
   }
 
-  Block after(const Blocks& all, int p, const Operation& operation) const {
+  Block after(const LocalBlocks& all, int p, const Operation& operation) const {
     if (const auto* w = std::get_if<Shard>(&operation))
       return cut(all[static_cast<std::size_t>(p)], w->dim, mesh.coordinate(p, w->axes), mesh.size(w->axes));
     if (const auto* w = std::get_if<AllGather>(&operation)) return side_by_side(group_of(all, p, w->axes), w->dim);

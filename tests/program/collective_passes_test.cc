@@ -6,7 +6,7 @@
 #include "program/program_text.h"
 #include "support/expect_error.h"
 
-namespace weft {
+namespace weft::collective_passes_test {
 namespace {
 
 using test::is_program;
@@ -353,4 +353,4 @@ output o %0)"),
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::collective_passes_test

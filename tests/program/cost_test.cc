@@ -4,7 +4,7 @@
 
 #include "program/program_text.h"
 
-namespace weft {
+namespace weft::cost_test {
 namespace {
 
 using test::program_of;
@@ -106,4 +106,4 @@ input z %2 bf16 [c=2] {| sum:data+model}
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::cost_test

@@ -6,7 +6,7 @@
 #include "program/pipeline.h"
 #include "program/program_text.h"
 
-namespace weft {
+namespace weft::dim_orders_test {
 namespace {
 
 using test::is_program;
@@ -166,4 +166,4 @@ variable w %1 f32 [s=2 d=3 h=2 k=5] fixed
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::dim_orders_test

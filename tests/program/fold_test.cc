@@ -5,7 +5,7 @@
 #include "program/pipeline.h"
 #include "program/program_text.h"
 
-namespace weft {
+namespace weft::fold_test {
 namespace {
 
 using test::is_program;
@@ -298,4 +298,4 @@ output y %3)"));
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::fold_test

@@ -7,7 +7,7 @@
 #include "program/pipeline.h"
 #include "program/program_text.h"
 
-namespace weft {
+namespace weft::fuse_test {
 namespace {
 
 using test::is_program;
@@ -275,4 +275,4 @@ variable w %0 f32 [a=8 b=8] trainable update=%2
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::fuse_test

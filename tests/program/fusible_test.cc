@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "program/builder.h"
 
-namespace weft {
+namespace weft::fusible_test {
 namespace {
 
 const Shape kFull = {{"batch", 2}, {"length", 3}, {"d", 4}};
@@ -160,4 +160,4 @@ TEST(Fusible, TheOrderIsThatOfAnOutputOnlyIfItDoes) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::fusible_test

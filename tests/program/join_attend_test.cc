@@ -7,7 +7,7 @@
 #include "program/verify.h"
 #include "support/expect_error.h"
 
-namespace weft {
+namespace weft::join_attend_test {
 namespace {
 
 using test::is_program;
@@ -153,4 +153,4 @@ input w %6 f32 [m=4 h=2 d=3] {m:data}
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::join_attend_test

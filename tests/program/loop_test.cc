@@ -9,7 +9,7 @@
 #include "program/program_text.h"
 #include "support/expect_error.h"
 
-namespace weft {
+namespace weft::loop_test {
 namespace {
 
 using test::is_program;
@@ -332,4 +332,4 @@ output p %3)"));
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::loop_test

@@ -3,7 +3,7 @@
 
 #include "program/program_text.h"
 
-namespace weft::test {
+namespace weft::test::memory_plan_test {
 namespace {
 
 bool overlap(const Storage& a, const Storage& b) {
@@ -135,4 +135,4 @@ output z %2)");
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::memory_plan_test

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-namespace weft {
+namespace weft::packing_test {
 namespace {
 
 struct Piece {
@@ -68,4 +68,4 @@ TEST(Packing, StepsGrowWithThePiecesAlone) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::packing_test

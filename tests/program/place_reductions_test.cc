@@ -5,7 +5,7 @@
 #include "program/pipeline.h"
 #include "program/program_text.h"
 
-namespace weft {
+namespace weft::place_reductions_test {
 namespace {
 
 using test::is_program;
@@ -371,4 +371,4 @@ output o %22)");
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::place_reductions_test

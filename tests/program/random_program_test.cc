@@ -13,7 +13,7 @@
 #include "program/verify.h"
 #include "weft/error.h"
 
-namespace weft {
+namespace weft::random_program_test {
 namespace {
 
 // Programs as the partitioner makes them: reductions mostly right where a partial arises, values laid out alike, with
@@ -313,4 +313,4 @@ TEST(FullRandomPrograms, KeepTheirNumbers) { check_seeds(300, 3000); }
 TEST(SoakRandomPrograms, KeepTheirNumbers) { check_seeds(3000, 60000); }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::random_program_test

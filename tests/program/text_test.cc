@@ -10,7 +10,7 @@
 #include "program/verify.h"
 #include "support/expect_error.h"
 
-namespace weft {
+namespace weft::text_test {
 namespace {
 
 using test::raw_program_of;
@@ -307,4 +307,4 @@ TEST(SoakProgramText, MutatedTextsAreReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::text_test

@@ -6,7 +6,7 @@
 #include "program/text.h"
 #include "support/expect_error.h"
 
-namespace weft {
+namespace weft::verify_test {
 namespace {
 
 using test::program_of;
@@ -312,4 +312,4 @@ TEST(Verify, ValuesAndNames) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::verify_test

@@ -4,7 +4,7 @@
 #include "program/verify.h"
 #include "support/expect_error.h"
 
-namespace weft {
+namespace weft::windows_test {
 namespace {
 
 using test::program_of;
@@ -129,4 +129,4 @@ TEST(Cost, OfWindows) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::windows_test

@@ -123,11 +123,11 @@ inline GraphData needed_part(const Built& built) {
 
 // Whether a layout should be taken, by the tests' own reading of the rules. Only for recipes without with_layout.
 inline bool should_work(const Built& built, const Mesh& mesh, const std::string& layout) {
-  const std::vector<std::string> dims = testing::dims_of(*built.graph.data());
+  const std::vector<std::string> dims = test::dims_of(*built.graph.data());
   const Layout parsed = Layout::parse(layout);
   for (const LayoutRule& rule : parsed.rules())
     if (std::find(dims.begin(), dims.end(), rule.dim) == dims.end()) return false;
-  return testing::is_legal(needed_part(built), mesh, layout);
+  return test::is_legal(needed_part(built), mesh, layout);
 }
 
 // Whether a layout may be refused for what should_work does not see: tensors with rules of their own, loops' bodies.

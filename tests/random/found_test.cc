@@ -3,7 +3,7 @@
 
 #include "check.h"
 
-namespace weft::random_graphs {
+namespace weft::random_graphs::found_test {
 namespace {
 
 const Dim kA{"a", 12}, kB{"b", 24}, kC{"c", 6};
@@ -105,4 +105,4 @@ TEST(FoundGraphs, APendingMinimumStaysBeforeWhatWraps) {
 }
 
 }  // namespace
-}  // namespace weft::random_graphs
+}  // namespace weft::random_graphs::found_test

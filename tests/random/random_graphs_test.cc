@@ -19,7 +19,7 @@
 #include "shrink.h"
 #include "support/processes.h"
 
-namespace weft::random_graphs {
+namespace weft::random_graphs::random_graphs_test {
 namespace {
 
 constexpr std::uint64_t kDefaultSeed = 20181105;
@@ -85,18 +85,18 @@ int splits_of(const GraphData& graph, const std::string& layout) {
 // Layouts of one mesh: of those drawn the one that splits most and should work (now and then the first), and one that
 // should be refused if the draws find it.
 std::vector<std::string> layouts_for(Rng& rng, const Recipe& recipe, const Built& built, const Mesh& mesh) {
-  const std::vector<std::string> dims = testing::dims_of(*built.graph.data());
+  const std::vector<std::string> dims = test::dims_of(*built.graph.data());
   const GraphData needed = needed_part(built);
   const bool first = rng.chance(recipe.kind == "whole" ? 0.6 : 0.25);  // little split: much can stay pending
   std::string good, bad;
   for (int i = 0; i < 16; ++i) {
     const std::string layout = random_layout(rng, dims, mesh);
-    if (!testing::is_legal(needed, mesh, layout)) bad = layout;
+    if (!test::is_legal(needed, mesh, layout)) bad = layout;
     else if (good.empty() || (!first && splits_of(needed, layout) > splits_of(needed, good))) good = layout;
   }
   for (std::string less = bad; good.empty() && !less.empty();) {  // rule by rule less, until it works
     less.resize(less.find(' ') == std::string::npos ? 0 : less.rfind(' '));
-    if (testing::is_legal(needed, mesh, less)) good = less;
+    if (test::is_legal(needed, mesh, less)) good = less;
   }
   if (has_own_layouts(recipe) || bad.empty()) return {good};
   return {good, bad};
@@ -105,7 +105,7 @@ std::vector<std::string> layouts_for(Rng& rng, const Recipe& recipe, const Built
 // A mesh that can be had here; under mpirun of a size for which there is none, one processor.
 std::string mesh_to_check(Rng& rng) {
   for (int i = 0; i < 1000; ++i)
-    if (const std::string mesh = random_mesh(rng); testing::can_have(Mesh::parse(mesh))) return mesh;
+    if (const std::string mesh = random_mesh(rng); test::can_have(Mesh::parse(mesh))) return mesh;
   return "";
 }
 
@@ -129,7 +129,7 @@ void count_kind(KindCount& kind, const Recipe& recipe, const Truth& truth) {
 
 void check_graph(std::uint64_t seed, int meshes, Count& count) {
   // What the passes do does not depend on the wire.
-  const Passes passes = testing::ranks() > 0 ? Passes::kNone : seed % 8 == 0 ? Passes::kAll : Passes::kFirst;
+  const Passes passes = test::ranks() > 0 ? Passes::kNone : seed % 8 == 0 ? Passes::kAll : Passes::kFirst;
   Recipe recipe = generate(seed);
   ++count.graphs;
   for (const Step& step : recipe.steps) ++count.calls[step.function];
@@ -215,4 +215,4 @@ TEST(SoakRandomGraphs, GiveTheJudgesNumbers) { check_graphs(5000, 2); }
 TEST(SoakMoreRandomGraphs, GiveTheJudgesNumbers) { check_graphs(5000, 2, 5000); }
 
 }  // namespace
-}  // namespace weft::random_graphs
+}  // namespace weft::random_graphs::random_graphs_test

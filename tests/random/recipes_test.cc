@@ -9,7 +9,7 @@
 #include "generate.h"
 #include "run.h"
 
-namespace weft::random_graphs {
+namespace weft::random_graphs::recipes_test {
 namespace {
 
 TEST(RandomRecipes, ComeFromTheSeedAlone) {
@@ -95,4 +95,4 @@ TEST(RandomRecipes, StayWithinTheirRanges) {
 }
 
 }  // namespace
-}  // namespace weft::random_graphs
+}  // namespace weft::random_graphs::recipes_test

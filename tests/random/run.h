@@ -24,7 +24,7 @@ struct Compiled {
 inline Compiled compile(const Built& built, bool wide, const Mesh& mesh, const std::string& layout, const Store& store,
                         const device::Choice& device) {
   Session session =
-      testing::open_session(mesh, {.seed = kSeed, .store = store, .print = [](const std::string&) {}}, device);
+      test::open_session(mesh, {.seed = kSeed, .store = store, .print = [](const std::string&) {}}, device);
   std::vector<std::pair<std::string, std::string>> dumps;
   Executable step = session.compile(
       built.graph, Layout::parse(layout),

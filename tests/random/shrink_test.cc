@@ -9,7 +9,7 @@
 #include "generate.h"
 #include "shrink.h"
 
-namespace weft::random_graphs {
+namespace weft::random_graphs::shrink_test {
 namespace {
 
 int count_of(const Recipe& recipe, const std::string& function) {
@@ -140,4 +140,4 @@ TEST(EmittedCode, LeavesNoPlaceholder) {
 }
 
 }  // namespace
-}  // namespace weft::random_graphs
+}  // namespace weft::random_graphs::shrink_test

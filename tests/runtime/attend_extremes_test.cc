@@ -6,7 +6,7 @@
 
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::attend_extremes_test {
 namespace {
 
 const Dim kLength{"length", 12}, kMemory{"memory", 12}, kKey{"key", 12}, kValue{"value", 3};
@@ -179,4 +179,4 @@ TEST(AttendExtremes, SaturatedWeightsHaveNoDerivative) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::attend_extremes_test

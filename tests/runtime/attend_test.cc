@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "support/run_program.h"
 
-namespace weft::test {
+namespace weft::test::attend_test {
 namespace {
 
 struct Case {
@@ -269,4 +269,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, CpuAttend, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::attend_test

@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "support/run_program.h"
 
-namespace weft::test {
+namespace weft::test::collectives_test {
 namespace {
 
 struct Case {
@@ -167,4 +167,4 @@ TEST(JoinedCollectives, AllReduceOfSeveralValues) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::collectives_test

@@ -8,7 +8,7 @@
 #include "support/expect_error.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::counting_engine_test {
 namespace {
 
 struct Counts {
@@ -140,4 +140,4 @@ TEST(CountingEngine, LacksWhatItSaysItLacks) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::counting_engine_test

@@ -10,7 +10,7 @@
 #include "support/expect_error.h"
 #include "support/run_program.h"
 
-namespace weft::test {
+namespace weft::test::edges_test {
 namespace {
 
 ValueType type(const Shape& shape, DType dtype = DType::kF32) { return {dtype, shape, unsplit(shape)}; }
@@ -110,4 +110,4 @@ TEST(Edges, SinCosAndErfStayBounded) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::edges_test

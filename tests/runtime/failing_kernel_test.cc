@@ -7,7 +7,7 @@
 #include "support/expect_error.h"
 #include "support/run_program.h"
 
-namespace weft {
+namespace weft::failing_kernel_test {
 namespace {
 
 TEST(FailingKernel, EndsEveryProcessorAndIsNamed) {
@@ -42,4 +42,4 @@ TEST(FailingKernel, EndsEveryProcessorAndIsNamed) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::failing_kernel_test

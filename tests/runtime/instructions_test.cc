@@ -8,7 +8,7 @@
 #include "support/expect_error.h"
 #include "support/run_program.h"
 
-namespace weft::test {
+namespace weft::test::instructions_test {
 namespace {
 
 const Dim kA{"a", 3}, kB{"b", 4}, kC{"c", 5}, kD{"d", 2};
@@ -278,4 +278,4 @@ TEST(Source, ConstantIndexAndHost) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::instructions_test

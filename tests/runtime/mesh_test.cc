@@ -7,7 +7,7 @@
 #include "support/expect_error.h"
 #include "support/run_program.h"
 
-namespace weft::test {
+namespace weft::test::mesh_test {
 namespace {
 
 const Shape kWhole{Dim{"a", 4}, Dim{"b", 8}, Dim{"c", 4}};
@@ -234,4 +234,4 @@ TEST(Failures, OneProcessorsFailureUnwindsAll) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::mesh_test

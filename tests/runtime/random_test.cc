@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-namespace weft {
+namespace weft::random_test {
 namespace {
 
 // From the known-answer tests of Random123 (philox4x32, 10 rounds).
@@ -99,4 +99,4 @@ TEST(Deviate, BernoulliComparesIntegers) {
 TEST(Deviate, BitsAreTheWord) { EXPECT_EQ(deviate(0xdeadbeef, Distribution::kBits, 0, 0), 0xdeadbeef); }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::random_test

@@ -7,7 +7,7 @@
 
 #include "runtime/host/workers.h"
 
-namespace weft {
+namespace weft::trace_test {
 namespace {
 
 TraceLanes read(const TraceLog& log) {
@@ -83,4 +83,4 @@ TEST(TraceLog, WorkersNoteTheirShares) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::trace_test

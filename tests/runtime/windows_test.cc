@@ -6,14 +6,14 @@
 #include "support/run_program.h"
 #include "support/sampling.h"
 
-namespace weft::test {
+namespace weft::test::windows_test {
 namespace {
 
 ValueType type(const Shape& shape, DType dtype) { return {dtype, shape, unsplit(shape)}; }
 
 // Small whole numbers: sums of their products are exact in every dtype.
 Array numbers(const Shape& shape, DType dtype, std::uint64_t stream) {
-  const Array wide = testing::filled(shape, whole(-2, 3), DType::kF32, stream);
+  const Array wide = test::filled(shape, whole(-2, 3), DType::kF32, stream);
   return wide.cast(dtype);
 }
 
@@ -126,4 +126,4 @@ TEST_P(EachFloat, PoolsOfEveryKind) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::windows_test

@@ -14,7 +14,7 @@
 
 #include "support/expect_error.h"
 
-namespace weft {
+namespace weft::workers_test {
 namespace {
 
 TEST(Workers, RunEveryShareOnce) {
@@ -137,4 +137,4 @@ TEST(SharingBalance, CountsWhatEveryWorkerSaves) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::workers_test

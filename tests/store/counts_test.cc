@@ -11,7 +11,7 @@
 #include "weft/explain.h"
 #include "weft/models.h"
 
-namespace weft {
+namespace weft::counts_test {
 namespace {
 
 using test::build_model;
@@ -238,4 +238,4 @@ TEST(StoreCounts, NormsOfAllGradientsArePartialSums) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::counts_test

@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "store/models.h"
 
-namespace weft {
+namespace weft::equal_test {
 namespace {
 
 using test::build_model;
@@ -111,4 +111,4 @@ INSTANTIATE_TEST_SUITE_P(Models, FullStore,
                          [](const auto& info) { return str(std::get<0>(info.param), "_", std::get<1>(info.param)); });
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::equal_test

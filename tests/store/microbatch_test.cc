@@ -6,7 +6,7 @@
 #include "program/cost.h"
 #include "store/models.h"
 
-namespace weft {
+namespace weft::microbatch_test {
 namespace {
 
 const Dim kBatch{"batch", 16}, kIn{"in", 8}, kHidden{"hidden", 16};
@@ -80,4 +80,4 @@ TEST(StoreMicrobatch, GradientsAreReducedOnceOrScatteredInEveryPart) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::microbatch_test

@@ -19,11 +19,11 @@ struct TestModel {
 };
 
 inline Array ids(const Shape& shape, std::int64_t below, std::uint64_t stream) {
-  return weft::testing::filled(shape, whole(0, static_cast<double>(below)), DType::kI32, stream);
+  return weft::test::filled(shape, whole(0, static_cast<double>(below)), DType::kI32, stream);
 }
 
 inline void feed(TestModel& m, const Tensor& x, std::uint64_t stream) {
-  m.feeds.emplace_back(x, weft::testing::filled(x.shape(), uniform(-1, 1), DType::kF32, stream));
+  m.feeds.emplace_back(x, weft::test::filled(x.shape(), uniform(-1, 1), DType::kF32, stream));
 }
 
 // y = relu(x w) v against given numbers.

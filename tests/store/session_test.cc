@@ -7,7 +7,7 @@
 #include "store/models.h"
 #include "support/expect_error.h"
 
-namespace weft {
+namespace weft::session_test {
 namespace {
 
 using test::build_model;
@@ -134,4 +134,4 @@ TEST(StoreSession, LeavesOtherStateAlone) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::session_test

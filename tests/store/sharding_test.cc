@@ -5,7 +5,7 @@
 #include "partition/store.h"
 #include "support/expect_error.h"
 
-namespace weft {
+namespace weft::sharding_test {
 namespace {
 
 std::string stored(const std::string& rules, const Shape& shape, const std::string& layout,
@@ -60,4 +60,4 @@ TEST(StoredShardingErrors, NamedDimsMustDivideAndHaveAxesOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::sharding_test

@@ -6,7 +6,7 @@
 #include "language/op_def.h"
 #include "weft/nn.h"
 
-namespace weft::testing {
+namespace weft::test {
 
 inline const std::vector<OpDef>& plain_functions() {
   static const Dim kA{"a", 6}, kB{"b", 12}, kC{"c", 2};
@@ -57,4 +57,4 @@ inline const std::vector<OpDef>& plain_functions() {
   return kFunctions;
 }
 
-}  // namespace weft::testing
+}  // namespace weft::test

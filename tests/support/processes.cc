@@ -10,7 +10,7 @@
 #include "support/compile.h"
 #include "comm/launch.h"
 
-namespace weft::testing {
+namespace weft::test {
 
 namespace {
 
@@ -79,4 +79,4 @@ std::vector<Array> in_every_process(const Mesh& mesh, const SessionOptions& opti
   return all[0];
 }
 
-}  // namespace weft::testing
+}  // namespace weft::test

@@ -14,7 +14,7 @@
 #include "comm/wire.h"
 #include "weft/weft.h"
 
-namespace weft::testing {
+namespace weft::test {
 
 // One process's view of a wire that all share.
 class OneOfMany : public comm::Wire {
@@ -56,4 +56,4 @@ bool can_have(const Mesh& mesh);
 // The ranks that mpirun started; 0 if WEFT_TEST_WIRE is not mpi.
 int ranks();
 
-}  // namespace weft::testing
+}  // namespace weft::test

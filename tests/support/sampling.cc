@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "ops/rules.h"
 
-namespace weft::testing {
+namespace weft::test {
 
 namespace {
 
@@ -147,4 +147,4 @@ bool is_legal(const GraphData& graph, const Mesh& mesh, const std::string& layou
   return true;
 }
 
-}  // namespace weft::testing
+}  // namespace weft::test

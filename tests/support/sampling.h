@@ -7,18 +7,18 @@
 #include "language/op_def.h"
 #include "weft/weft.h"
 
-namespace weft::testing {
+namespace weft::test {
 
 // One op's sample: its graph, inputs with values, results, and derivatives of a fixed weighted sum of the float results.
 struct BuiltSample {
   Graph graph;
-  Tensors inputs;                // of the sample itself
+  Tensors inputs;  // of the sample itself
   std::vector<SampleInput> specs;
   Tensors results;
-  Tensor weighted_sum;           // empty if no result is a float
-  Tensors derivatives;           // by each float input that has one
-  Tensors differentiated;        // those inputs
-  Feeds feeds;                   // f64 values for floats
+  Tensor weighted_sum;     // empty if no result is a float
+  Tensors derivatives;     // by each float input that has one
+  Tensors differentiated;  // those inputs
+  Feeds feeds;             // f64 values for floats
 };
 
 // Deterministic numbers of a sample's fill.
@@ -40,4 +40,4 @@ std::vector<std::string> dims_of(const GraphData& graph);
 // the partitioner's help.
 bool is_legal(const GraphData& graph, const Mesh& mesh, const std::string& layout);
 
-}  // namespace weft::testing
+}  // namespace weft::test

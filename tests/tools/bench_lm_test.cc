@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "support/command.h"
 
-namespace weft::test {
+namespace weft::test::bench_lm_test {
 namespace {
 
 using testing::AllOf;
@@ -133,4 +133,4 @@ TEST(BenchLm, RefusesWhatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::bench_lm_test

@@ -8,7 +8,7 @@
 
 #include "support/command.h"
 
-namespace weft {
+namespace weft::classifier_command_test {
 namespace {
 
 using test::ran;
@@ -96,4 +96,4 @@ TEST_F(ClassifierCommand, OtherCommandsKnowTheKind) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::classifier_command_test

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace weft {
+namespace weft::command_test {
 namespace {
 
 using testing::AllOf;
@@ -208,4 +208,4 @@ TEST(Command, SaysWhenItsOutputIsLost) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::command_test

@@ -13,7 +13,7 @@
 #include "weft/checkpoint.h"
 #include "weft/tensor_file.h"
 
-namespace weft {
+namespace weft::export_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -253,4 +253,4 @@ TEST_F(ExportCommand, RefusesOddRules) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::export_test

@@ -9,7 +9,7 @@
 #include "comm/launch.h"
 #include "support/command.h"
 
-namespace weft {
+namespace weft::mpi_command_test {
 namespace {
 
 using test::Ran;
@@ -90,4 +90,4 @@ TEST_F(MpiCommand, BenchLmSpeaksForAllRanks) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::mpi_command_test

@@ -13,7 +13,7 @@
 
 #include "support/command.h"
 
-namespace weft {
+namespace weft::progress_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -111,4 +111,4 @@ TEST_F(ProgressOnTerminals, AreNotInFiles) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::progress_test

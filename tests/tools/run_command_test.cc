@@ -13,7 +13,7 @@
 #include "weft/array.h"
 #include "weft/tensor_file.h"
 
-namespace weft {
+namespace weft::run_command_test {
 namespace {
 
 using testing::AllOf;
@@ -150,4 +150,4 @@ TEST_F(RunCommand, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::run_command_test

@@ -10,7 +10,7 @@
 #include "support/expect_error.h"
 #include "weft/train.h"
 
-namespace weft {
+namespace weft::run_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -116,9 +116,9 @@ TEST_F(RunFolder, GoesOnWithItsOwnConfig) {
   fs::rename(home_ + "/start/words.txt", home_ + "/text");
   const Ran refused = weft("train moved --steps 8", ".");
   EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.output,
-              AllOf(HasSubstr("setting 'data.train' names the file '" + home_ + "/start/words.txt', which is not there"),
-                    HasSubstr("give the path where it is now: --set 'data.train=[\"PATH\"]'")));
+  EXPECT_THAT(refused.output, AllOf(HasSubstr("setting 'data.train' names the file '" + home_ +
+                                              "/start/words.txt', which is not there"),
+                                    HasSubstr("give the path where it is now: --set 'data.train=[\"PATH\"]'")));
   done("train moved --steps 8 --set 'data.train=[\"text\"]' --set 'data.dev=[\"text\"]'", ".");
   const Ran eval = weft("eval moved --set 'data.dev=[\"gone.txt\"]'", ".");
   EXPECT_EQ(eval.code, 2);
@@ -209,4 +209,4 @@ TEST_F(RunFolder, HasNoWire) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::run_folder_test

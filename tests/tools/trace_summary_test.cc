@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "support/command.h"
 
-namespace weft::test {
+namespace weft::test::trace_summary_test {
 namespace {
 
 using testing::AllOf;
@@ -111,4 +111,4 @@ TEST(TraceSummary, RefusesWhatIsNoTrace) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::trace_summary_test

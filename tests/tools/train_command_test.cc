@@ -8,7 +8,7 @@
 
 #include "support/command.h"
 
-namespace weft {
+namespace weft::train_command_test {
 namespace {
 
 using test::ran;
@@ -338,4 +338,4 @@ TEST_F(TrainCommand, ACheckpointWithoutItsConfigIsRefused) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::train_command_test

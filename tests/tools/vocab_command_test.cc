@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "weft/data.h"
 
-namespace weft {
+namespace weft::vocab_command_test {
 namespace {
 
 using testing::AllOf;
@@ -121,4 +121,4 @@ TEST_F(VocabCommand, Refuses) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::vocab_command_test

@@ -8,7 +8,7 @@
 
 #include "weft/activity.h"
 
-namespace weft::train {
+namespace weft::train::activity_lines_test {
 namespace {
 
 TEST(Activity, IsTheOneThatWasBegunLast) {
@@ -44,4 +44,4 @@ TEST(ActivityLines, SayWhatTakesLongAndHowFarItIs) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::train::activity_lines_test

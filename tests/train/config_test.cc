@@ -11,7 +11,7 @@
 #include "train/tasks/transformer.h"
 #include "weft/train.h"
 
-namespace weft::train {
+namespace weft::train::config_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -246,4 +246,4 @@ TEST(Config, TheReferenceIsUpToDate) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::train::config_test

@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 #include "train/settings.h"
 
-namespace weft::train {
+namespace weft::train::identity_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -180,4 +180,4 @@ TEST_F(WarmStarts, OfOtherModelsSayWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::train::identity_test

@@ -7,7 +7,7 @@
 
 #include "small_commands.h"
 
-namespace weft::train {
+namespace weft::train::kill_test {
 namespace {
 
 using test::ran;
@@ -97,4 +97,4 @@ TEST(Kill, OneRankOfFour) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::train::kill_test

@@ -12,7 +12,7 @@
 #include "support/expect_error.h"
 #include "train/signals.h"
 
-namespace weft::train {
+namespace weft::train::metrics_test {
 namespace {
 
 std::string file_text(const std::string& path) {
@@ -99,4 +99,4 @@ TEST(Metrics, AFolderThatIsNotThereIsAnError) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::train::metrics_test

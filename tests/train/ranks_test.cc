@@ -4,7 +4,7 @@
 
 #include "small_commands.h"
 
-namespace weft::train {
+namespace weft::train::ranks_test {
 namespace {
 
 using test::Ran;
@@ -65,4 +65,4 @@ TEST_F(Ranks, TellOfDataThatOnlyOneOfThemReads) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::train::ranks_test

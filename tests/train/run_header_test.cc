@@ -6,7 +6,7 @@
 
 #include "small_run.h"
 
-namespace weft::train {
+namespace weft::train::run_header_test {
 namespace {
 
 using ::testing::AllOf;
@@ -58,4 +58,4 @@ TEST(RunHeader, WarnsIfMemoryIsShort) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::train::run_header_test

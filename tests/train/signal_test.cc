@@ -13,7 +13,7 @@
 #include "small_commands.h"
 #include "support/expect_error.h"
 
-namespace weft::train {
+namespace weft::train::signal_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -208,4 +208,4 @@ TEST(Outside, ASaveThatFailsIsMadeUpForByTheNext) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::train::signal_test

@@ -7,7 +7,7 @@
 #include "small_commands.h"
 #include "support/expect_error.h"
 
-namespace weft::train {
+namespace weft::train::text_classifier_test {
 namespace {
 
 const char* const kClassifier =
@@ -165,4 +165,4 @@ TEST(TextClassifier, AnotherKindIsAnotherModel) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::train::text_classifier_test

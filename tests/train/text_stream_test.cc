@@ -10,7 +10,7 @@
 
 #include "small_run.h"
 
-namespace weft::train {
+namespace weft::train::text_stream_test {
 namespace {
 
 constexpr int kSize = 288;
@@ -107,4 +107,4 @@ TEST(GeneratedText, OfBeamsIsNotToldBeforeItIsKnown) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::train::text_stream_test

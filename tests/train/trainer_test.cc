@@ -6,7 +6,7 @@
 #include "small_run.h"
 #include "support/expect_error.h"
 
-namespace weft::train {
+namespace weft::train::trainer_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -320,4 +320,4 @@ TEST(Trainer, ChecksIdsIfAsked) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::train::trainer_test

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "comm/memory.h"
 #include "weft/error.h"
 
 namespace weft::comm {
@@ -16,7 +17,6 @@ namespace weft::comm {
 namespace {
 
 constexpr int kCollapse = 25;  // MADV_COLLAPSE, since Linux 6.1: large pages now
-constexpr std::size_t kPage = 4 << 10, kLargePage = 2 << 20;
 
 [[noreturn]] void fail(const std::string& what, const std::string& fix) {
   throw RunError(

@@ -20,7 +20,7 @@ namespace {
 // Less than the second that mpirun waits between SIGTERM and SIGKILL.
 constexpr std::chrono::milliseconds kTimeToReport{800};
 // How often the watcher looks for a process if the system cannot wait for the end of a process that is no child.
-constexpr std::chrono::milliseconds kLook{50};
+constexpr std::chrono::milliseconds kPollEvery{50};
 
 struct Watched {
   SharedBlock* block;
@@ -97,7 +97,7 @@ class ProcessWatcher {
           if (watched.descriptor >= 0) waits.push_back({.fd = watched.descriptor, .events = POLLIN, .revents = 0});
           else look = true;
       }
-      poll(waits.data(), waits.size(), look ? static_cast<int>(kLook.count()) : -1);
+      poll(waits.data(), waits.size(), look ? static_cast<int>(kPollEvery.count()) : -1);
       std::uint64_t rings = 0;
       [[maybe_unused]] const auto got = read(wake_event.load(), &rings, sizeof rings);
       report_ended();

@@ -8,10 +8,6 @@ namespace weft {
 
 namespace {
 
-bool same_type(const Value& a, const Value& b) {
-  return a.dtype == b.dtype && a.shape == b.shape && a.sharding == b.sharding;
-}
-
 class Folding {
  public:
   explicit Folding(Program program)

@@ -4,13 +4,12 @@
 #include <cmath>
 
 #include "base/dispatch.h"
+#include "base/index.h"
 #include "kernels/pointwise.h"
 
 namespace weft {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // A function of integers, which is exact and wraps as on every engine, or a cast of one to another.
 std::optional<Number> whole_result(const MapNode& n, const Pointwise* function,

@@ -34,9 +34,9 @@ std::string key_of(const Program& p, const Instr& instr) {
   return str(work_text(p, instr), " ", p.values[at(instr.inputs[0])].dtype, " ", name_of(instr.origin.phase));
 }
 
-class Joiner {
+class CollectiveJoiner {
  public:
-  Joiner(Program program, std::int64_t limit)
+  CollectiveJoiner(Program program, std::int64_t limit)
       : p_(std::move(program)), limit_(limit), bucket_of_(p_.values.size(), -1) {}
 
   Program run() {
@@ -122,7 +122,7 @@ class Joiner {
 }  // namespace
 
 Program join_collectives(Program p, const PassOptions& options) {
-  return Joiner(std::move(p), options.join_limit).run();
+  return CollectiveJoiner(std::move(p), options.join_limit).run();
 }
 
 }  // namespace weft

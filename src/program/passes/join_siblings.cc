@@ -18,9 +18,9 @@ struct Sibling {
   int slice = 0;           // position of the view
 };
 
-class Joiner {
+class SiblingJoiner {
  public:
-  explicit Joiner(Program& program)
+  explicit SiblingJoiner(Program& program)
       : p_(program), uses_(program), defined_(definitions_of(program)), strides_(program) {}
 
   void run() {
@@ -157,7 +157,7 @@ class Joiner {
 }  // namespace
 
 Program join_siblings(Program program, const PassOptions&) {
-  Joiner(program).run();
+  SiblingJoiner(program).run();
   return program;
 }
 

@@ -34,9 +34,9 @@ struct Choice {
   }
 };
 
-class Chooser {
+class RegionChooser {
  public:
-  Chooser(const Program& program, const WorkspaceBytes& workspace_bytes)
+  RegionChooser(const Program& program, const WorkspaceBytes& workspace_bytes)
       : p_(program), plan_(plan_memory(program, workspace_bytes)), uses_(program), defined_(definitions_of(program)) {}
 
   const MemoryPlan& plan() const { return plan_; }
@@ -174,7 +174,7 @@ Program recompute_for_memory(Program p, const PassOptions& options) {
   if (options.arena_limit == 0) return p;
   int number = last_recompute(p);
   while (true) {
-    const Chooser chooser(p, options.target.workspace_bytes);
+    const RegionChooser chooser(p, options.target.workspace_bytes);
     if (chooser.plan().arena_bytes <= options.arena_limit) return p;
     const std::optional<Choice> choice = chooser.best();
     if (!choice)

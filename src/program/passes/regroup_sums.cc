@@ -11,10 +11,6 @@ struct Term {
   bool minus = false;
 };
 
-bool same_type(const Value& a, const Value& b) {
-  return a.dtype == b.dtype && a.shape == b.shape && a.sharding == b.sharding;
-}
-
 // The terms of an instruction that is one add, subtract or negative of unlike operands; none if it is anything else.
 std::vector<Term> terms_of(const Instr& instr) {
   const auto* map = instr.as<Map>();

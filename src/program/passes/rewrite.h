@@ -6,11 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "base/index.h"
 #include "program/builder.h"
 
 namespace weft {
 
-inline std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
+inline bool same_type(const Value& a, const Value& b) {
+  return a.dtype == b.dtype && a.shape == b.shape && a.sharding == b.sharding;
+}
 
 // Who uses each value.
 struct Uses {

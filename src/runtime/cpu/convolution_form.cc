@@ -8,26 +8,26 @@ namespace weft::cpu {
 
 namespace {
 
-struct Pair {
+struct DimPair {
   std::int64_t size = 1, a = 0, b = 0;  // strides in two values
 };
 
 // Inner after outer as one; none if either value has them apart.
-std::optional<Pair> joined(const Pair& outer, const Pair& inner) {
+std::optional<DimPair> joined(const DimPair& outer, const DimPair& inner) {
   if (outer.size == 1) return inner;
   if (inner.size == 1) return outer;
   if (outer.a != inner.size * inner.a || outer.b != inner.size * inner.b) return {};
-  return Pair{outer.size * inner.size, inner.a, inner.b};
+  return DimPair{outer.size * inner.size, inner.a, inner.b};
 }
 
 // These dims, which both values have, as one.
-std::optional<Pair> joined(const std::vector<Dim>& dims, const TensorView& a, const TensorView& b) {
-  std::vector<Pair> all;
+std::optional<DimPair> joined(const std::vector<Dim>& dims, const TensorView& a, const TensorView& b) {
+  std::vector<DimPair> all;
   for (const Dim& dim : dims)
     all.push_back({dim.size, a.strides[a.shape.position(dim.name)], b.strides[b.shape.position(dim.name)]});
-  std::ranges::stable_sort(all, std::greater<>(), &Pair::a);
-  std::optional<Pair> one = Pair{};
-  for (const Pair& next : all)
+  std::ranges::stable_sort(all, std::greater<>(), &DimPair::a);
+  std::optional<DimPair> one = DimPair{};
+  for (const DimPair& next : all)
     if (one) one = joined(*one, next);
   return one;
 }
@@ -35,7 +35,7 @@ std::optional<Pair> joined(const std::vector<Dim>& dims, const TensorView& a, co
 // The stride of (groups, channels) as one dim; none if they lie apart.
 std::optional<std::int64_t> channel_stride(std::int64_t groups, std::int64_t group_stride, std::int64_t channels,
                                            std::int64_t stride) {
-  const auto one = joined(Pair{groups, group_stride, group_stride}, Pair{channels, stride, stride});
+  const auto one = joined(DimPair{groups, group_stride, group_stride}, DimPair{channels, stride, stride});
   if (!one) return {};
   return one->a;
 }

@@ -13,13 +13,13 @@ namespace weft::cpu {
 
 namespace {
 
-constexpr double kFewest = 1 << 16;  // multiplications that are worth another worker
-constexpr std::int64_t kGrain = 16;  // channels of a share
+constexpr double kFewestConvolved = 1 << 16;  // multiplications that are worth another worker
+constexpr std::int64_t kChannelGrain = 16;    // channels of a share
 
 enum class Cut : std::uint8_t { kBatch, kChannels, kSum };  // kSum: by batch, and the results are added up
 
 // A worker's part and where it begins, in elements.
-struct Part {
+struct ConvolutionPart {
   Convolution convolution;
   std::int64_t x = 0, y = 0, filter = 0;
 };
@@ -55,7 +55,7 @@ class ConvolveKernel {
     const ConvolutionShape& s = shape();
     double operation = static_cast<double>(s.batch * s.groups) * static_cast<double>(s.in * s.out);
     for (const ConvolutionDim& dim : s.space) operation *= static_cast<double>(dim.places * dim.taps);
-    return static_cast<int>(std::clamp(operation / kFewest, 1.0, static_cast<double>(workers_.size())));
+    return static_cast<int>(std::clamp(operation / kFewestConvolved, 1.0, static_cast<double>(workers_.size())));
   }
 
   // Whole images if that divides them evenly, else channels.
@@ -66,7 +66,7 @@ class ConvolveKernel {
     if (clears_ && !is_dense(x_)) return;
     const int sharing = this->sharing();
     const std::int64_t channels = to_input() ? s.in : s.out;
-    const bool by_channels = s.groups == 1 && channels >= sharing * kGrain;
+    const bool by_channels = s.groups == 1 && channels >= sharing * kChannelGrain;
     const bool even = s.batch >= 4 * sharing || s.batch % sharing == 0;
     cut_ = by_channels && (!even || (to_filter && !is_dense(filter_))) ? Cut::kChannels : Cut::kBatch;
     if (to_filter && cut_ == Cut::kBatch) cut_ = Cut::kSum;
@@ -77,7 +77,7 @@ class ConvolveKernel {
     if (cut_ == Cut::kSum && alone) cut_ = Cut::kBatch;
     made_ = true;
     for (int worker = 0; worker < (alone ? 1 : parts) && made_; ++worker)
-      add_part(alone ? Share{0, items} : share_of(items, worker, parts, cut_ == Cut::kChannels ? kGrain : 1));
+      add_part(alone ? Share{0, items} : share_of(items, worker, parts, cut_ == Cut::kChannels ? kChannelGrain : 1));
     reserve();
   }
 
@@ -104,7 +104,7 @@ class ConvolveKernel {
   void reserve() {
     if (cut_ == Cut::kSum)
       sum_bytes_ = (static_cast<std::size_t>(filter_.shape.elements()) * sizeof(float) + 63) / 64 * 64;
-    for (const Part& part : parts_) workers_.reserve(sum_bytes_ + part.convolution.scratch_bytes());
+    for (const ConvolutionPart& part : parts_) workers_.reserve(sum_bytes_ + part.convolution.scratch_bytes());
   }
 
   static std::byte* at(const TensorView& view, std::int64_t offset) {
@@ -113,7 +113,7 @@ class ConvolveKernel {
 
   void run_part(int worker) {
     if (static_cast<std::size_t>(worker) >= parts_.size()) return;
-    Part& part = parts_[static_cast<std::size_t>(worker)];
+    ConvolutionPart& part = parts_[static_cast<std::size_t>(worker)];
     std::byte* scratch = workers_.scratch(worker);
     part.convolution.run(at(x_, part.x), at(y_, part.y), cut_ == Cut::kSum ? scratch : at(filter_, part.filter),
                          scratch + sum_bytes_);
@@ -138,7 +138,7 @@ class ConvolveKernel {
   Workers& workers_;
   Cut cut_ = Cut::kBatch;
   bool made_ = false, clears_ = false;
-  std::vector<Part> parts_;
+  std::vector<ConvolutionPart> parts_;
   std::size_t sum_bytes_ = 0;
 };
 

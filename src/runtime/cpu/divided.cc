@@ -14,7 +14,7 @@ namespace {
 
 using Maker = std::function<Kernel(const KernelArgs&)>;
 
-constexpr std::int64_t kAlone = 1 << 12;  // elements that are not worth waking the others for
+constexpr std::int64_t kDividedAlone = 1 << 12;  // elements that are not worth waking the others for
 
 // The outermost dim that all views have and that is not in `but`.
 const Dim* dividing_dim(const KernelArgs& args, const std::vector<std::string>& but) {
@@ -30,7 +30,7 @@ Kernel divided(const KernelArgs& args, const std::vector<std::string>& but, cons
   Workers& workers = *args.workers;
   const Dim* dim = dividing_dim(args, but);
   const std::int64_t elements = std::max(args.outputs[0].shape.elements(), args.inputs[0].shape.elements());
-  if (workers.size() == 1 || !dim || elements < kAlone) return make(args);
+  if (workers.size() == 1 || !dim || elements < kDividedAlone) return make(args);
   auto parts = std::make_shared<std::vector<Kernel>>();
   for (int worker = 0; worker < workers.size(); ++worker) {
     const Share share = share_of(dim->size, worker, workers.size());

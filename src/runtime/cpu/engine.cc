@@ -19,7 +19,7 @@ std::int64_t workspace_bytes(const Program& program, const Instr& instr,
   return bytes ? *bytes : reference::wide_bytes(program, instr) + host::packing_bytes(program, instr, strides);
 }
 
-KernelTable table() {
+KernelTable cpu_table() {
   return with_common_kernels({{Map::kName, cpu::map},
                               {Contract::kName, cpu::contract},
                               {ReduceDims::kName, cpu::reduce},
@@ -42,7 +42,7 @@ KernelTable table() {
 }  // namespace
 
 const HostEngine& cpu_engine() {
-  static const HostEngine engine("cpu", table(), {.fuses = true, .workspace_bytes = workspace_bytes}, true);
+  static const HostEngine engine("cpu", cpu_table(), {.fuses = true, .workspace_bytes = workspace_bytes}, true);
   return engine;
 }
 

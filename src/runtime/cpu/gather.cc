@@ -11,14 +11,14 @@ namespace weft::cpu {
 
 namespace {
 
-struct Loop {
+struct GatherLoop {
   std::int64_t size = 1, x = 0, index = 0, out = 0;  // strides, in elements
 };
 
 // Neighbours that both sides walk as one are one.
-void add_loop(std::vector<Loop>& loops, const Loop& loop) {
+void add_loop(std::vector<GatherLoop>& loops, const GatherLoop& loop) {
   if (loop.size == 1) return;
-  Loop* last = loops.empty() ? nullptr : &loops.back();
+  GatherLoop* last = loops.empty() ? nullptr : &loops.back();
   const bool joins = last && last->x == loop.x * loop.size && last->index == loop.index * loop.size &&
                      last->out == loop.out * loop.size;
   if (joins) *last = {last->size * loop.size, loop.x, loop.index, loop.out};
@@ -38,12 +38,12 @@ class GatherKernel {
       const std::string& name = out_.shape[o].name;
       const auto in_x = x_.shape.find(name), in_indices = indices_.shape.find(name);
       const bool of_x = in_x && *in_x != d;
-      const Loop loop{out_.shape[o].size, of_x ? x_.strides[*in_x] : 0, in_indices ? indices_.strides[*in_indices] : 0,
-                      out_.strides[o]};
+      const GatherLoop loop{out_.shape[o].size, of_x ? x_.strides[*in_x] : 0,
+                            in_indices ? indices_.strides[*in_indices] : 0, out_.strides[o]};
       add_loop(in_indices ? outer_ : inner_, loop);
     }
-    for (const Loop& loop : outer_) count_ *= loop.size;
-    for (const Loop& loop : inner_) block_ *= loop.size;
+    for (const GatherLoop& loop : outer_) count_ *= loop.size;
+    for (const GatherLoop& loop : inner_) block_ *= loop.size;
     one_run_ = inner_.empty() || (inner_.size() == 1 && inner_[0].x == 1 && inner_[0].out == 1);
   }
 
@@ -93,7 +93,7 @@ class GatherKernel {
   TensorView x_, indices_, out_;
   Workers& workers_;
   std::int64_t size_ = 1, step_ = 0, begin_ = 0, bytes_ = 4;
-  std::vector<Loop> outer_, inner_;  // along the indices; along what only x has
+  std::vector<GatherLoop> outer_, inner_;  // along the indices; along what only x has
   std::int64_t count_ = 1, block_ = 1;
   bool one_run_ = true;
 };

@@ -14,10 +14,10 @@ namespace weft::cpu {
 
 namespace {
 
-constexpr std::int64_t kFewest = 1 << 13;  // meetings that are worth another worker
+constexpr std::int64_t kFewestMeetings = 1 << 13;  // meetings that are worth another worker
 
 // A dim of the result that rows are counted along.
-struct Loop {
+struct PoolLoop {
   std::int64_t size = 1, out = 0;
   Meeting strides = {};                // of the operands, if no window walks along it
   std::vector<std::size_t> first;      // else: where the meetings of each index begin
@@ -31,11 +31,11 @@ class PoolKernel {
     find_row_dim();
     for (const Dim& dim : out_.shape)
       if (dim.name != row_dim_) add_loop(dim);
-    std::ranges::stable_sort(loops_, std::greater<>(), &Loop::out);
+    std::ranges::stable_sort(loops_, std::greater<>(), &PoolLoop::out);
     std::size_t taps = 1;
     for (const WindowDim& w : operation_.windows) taps *= static_cast<std::size_t>(w.size);
     rows_ = out_.shape.elements() / length_;
-    const std::int64_t worth = out_.shape.elements() * static_cast<std::int64_t>(taps) / kFewest;
+    const std::int64_t worth = out_.shape.elements() * static_cast<std::int64_t>(taps) / kFewestMeetings;
     sharing_ = static_cast<int>(std::clamp<std::int64_t>(worth, 1, workers_.size()));
     for (int worker = 0; worker < sharing_; ++worker) {
       places_.push_back({.index = std::vector<std::int64_t>(loops_.size()), .meetings = {}});
@@ -77,7 +77,7 @@ class PoolKernel {
   }
 
   void add_loop(const Dim& dim) {
-    Loop loop{.size = dim.size, .out = out_.strides[out_.shape.position(dim.name)], .first = {}};
+    PoolLoop loop{.size = dim.size, .out = out_.strides[out_.shape.position(dim.name)], .first = {}};
     for (std::size_t k = 0; k < inputs_.size(); ++k) loop.strides[k] = stride_of(k, dim.name);
     for (const WindowDim& w : operation_.windows)
       if (w.dim == dim.name) add_meetings(w, loop);
@@ -97,7 +97,7 @@ class PoolKernel {
     throw InternalError("a pool whose operands are all like its result");
   }
 
-  void add_meetings(const WindowDim& w, Loop& loop) const {
+  void add_meetings(const WindowDim& w, PoolLoop& loop) const {
     const bool forward = operation_.direction == Direction::kForward;
     const std::int64_t others = this->others(w);
     const Meeting strides = std::exchange(loop.strides, {});
@@ -133,7 +133,7 @@ class PoolKernel {
     std::size_t count = 1;
     place.meetings[0] = {};
     for (std::size_t l = 0; l < loops_.size(); ++l) {
-      const Loop& loop = loops_[l];
+      const PoolLoop& loop = loops_[l];
       out += place.index[l] * loop.out;
       for (std::size_t k = 0; k < begin.size(); ++k) begin[k] += place.index[l] * loop.strides[k];
       if (!loop.first.empty()) count = cross(place, count, loop, static_cast<std::size_t>(place.index[l]));
@@ -143,7 +143,7 @@ class PoolKernel {
   }
 
   // Every meeting so far with each of the loop's: how many there are now.
-  static std::size_t cross(Place& place, std::size_t count, const Loop& loop, std::size_t index) {
+  static std::size_t cross(Place& place, std::size_t count, const PoolLoop& loop, std::size_t index) {
     const std::size_t first = loop.first[index], more = loop.first[index + 1] - first;
     for (std::size_t m = count; m-- > 0;) {
       const Meeting base = place.meetings[m];
@@ -191,7 +191,7 @@ class PoolKernel {
   std::int64_t length_ = 1, rows_ = 1;
   Meeting row_steps_ = {1, 1, 1};
   bool plain_ = false;
-  std::vector<Loop> loops_;  // outermost first
+  std::vector<PoolLoop> loops_;  // outermost first
   int sharing_ = 1;
   std::vector<Place> places_;
 };

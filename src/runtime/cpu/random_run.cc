@@ -172,7 +172,7 @@ HWY_EXPORT(find_to_floats);
 
 namespace {
 
-constexpr std::int64_t kAlone = 1 << 12;  // elements that are not worth waking the others for
+constexpr std::int64_t kDrawnAlone = 1 << 12;  // elements that are not worth waking the others for
 
 }  // namespace
 
@@ -227,7 +227,7 @@ void RandomFill::fill(const RandomRun& run, bool stays_below, Workers& workers) 
   const auto fill_part = [&](const Share& share) {
     visit_dtype(dtype_, [&]<class T>() { fill_as<T>(run, share, stays_below); });
   };
-  if (elements_ < kAlone) return fill_part({0, elements_});
+  if (elements_ < kDrawnAlone) return fill_part({0, elements_});
   workers.run([&](int worker) { fill_part(share_of(elements_, worker, workers.size(), kRandomChunk)); });
 }
 

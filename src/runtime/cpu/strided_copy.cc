@@ -9,9 +9,9 @@ namespace weft::cpu {
 
 namespace {
 
-constexpr std::int64_t kPieceBytes = 1 << 16;  // the most that one task moves in a run
-constexpr std::int64_t kAcross = 512;          // the most rows of a transposition in one task
-constexpr std::int64_t kAlone = 1 << 15;       // bytes that are not worth waking the others for
+constexpr std::int64_t kPieceBytes = 1 << 16;   // the most that one task moves in a run
+constexpr std::int64_t kAcross = 512;           // the most rows of a transposition in one task
+constexpr std::int64_t kCopiedAlone = 1 << 15;  // bytes that are not worth waking the others for
 
 template <class T>
 void copy_strided(const std::byte* from, std::int64_t from_step, std::byte* to, std::int64_t to_step,
@@ -60,7 +60,7 @@ void StridedCopy::run(Workers& workers, std::int64_t from_offset, std::int64_t t
   if (in_place_ && from_offset == to_offset) return;
   std::int64_t elements = inner_.size * across_.size;
   for (const Loop& loop : outer_) elements *= loop.size;
-  if (elements * bytes_ < kAlone) return run_part({0, tasks_}, from_offset, to_offset);
+  if (elements * bytes_ < kCopiedAlone) return run_part({0, tasks_}, from_offset, to_offset);
   workers.run([&](int worker) { run_part(share_of(tasks_, worker, workers.size()), from_offset, to_offset); });
 }
 

@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "base/dispatch.h"
+#include "base/index.h"
 
 namespace weft::cpu {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 constexpr std::int64_t kLateAlone = 1 << 13;  // columns that one worker finishes by itself
 

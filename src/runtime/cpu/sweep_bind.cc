@@ -4,18 +4,17 @@
 #include <map>
 #include <tuple>
 
+#include "base/index.h"
 #include "runtime/cpu/sweep.h"
 
 namespace weft::cpu {
 
 namespace {
 
-constexpr std::int64_t kTile = 2048;      // elements of a register, at most
-constexpr std::int64_t kWidest = 4096;    // columns of a tile, unless rows are held whole
-constexpr std::int64_t kLeastRun = 512;   // shorter runs of rows are copied instead of walked
-constexpr std::int64_t kAlone = 1 << 13;  // elements that are not worth waking the others for
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
+constexpr std::int64_t kTile = 2048;           // elements of a register, at most
+constexpr std::int64_t kWidest = 4096;         // columns of a tile, unless rows are held whole
+constexpr std::int64_t kLeastRun = 512;        // shorter runs of rows are copied instead of walked
+constexpr std::int64_t kSweptAlone = 1 << 13;  // elements that are not worth waking the others for
 
 std::int64_t product(const std::vector<Dim>& dims) {
   std::int64_t size = 1;
@@ -98,7 +97,7 @@ class SweepBinder {
         b_.row_run = access.row_run();
     b_.tile_rows = std::min(b_.row_run, std::max<std::int64_t>(1, tile / b_.tile_cols));
     b_.by_rows = whole || b_.rows >= 8 * workers_ || b_.cols < 1024 * workers_;
-    b_.active = b_.rows * b_.cols < kAlone ? 1 : workers_;
+    b_.active = b_.rows * b_.cols < kSweptAlone ? 1 : workers_;
   }
 
   // ---- steps

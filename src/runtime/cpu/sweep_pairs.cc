@@ -2,13 +2,12 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/index.h"
 #include "runtime/cpu/sweep.h"
 
 namespace weft::cpu {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool is_f32_function(const Step& step, const std::vector<Term>& terms) {
   return step.kind == Step::Kind::kLoop && step.function && !step.pair && step.extent == Extent::kFull &&

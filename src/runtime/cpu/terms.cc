@@ -1,13 +1,12 @@
 #include "runtime/cpu/terms.h"
 
+#include "base/index.h"
 #include "base/str.h"
 #include "weft/error.h"
 
 namespace weft::cpu {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 Extent joined(Extent a, Extent b) { return static_cast<Extent>(static_cast<unsigned>(a) | static_cast<unsigned>(b)); }
 static_assert(static_cast<unsigned>(Extent::kFull) ==

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "program/builder.h"
 #include "runtime/host/checks.h"
@@ -10,12 +11,6 @@
 #include "weft/error.h"
 
 namespace weft {
-
-namespace {
-
-std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
-
-}  // namespace
 
 comm::Group& Binder::group(const Mesh& mesh, const Axes& axes) {
   std::unique_ptr<comm::Group>& group = groups_[axes];

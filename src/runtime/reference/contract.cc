@@ -12,9 +12,9 @@ namespace {
 
 // The elements of a view in the given dim order, one after another, as doubles or uint64.
 template <class Wide>
-class Packed {
+class PackedOperand {
  public:
-  Packed(const TensorView& view, const Shape& order, const KernelArgs& args)
+  PackedOperand(const TensorView& view, const Shape& order, const KernelArgs& args)
       : data(static_cast<Wide*>(args.workspace(static_cast<std::size_t>(order.elements()) * sizeof(Wide))),
              static_cast<std::size_t>(order.elements())),
         view_(view),
@@ -100,7 +100,7 @@ class ContractKernel {
   static std::size_t size(const Shape& shape) { return static_cast<std::size_t>(shape.elements()); }
 
   std::size_t batch_, m_, n_, k_;
-  Packed<Wide> x_, y_, out_;
+  PackedOperand<Wide> x_, y_, out_;
 };
 
 template <class Wide>

@@ -12,9 +12,9 @@ namespace {
 
 // The dims that no window walks along: of all three = groups; of x and y = batch; of x and the filter = in; of the filter
 // and y = out.
-struct Roles {
+struct ConvolutionRoles {
   Shape groups, batch, in, out;
-  Roles(const Shape& x, const Shape& y, const Shape& filter, const std::vector<WindowDim>& windows) {
+  ConvolutionRoles(const Shape& x, const Shape& y, const Shape& filter, const std::vector<WindowDim>& windows) {
     for (const Dim& dim : x.plus(filter)) {
       bool walked = false;
       for (const WindowDim& w : windows) walked = walked || dim.name == w.dim || dim.name == w.filter;
@@ -30,7 +30,7 @@ class ConvolveKernel {
  public:
   ConvolveKernel(Direction direction, const std::vector<WindowDim>& windows, const TensorView& x, const TensorView& y,
                  const TensorView& filter)
-      : ConvolveKernel(direction, windows, x, y, filter, Roles(x.shape, y.shape, filter.shape, windows)) {}
+      : ConvolveKernel(direction, windows, x, y, filter, ConvolutionRoles(x.shape, y.shape, filter.shape, windows)) {}
 
   void run() {
     Packed& wanted = direction_ == Direction::kForward ? y_ : direction_ == Direction::kToInput ? x_ : filter_;
@@ -47,7 +47,7 @@ class ConvolveKernel {
 
  private:
   ConvolveKernel(Direction direction, const std::vector<WindowDim>& windows, const TensorView& x, const TensorView& y,
-                 const TensorView& filter, const Roles& roles)
+                 const TensorView& filter, const ConvolutionRoles& roles)
       : direction_(direction),
         walk_(windows, x.shape, y.shape),
         x_(x, windows_first(windows, x.shape, roles.groups.plus(roles.batch).plus(roles.in))),

@@ -6,7 +6,7 @@ namespace weft {
 
 namespace {
 
-KernelTable table() {
+KernelTable reference_table() {
   return with_common_kernels({{Map::kName, reference::map},
                               {Contract::kName, reference::contract},
                               {ReduceDims::kName, reference::reduce},
@@ -37,7 +37,7 @@ std::int64_t reference::wide_bytes(const Program& program, const Instr& instr) {
 }
 
 const HostEngine& reference_engine() {
-  static const HostEngine engine("reference", table(),
+  static const HostEngine engine("reference", reference_table(),
                                  {.workspace_bytes =
                                       [](const Program& program, const Instr& instr, const auto& strides) {
                                         return reference::wide_bytes(program, instr) +

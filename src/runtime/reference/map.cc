@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/dispatch.h"
+#include "base/index.h"
 #include "base/str.h"
 #include "kernels/pointwise.h"
 #include "runtime/reference/kernels.h"
@@ -168,8 +169,6 @@ class MapKernel {
         for (std::int64_t e = 0; e < count; ++e) target[e * step] = from_int64<T>(result.i[at(e)]);
     });
   }
-
-  static std::size_t at(std::int64_t e) { return static_cast<std::size_t>(e); }
 
   std::vector<MapNode> nodes_;
   std::vector<TensorView> inputs_;
