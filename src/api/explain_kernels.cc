@@ -1,4 +1,4 @@
-// Which kernels serve a program: what a device has no fast kernel for must not go unseen.
+// Lists the engine whose kernel serves each instruction of a program, so that a slow kernel is seen.
 #include <algorithm>
 #include <map>
 

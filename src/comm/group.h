@@ -1,9 +1,9 @@
 // Group: one processor's view of the processors that take part in the same collectives.
 //
-// Every member makes the same calls in the same order. The caller owns the buffers and does not touch them between start
-// and wait; when wait returns, no peer uses them any more. Reductions go in rank order, so every member gets the same
-// bits, whatever the timing. A group knows bytes and dtypes, not tensors.
-// Threads: one processor, one Group; a Group is not thread-safe, except abort.
+// Every member makes the same calls in the same order. The caller owns the buffers and does not touch them between
+// start and wait; when wait returns, no peer uses them any more. Reductions go in rank order, so every member gets the
+// same bits at any timing. A group knows bytes and dtypes, not tensors. Threads: one processor, one Group; a Group is
+// not thread-safe, except abort.
 #pragma once
 
 #include <chrono>

@@ -1,10 +1,11 @@
 // A collective between hosts as items, each with a list of actions: messages and local work.
 //
-// An item is a range of the buffers. On every host one member handles it for all members of the host; all members agree
-// which one. The handler reads their inputs and writes their outputs through shared memory, and exchanges messages with
-// the handlers of the same item on other hosts. So each byte is sent to a host once, for any number of members on it. A
-// reduction goes along the runs of consecutive ranks on one host, in rank order, and the result comes back from host to
-// host: 2 x bytes per host and direction, for any number of hosts. Items are independent of each other.
+// An item is a range of the buffers. On every host one member handles it for all members of the host; all members
+// choose the same member. The handler reads their inputs and writes their outputs through shared memory, and exchanges
+// messages with the handlers of the same item on other hosts. So each byte is sent to a host once, for any number of
+// members on it. A reduction goes along the runs of consecutive ranks on one host, in rank order. The result comes back
+// from host to host. Each host sends and receives 2 x bytes, for any number of hosts. Items are independent of each
+// other.
 #pragma once
 
 #include <cstddef>

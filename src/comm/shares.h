@@ -1,9 +1,9 @@
 // The collectives as work on memory that every member can reach, cut into shares and chunks.
 //
-// The share of a member is its part of the common work, the same bytes in any order of the members; any thread may run
-// any chunk of any share, each exactly once, and chunks touch disjoint memory. So peers can do the share of a late
-// member. Nothing here waits or synchronises: the caller knows that all members have published their buffers. Used by
-// every wire whose members share memory.
+// The share of a member is its part of the common work, the same bytes in any order of the members. Any thread may run
+// any chunk of any share. Each chunk runs exactly once, and chunks touch disjoint memory. So peers can do the share of
+// a late member. Nothing here waits or synchronises: the caller knows that all members have published their buffers.
+// Used by every wire whose members share memory.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// A file of a cache: 8 bytes "WEFTTOK1", 8 bytes size of a JSON text, the text with spaces up to a multiple of 8, and of
-// each side the begins (8 bytes each, one more than sequences) and the ids (2 or 4 bytes each, up to a multiple of 8).
+// A file of a cache: 8 bytes "WEFTTOK1", 8 bytes size of a JSON text, the text with spaces up to a multiple of 8. Then
+// for each side: the begins (8 bytes each, one more than sequences) and the ids (2 or 4 bytes each, up to a multiple of
+// 8).
 #include "data/encoded_text.h"
 
 #include <fcntl.h>

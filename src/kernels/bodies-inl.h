@@ -1,5 +1,6 @@
 // Before pointwise-inl.h: makes a struct of every entry, so that tanh()(x) is its body. The includer says WEFT_FN and
-// `namespace math`, and stands in a namespace of its own, since the structs have the names of the functions.
+// `namespace math`, and includes this file inside a separate namespace, since the structs have the names of the
+// functions.
 #define WEFT_UNARY(name, takes, gives, flops, algebra, ...) \
   struct name {                                             \
     template <class V>                                      \

@@ -1,5 +1,6 @@
-// What vmath-inl.h and pointwise-inl.h need of CUDA: the beginning of the source that kernels/cuda_source.h gives to NVRTC.
-// Text: no host compiles it. Compile with --fmad=false: a sum of a product must round twice, as on the CPU.
+// The functions of CUDA that vmath-inl.h and pointwise-inl.h use: the beginning of the source that
+// kernels/cuda_source.h gives to NVRTC. Text: no host compiles it. Compile with --fmad=false: a sum of a product must
+// round twice, as on the CPU.
 #define WEFT_FN __device__ inline
 
 namespace weft::vmath {

@@ -1,7 +1,7 @@
-// Every pointwise function, declared once: what it is called, what it takes and gives, what it costs, its algebra and its
-// body. All rooms read this text: the verifier, the cost model, the rules of partial values and constant folding (by the
-// table of kernels/pointwise.h), the reference (over doubles and int64), the CPU engine (over Highway vectors) and CUDA
-// (as source, kernels/cuda_source.h).
+// Every pointwise function, declared once: what it is called, what it takes and gives, what it costs, its algebra and
+// its body. All rooms read this text. The verifier, the cost model, the rules of partial values and constant folding
+// read it by the table of kernels/pointwise.h. The reference reads it over doubles and int64, the CPU engine over
+// Highway vectors and CUDA as source (kernels/cuda_source.h).
 //
 //   WEFT_UNARY(name, takes, gives, flops per element, algebra, body)     the body is a formula in x
 //   WEFT_BINARY(name, takes, gives, flops per element, algebra, body)    in x and y, which have one dtype

@@ -2,9 +2,9 @@
 // them. Only + - * /, sqrt, fma, rounding and bit patterns inside, and no contraction, so that a function of f32 has the
 // same bits on every machine. Coefficients are given per precision.
 //
-// Text without includes, in the operations of kernels/scalar-inl.h and kernels/highway-inl.h; those include it, and
-// kernels/cuda_source.h gives it to NVRTC. Bounds are against the exact value: of f32 in units in the last place (ulp) of
-// the result, over all floats, beyond the half that any rounding costs; of f64 relative.
+// Text without includes, in the operations of kernels/scalar-inl.h and kernels/highway-inl.h. Both headers include it,
+// and kernels/cuda_source.h gives it to NVRTC. Bounds are against the exact value: of f32 in units in the last place
+// (ulp) of the result, over all floats, beyond the half that any rounding costs; of f64 relative.
 
 // The constant of V's precision.
 template <class V>

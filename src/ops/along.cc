@@ -97,7 +97,7 @@ std::vector<ValueId> lower_put(Lowering& l) {
 
 const OpDef& kTakeAlong = define_op({
     .name = "take_along",
-    .doc = "Each line of x along a dim at indices of its own; zeros where an index is out of range.",
+    .doc = "Elements of x along a dim, with an index for every position; zeros where an index is out of range.",
     .shape = take_type,
     .sharding = sharding_rule::talks_along("dim"),
     .gradient = [](const Grad& g) -> Tensors {

@@ -55,7 +55,7 @@ std::vector<ValueId> lower_iota(Lowering& l) {
 
 const OpDef& kIota = define_op({
     .name = "iota",
-    .doc = "0, 1, 2, … along a dim; each processor makes its own part.",
+    .doc = "0, 1, 2, … along a dim; each processor makes its part.",
     .shape = shape_rule::stated_type,
     .sharding = sharding_rule::pointwise(),
     .gradient = [](const Grad&) -> Tensors { return {}; },

@@ -15,7 +15,7 @@ std::vector<ValueId> lower_host(Lowering& l) {
 
 const OpDef& kHost = define_op({
     .name = "host",
-    .doc = "x itself; hands it to the host to print or to report.",
+    .doc = "x itself; the host also gets it, to print or to report.",
     .shape = shape_rule::same_as(0),
     .sharding = sharding_rule::pointwise(),
     .gradient = [](const Grad& g) -> Tensors { return {g.dy()}; },

@@ -10,7 +10,7 @@ namespace {
 
 const OpDef& kLoopInput = define_op({
     .name = "loop_input",
-    .doc = "What the body of a loop is given at each trip: the iteration, or a carried value.",
+    .doc = "An input of the body of a loop at each trip: the iteration, or a carried value.",
     .shape = [](const OpCall& call) { return std::vector<TensorType>{call.attr<TensorType>("type")}; },
     .sharding = sharding_rule::pointwise(),
     .gradient = [](const Grad&) -> Tensors { return {}; },

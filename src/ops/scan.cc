@@ -1,5 +1,5 @@
-// cumsum and cummax: the running sum and maximum along a dim. On a split dim each processor scans its own run and joins
-// it with the totals of the runs before it: one all_gather of a total per processor.
+// cumsum and cummax: the running sum and maximum along a dim. On a split dim each processor scans its shard and joins
+// it with the totals of the shards before it: one all_gather of a total per processor.
 #include <limits>
 
 #include "ops/rules.h"

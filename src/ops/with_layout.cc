@@ -31,7 +31,7 @@ Layout parsed(std::string_view layout, Site site) {
 
 const OpDef& kWithLayout = define_op({
     .name = "with_layout",
-    .doc = "The same value laid out by its own rules.",
+    .doc = "The same value in another layout.",
     .shape = with_layout_type,
     .sharding = sharding_rule::relayout(),
     .gradient = [](const Grad& g) -> Tensors { return {g.dy()}; },

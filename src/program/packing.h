@@ -1,4 +1,4 @@
-// Packing: gives pieces of memory that live at different times their places, so that those that live at one time lie apart.
+// Packing: places pieces of memory, so that two pieces that are used at the same time do not overlap.
 #pragma once
 
 #include <cstdint>

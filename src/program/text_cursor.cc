@@ -164,7 +164,7 @@ double Cursor::real_of(std::string_view token) {
   const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), number);
   if (token.empty() || end != token.data() + token.size())
     fail(str("'", token, "' is not a number"), "write digits, inf or nan");
-  if (error != std::errc()) fail(str("the number ", token, " is out of range"), "write one that a double can hold");
+  if (error != std::errc()) fail(str("the number ", token, " is out of range"), "write a number that a double can hold");
   return number;
 }
 

@@ -1,4 +1,4 @@
-// What the graph of one step offers for every row and beam.
+// The candidates that the graph of one step gives for every row and beam.
 #pragma once
 
 #include "weft/decode.h"

@@ -1,4 +1,4 @@
-// What makes a config a run.
+// The checks that a config passes before it is run.
 #include <algorithm>
 #include <cmath>
 

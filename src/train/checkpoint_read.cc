@@ -219,7 +219,7 @@ Checkpoint Checkpoint::open(const std::string& path) {
   if (std::optional<Checkpoint> found = latest(path)) return *found;
   throw UserError({.what = sentence("there is no checkpoint in '", path, "'"),
                    .where = path,
-                   .fix = "give the folder of a checkpoint, which has an index.json, or a folder of such folders"});
+                   .fix = "give the folder of a checkpoint, which has an index.json, or a folder of checkpoints"});
 }
 
 std::optional<Checkpoint> Checkpoint::latest(const std::string& folder) {

@@ -43,7 +43,7 @@ std::string shown(const toml::node& node) {
 [[noreturn]] void wrong_kind(const std::string& key, const Given& given, const std::string& wanted) {
   throw UserError({.what = "setting '" + key + "' is " + wanted + ", but it was given " + shown(*given.node),
                    .where = given.where,
-                   .fix = "see docs/config.md, or weft train --print-config for one that is whole"});
+                   .fix = "see docs/config.md, or weft train --print-config for a complete one"});
 }
 
 void take(const std::string& key, const Given& given, bool& field) {

@@ -1,4 +1,4 @@
-// The loop over positions. Rows of a batch advance together; one whose prompt goes on is fed from it.
+// The loop over positions. Rows of a batch advance together; a row reads its prompt as long as it has tokens.
 #include "weft/decode.h"
 
 #include <algorithm>

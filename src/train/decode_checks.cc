@@ -34,7 +34,7 @@ void check_ids(const Ids& ids, const char* what, std::size_t row, std::int64_t r
     throw UserError(
         {.what = who + " has " + std::to_string(ids.size()) + " tokens; there is room for " + std::to_string(room),
          .where = site,
-         .fix = "shorten it, or make the decoder for longer ones"});
+         .fix = "shorten it, or make the decoder for longer prompts"});
   for (std::int32_t id : ids)
     if (id < 0 || id >= vocab)
       throw UserError(

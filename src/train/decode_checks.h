@@ -1,4 +1,4 @@
-// What cannot be decoded, in words.
+// Errors for requests that cannot be decoded.
 #pragma once
 
 #include <vector>

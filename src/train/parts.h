@@ -1,4 +1,4 @@
-// What a config means in graphs, sessions and streams of data: shared by training, scoring and decoding.
+// Makes graphs, sessions and streams of data from a config: shared by training, scoring and decoding.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What a person sees of a run: lines on standard output and, on a terminal, a progress line on standard error.
+// The output of a run for people: lines on standard output and, on a terminal, a progress line on standard error.
 #pragma once
 
 #include <cstdint>

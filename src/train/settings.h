@@ -83,7 +83,7 @@ void each_setting(Config& c, const Visit& visit) {
   visit("mesh.memory", c.mesh.memory, "most on each processor, as \"2GiB\", by recomputation; \"\": any");
 
   visit("run.out", c.run.out, "folder of checkpoints and metrics; \"\": runs/<name>");
-  visit("run.steps", c.run.steps, "in all, those of resumed runs counted; 0: a checkpoint of the first weights");
+  visit("run.steps", c.run.steps, "in all, including resumed runs; 0: a checkpoint of the first weights");
   visit("run.seed", c.run.seed, "of first weights, dropout and the order of the data");
   visit("run.log_every", c.run.log_every, "steps between lines of metrics");
   visit("run.eval_every", c.run.eval_every, "steps between evaluations on data.dev; 0: at the end only");
@@ -95,7 +95,7 @@ void each_setting(Config& c, const Visit& visit) {
   visit("run.keep", c.run.keep, "checkpoints that stay");
   visit("run.f64", c.run.f64, "all floats become f64, on device reference: to prove layouts equal");
   visit("run.check_ids", c.run.check_ids, "a run fails at an id that the embedding or the positions do not have");
-  visit("run.deadline", c.run.deadline, "seconds that a processor waits for the others");
+  visit("run.deadline", c.run.deadline, "seconds that a processor waits for other processors");
 
   decode::Options& d = c.decode;
   visit("decode.beams", d.beams, "1: greedy or sampled");

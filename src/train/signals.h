@@ -1,9 +1,9 @@
 // Signals as a wish to stop, while it lives: SIGINT and SIGTERM, and SIGHUP and SIGPIPE, which come when the terminal is
 // closed or the reader of the output has ended.
 //
-// A second SIGINT or SIGTERM ends the process as if nobody listened. SIGHUP and SIGPIPE may come again and again: every line
-// that is printed to a closed pipe raises one. They stay ignored if they were (nohup). SIGXFSZ is ignored, so that a write
-// beyond the limit of a file's size fails as it does on a full disk.
+// A second SIGINT or SIGTERM ends the process at once. SIGHUP and SIGPIPE may come again and again: every line that is
+// printed to a closed pipe raises one. They stay ignored if they were (nohup). SIGXFSZ is ignored, so that a write
+// beyond the limit of a file's size fails like a write to a full disk.
 #pragma once
 
 #include <array>

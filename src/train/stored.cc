@@ -80,10 +80,10 @@ void check_vocabulary(const Checkpoint& checkpoint, const Config& config) {
   const std::string given = data::Vocabulary::of(name).fingerprint();
   if (wanted.empty() || given == wanted) return;
   const std::string own = wanted == "bytes" ? wanted : copy;
-  throw UserError({.what = "the vocabulary '" + name + "' (fingerprint " + given + ") is not the one that '" +
+  throw UserError({.what = "the vocabulary '" + name + "' (fingerprint " + given + ") is not the vocabulary that '" +
                            checkpoint.path() + "' was trained with (fingerprint " + wanted + ")",
                    .where = "data.vocabulary",
-                   .fix = (own.empty() ? "give the path of the one that it was trained with: --set data.vocabulary=PATH"
+                   .fix = (own.empty() ? "give the path of the vocabulary of its training: --set data.vocabulary=PATH"
                                        : "use the vocabulary of the run: --set data.vocabulary=" + own) +
                           "; if another is meant, add --allow-change data.vocabulary"});
 }

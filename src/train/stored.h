@@ -1,5 +1,5 @@
-// What a checkpoint keeps of its run besides the weights: its config and a copy of its vocabulary. With them the checkpoint
-// can be used from any folder, after it was moved, and over any wire.
+// The parts of a run that a checkpoint keeps besides the weights: its config and a copy of its vocabulary. With them
+// the checkpoint can be used from any folder, after it was moved, and over any wire.
 #pragma once
 
 #include <string>

@@ -135,7 +135,7 @@ TEST_F(CheckpointBroken, Latest) {
   EXPECT_FALSE(Checkpoint::latest(folder).has_value());
   EXPECT_FALSE(Checkpoint::latest(folder + "/nothing").has_value());
   EXPECT_USER_ERROR(Checkpoint::open(folder + "/nothing"), "there is no checkpoint in '" + folder + "/nothing'",
-                    "give the folder of a checkpoint, which has an index.json, or a folder of such folders");
+                    "give the folder of a checkpoint, which has an index.json, or a folder of checkpoints");
 }
 
 TEST_F(CheckpointBroken, AnUnfinishedOneIsSkipped) {

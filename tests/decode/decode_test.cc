@@ -216,7 +216,7 @@ TEST_F(DecodeErrors, OptionsThatContradict) {
 TEST_F(DecodeErrors, RowsThatDoNotFit) {
   Decoder decoder = make({.max_length = 4});
   EXPECT_USER_ERROR(decoder.run({{2}, {2, 3, 4, 5}}), lines("prompt 1 has 4 tokens; there is room for 3", here(),
-                                                            "shorten it, or make the decoder for longer ones"));
+                                                            "shorten it, or make the decoder for longer prompts"));
   EXPECT_USER_ERROR(decoder.run({{2, 12}}),
                     lines("prompt 0 holds the token 12, and the vocabulary has 12", here(),
                           "write the text with the vocabulary that the model was trained with"));

@@ -68,9 +68,9 @@ TEST(TransformerOptions, ThatMakeNoModel) {
                     "make it smaller: a model has at most 1.75922e+13 weights");
   EXPECT_USER_ERROR(check([](auto& o) { o.memory_heads = 3; }), "3 memory heads do not divide 4 heads",
                     "where: memory_heads",
-                    "give 0 for as many as heads, 1 for one that all share, or a divisor of heads");
+                    "give 0 for as many as heads, 1 to share one among all heads, or a divisor of heads");
   EXPECT_USER_ERROR(check([](auto& o) { o.decoder_layers = 2; }),
-                    "decoder_layers is set, but the model has no encoder beside its decoder", "where: decoder_layers",
+                    "decoder_layers is set, but the model has no encoder", "where: decoder_layers",
                     "set layers alone, or make it an encoder-decoder");
   EXPECT_USER_ERROR(check([](auto& o) { o.d_model = 9, o.positions = Positions::kSinusoid; }),
                     "sinusoid positions of an odd d_model, 9", "where: d_model", "give an even one");

@@ -202,7 +202,7 @@ TEST(ProgramTextErrors, EachNamesItsLine) {
        "write 0 to 18446744073709551615"},
       {"%0 f32 [a=2] = random distribution=bits a=one b=2 key=3", "'one' is not a number", "write digits, inf or nan"},
       {"%0 f32 [a=2] = random distribution=bits a=1e999 b=2 key=3", "the number 1e999 is out of range",
-       "write one that a double can hold"},
+       "write a number that a double can hold"},
       {"%0 f32 [a=2] = scan dim=a how=sum exclusive=maybe", "expected true or false", "write one of the two"},
       {"%0 f32 [a=2] = convolve direction=sideways", "'sideways' is not a direction", "write one of: "},
       {"%0 f32 [a=2] = pool kind=mean", "'mean' is not a kind of pool"},

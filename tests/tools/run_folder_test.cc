@@ -138,7 +138,7 @@ TEST_F(RunFolder, UsesNoOtherVocabulary) {
                        "; if another is meant, add --allow-change data.vocabulary");
   done("generate run --allow-change data.vocabulary --set data.vocabulary=words.model");
   expect_refused("generate run --set data.vocabulary=bytes",
-                 "the vocabulary 'bytes' (fingerprint bytes) is not the one that 'run/step-00000004' was trained with "
+                 "the vocabulary 'bytes' (fingerprint bytes) is not the vocabulary that 'run/step-00000004' was trained with "
                  "(fingerprint ",
                  own);
   done("train lm.toml --out run --steps 6 --set data.vocabulary=" + own);
@@ -167,7 +167,7 @@ TEST_F(RunFolder, WithoutACopyIsHeldToTheFingerprint) {
   EXPECT_EQ(done("generate " + first + " --set data.vocabulary=kept.model" + kGenerate), text);
   fs::rename(home_ + "/start/other.model", home_ + "/start/words.model");
   expect_refused("generate " + first, "the vocabulary 'words.model' (fingerprint ",
-                 "give the path of the one that it was trained with: --set data.vocabulary=PATH");
+                 "give the path of the vocabulary of its training: --set data.vocabulary=PATH");
 }
 
 TEST_F(RunFolder, IsMadeByImportToo) {

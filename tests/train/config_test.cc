@@ -108,7 +108,7 @@ TEST(Config, RefusesWhatItDoesNotKnow) {
                     "see docs/config.md for the settings");
   EXPECT_USER_ERROR(parse_config("[model]\nlayers = \"three\"\n", "lm.toml"),
                     "setting 'model.layers' is a whole number from 0 on, but it was given ", "three", "lm.toml:2",
-                    "see docs/config.md, or weft train --print-config for one that is whole");
+                    "see docs/config.md, or weft train --print-config for a complete one");
   EXPECT_USER_ERROR(parse_config("[model]\nlayers = -1\n"), "a whole number from 0 on");
   EXPECT_USER_ERROR(parse_config("[model]\ntied = 1\n"), "setting 'model.tied' is true or false");
   EXPECT_USER_ERROR(parse_config("[model]\ndropout = \"a\"\n"), "setting 'model.dropout' is a number");

@@ -124,7 +124,7 @@ TEST(TextClassifier, RefusesWhatCannotBe) {
   EXPECT_USER_ERROR(refused("model.dropout=1.0"), "dropout cannot be 1.0", "give a number from 0 on and below 1");
   EXPECT_USER_ERROR(refused("model.labels=[\"hot\", \"cold\"]"),
                     "a text of the data has the label 'wet', which is none of model.labels (hot, cold)",
-                    "--set model.labels=", "add the label to model.labels, or mend the data");
+                    "--set model.labels=", "add the label to model.labels, or correct the data");
   EXPECT_USER_ERROR(refused("model.labels=[\"hot\", \"col\", \"we\"]"), "has the label '");
   EXPECT_USER_ERROR(refused("data.format=lines"), "the data has no feature 'inputs', which the model needs");
   train(run.with("run.steps=1"), kQuiet);

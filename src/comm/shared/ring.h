@@ -1,12 +1,12 @@
 // The memory that the members of one group share on one host: a ring of rounds, one per collective, reused in turn.
 //
 // Reuse needs no handshake. A member has at most kInFlight collectives unfinished, and it can finish a collective only
-// after all members have started it. So when a member starts collective s + kRounds it has finished s + kRounds -
-// kInFlight, which all have started, hence all have finished s + kRounds - 2 kInFlight = s: no member reads the round
-// of s any more. Counters only grow (and wrap); each member knows the value that a counter reaches when a phase of a
-// round is over. Bit 0 of a counter says that the wire was aborted, so that a waiter watches only one word; counts go
-// in steps of 2. Memory holds offsets instead of pointers, because processes map it at different addresses. All zeros
-// is a fresh ring.
+// after all members have started it. So when a member starts collective s + kRounds, it has finished s + kRounds -
+// kInFlight, and all have started that. Hence all have finished s + kRounds - 2 kInFlight = s, and no member reads the
+// round of s any more. Counters only grow (and wrap); each member knows the value that a counter reaches when a phase
+// of a round is over. Bit 0 of a counter says that the wire was aborted, so that a waiter watches only one word; counts
+// go in steps of 2. Memory holds offsets instead of pointers, because processes map it at different addresses. All
+// zeros is a fresh ring.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // Decoding position by position. Keys and values of what has been read are in variables called "cache/<layer>/k" and
-// ".../v" [batch, beams, memory_length, heads…, d_kv]; those of an encoder's output have no beams.
+// ".../v" [batch, beams, memory_length, heads…, d_kv]; keys and values of an encoder's output have no beams.
 #include "models/transformer/network.h"
 #include "weft/error.h"
 

@@ -57,9 +57,9 @@ void check_sizes(const TransformerOptions& o) {
   if (o.memory_heads > 1 && o.heads % o.memory_heads != 0)
     refuse("memory_heads",
            std::to_string(o.memory_heads) + " memory heads do not divide " + std::to_string(o.heads) + " heads",
-           "give 0 for as many as heads, 1 for one that all share, or a divisor of heads");
+           "give 0 for as many as heads, 1 to share one among all heads, or a divisor of heads");
   if (o.decoder_layers > 0 && o.kind != Kind::kEncoderDecoder)
-    refuse("decoder_layers", "decoder_layers is set, but the model has no encoder beside its decoder",
+    refuse("decoder_layers", "decoder_layers is set, but the model has no encoder",
            "set layers alone, or make it an encoder-decoder");
 }
 

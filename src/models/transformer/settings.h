@@ -1,4 +1,4 @@
-// What all parts of one transformer share: its options, their dims, and whether it is being trained.
+// The common data of all parts of one transformer: its options, their dims, and whether it is being trained.
 #pragma once
 
 #include "weft/nn.h"

@@ -1,7 +1,7 @@
 // attend and attend_back: which queries share which memory, and who does them. Pairs of batch and head are divided over
-// the workers in blocks, so that a worker keeps its rows. Of a bias's derivative a worker has numbers of its own: pairs
-// that add to the same ones are done by one worker, or, where that would leave workers idle, by several into sums of
-// their own, which are then added in a fixed order.
+// the workers in blocks, so that a worker keeps its rows. The derivative of a bias is a sum over pairs. One worker
+// computes all pairs that add to the same numbers. Where that would leave workers idle, several workers compute them
+// into separate sums, which are then added in a fixed order.
 #include <memory>
 
 #include "base/dispatch.h"

@@ -1,5 +1,5 @@
-// contract on oneDNN: every worker multiplies its own rows (columns, or whole products) on one thread. What has no plain
-// matrix form is packed first.
+// contract on oneDNN: every worker multiplies a share of the rows (columns, or products) on one thread. Operands
+// without a plain matrix form are packed first.
 #include <algorithm>
 #include <memory>
 

@@ -1,4 +1,4 @@
-// scan, sort: each worker runs a kernel of its own on its part of a dim that the instruction does not join.
+// scan, sort: each worker runs one kernel on its part of a dim that the instruction does not join.
 #include <algorithm>
 #include <functional>
 #include <memory>

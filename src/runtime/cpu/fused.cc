@@ -1,4 +1,4 @@
-// fused, map and reduce: each is a sweep over rows. What cannot be one is left to the reference's kernel.
+// fused, map and reduce: each is a sweep over rows. The reference's kernel runs the bodies that no sweep can compute.
 #include <algorithm>
 #include <memory>
 

@@ -1,4 +1,4 @@
-// What product.cc and convolution.cc share of oneDNN.
+// The common use of oneDNN in product.cc and convolution.cc.
 #pragma once
 
 #include <dnnl.hpp>

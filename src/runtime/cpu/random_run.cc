@@ -1,6 +1,6 @@
-// random. A chunk of numbers is made in passes over memory of the first cache: words of Philox to draws, draws to numbers
-// of the distribution, and normal deviates far from the middle, which are few, once more. Every operation is that of the
-// scalar formula.
+// random. A chunk of numbers is made in passes over memory of the first cache: words of Philox to draws, then draws to
+// numbers of the distribution. Normal deviates far from the middle are few; a third pass makes them. Every operation is
+// that of the scalar formula.
 #include "runtime/cpu/random_run.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Random numbers in runs, on vectors: to the bit those of runtime/random.h. The number of an element depends on
-// the key, the step, the iteration and the element's place in the whole tensor, and on nothing else.
+// Random numbers in runs, on vectors: the same bits as runtime/random.h. The number of an element depends on the key,
+// the step, the iteration and the element's place in the whole tensor, and on nothing else.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// scatter_add: every worker owns a run of the output's rows, lists the updates of each, in their order, and writes each row
-// once: zeros, or the sum of its updates in double. Nothing is added twice, whoever works.
+// scatter_add: every worker owns a run of the output's rows, lists the updates of each, in their order, and writes each
+// row once: zeros, or the sum of its updates in double. No update is added twice.
 #include <algorithm>
 #include <cstring>
 #include <memory>

@@ -1,6 +1,6 @@
 // A fused body bound to memory: one sweep over rows, tile by tile. A tile's terms lie in registers of a few KiB in the
-// worker's scratch; each step runs one loop of tile_ops.h over one of them. Operands and results that lie as lanes do are
-// read and written where they are.
+// worker's scratch; each step runs one loop of tile_ops.h over one of them. Operands and results that have the layout
+// of lanes are read and written in place.
 //
 // Rows are divided over the workers in equal runs; sums over rows are kept by each worker and added in the order of
 // workers. Bits depend on the shapes and the number of workers alone.

@@ -1,4 +1,4 @@
-// What a sweep reads beside its registers: numbers made when it is bound, and memory that is fetched ahead.
+// The memory that a sweep reads besides its registers: numbers made when it is bound, and memory that is fetched ahead.
 #include <algorithm>
 #include <tuple>
 

@@ -1,4 +1,4 @@
-// Finding steps that run as one pair: the second reads the first's result, which nobody else reads.
+// Finding steps that run as one pair: the second step is the only reader of the first step's result.
 #include <algorithm>
 #include <string_view>
 

@@ -1,8 +1,8 @@
 // The vector loops of the CPU engine: each does one thing to a tile of rows x cols numbers. Compiled for AVX2 and AVX-512;
 // the machine's best is chosen when a kernel is bound. Bits are the same on both.
 //
-// Numbers lie in lanes: f32, bf16 and f16 as f32; i32, u8 and bool as i32; i64 and u32 as i64; f64 as f64. Whoever
-// runs a loop rounds or wraps its result to the dtype (tile_convert.h).
+// Numbers lie in lanes: f32, bf16 and f16 as f32; i32, u8 and bool as i32; i64 and u32 as i64; f64 as f64. The caller
+// of a loop rounds or wraps its result to the dtype (tile_convert.h).
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // convolve: y[o] = sum over taps k of x[o * stride + k * dilation - before] * filter[k], in three directions. For every
-// element of x, place of y and tap that meet there is one small product over the other dims: [batch, in] x [in, out] for
-// each group, solved for the side that is wanted. Sums are kept in double and rounded once.
+// element of x, place of y and tap that meet there is one small product over the other dims: [batch, in] x [in, out]
+// for each group. It is solved for the wanted side. Sums are kept in double and rounded once.
 #include <memory>
 
 #include "runtime/reference/kernels.h"

@@ -1,4 +1,4 @@
-// The reference kernels: slow, readable, f64-capable; the oracle that faster backends are held to.
+// The reference kernels: slow, readable, f64-capable; tests compare faster engines with them.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// What convolve and pool have in common: operands in a wide type with their window dims first, and the walk over all that
-// meets. Everything is sized when the kernel is bound.
+// The common part of convolve and pool: operands in a wide type with their window dims first, and the walk over all
+// that meets. Everything is sized when the kernel is bound.
 #pragma once
 
 #include <vector>

@@ -154,7 +154,7 @@ class TextClassifier : public Task {
                              data::Vocabulary::of(config.data.vocabulary).decode(ids) +
                              "', which is none of model.labels (" + all + ")",
                      .where = "model.labels",
-                     .fix = "add the label to model.labels, or mend the data"});
+                     .fix = "add the label to model.labels, or correct the data"});
   }
 
   std::vector<std::string> labels_;
