@@ -172,7 +172,7 @@ std::string reference() {
       "`weft train FILE --set section.name=value` holds over all; `--print-config` prints what came of it. An unknown\n"
       "setting is refused with the nearest known one. Paths are relative to the folder in which the command runs.\n"
       "This page is generated from src/train/settings.h and the tasks of src/train/tasks.\n\n"
-      "Settings marked *identity* give the weights of a run their meaning. A run that goes on, or is used, under "
+      "Settings marked *identity* give the weights of a run their meaning. A run that is resumed, or used, under "
       "another "
       "value\n"
       "is refused, unless `--allow-change KEY` says that the change is meant; see docs/checkpoints.md.\n\n";
