@@ -30,6 +30,7 @@ class Docs(unittest.TestCase):
         self.assertEqual(falling, sorted(falling, reverse=True))
         self.assertGreater(falling[0], 2)
         self.assertLess(falling[-1], 0.1)
+        self.assertIn(f"losses from {falling[0]:.1f} down to {falling[-1]:.2f}", (ROOT / "README.md").read_text())
 
     def test_the_page_on_layers_has_the_example(self):
         example = (ROOT / "examples/own_layer.cc").read_text()

@@ -127,7 +127,7 @@ class WholeRuns(unittest.TestCase):
             line = json.loads(lines[-1])
             self.assertEqual(line["rows"][0]["peers"]["hand"]["ratios"]["memory"], [0.5] * 3)
             self.assertEqual(line["rows"][0]["commands"]["hand"].split()[1:3], ["--config", "tiny"])
-            for key in ("date", "commit", "machine"):
+            for key in ("date", "commit", "machine", "command"):
                 self.assertTrue(line[key])
 
     def test_wrong_losses_and_failures_are_faults(self):
