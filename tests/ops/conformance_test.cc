@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/str.h"
+#include "judge/judge.h"
 #include "support/processes.h"
 #include "support/plain_functions.h"
 #include "support/sampling.h"
@@ -87,6 +88,11 @@ TEST_P(OpConformance, FloatAgreesWithDouble) {
 // Central differences along one random direction per input, in f64.
 TEST_P(OpConformance, GradientAgreesWithDifferences) {
   const BuiltSample built = build();
+  for (const Tensor& x : built.floats)
+    EXPECT_TRUE(
+        (std::find(built.differentiated.begin(), built.differentiated.end(), x) != built.differentiated.end()) ||
+        !judge::depends(built.graph, built.weighted_sum.id(), x.id(), true))
+        << "gradients() gives no derivative by '" << x.name() << "', on which the results depend";
   if (built.derivatives.empty()) return;
   Session session = test::open_session(Mesh(), {.print = [](const std::string&) {}});
   Tensors fetch = built.derivatives;

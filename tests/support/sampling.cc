@@ -56,6 +56,7 @@ BuiltSample build_sample(const OpDef& op, const Sample& sample) {
     if (is_float(x.dtype())) floats.push_back(x);
   if (floats.empty() || (!op.no_gradient.empty() && !sample.build)) return built;
   if (op.name == "assign") return built;
+  built.floats = floats;
   const Tensors derivatives = gradients({built.weighted_sum}, floats);
   for (std::size_t i = 0; i < floats.size(); ++i)
     if (derivatives[i]) {

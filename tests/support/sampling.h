@@ -16,7 +16,8 @@ struct BuiltSample {
   std::vector<SampleInput> specs;
   Tensors results;
   Tensor weighted_sum;     // empty if no result is a float
-  Tensors derivatives;     // by each float input that has one
+  Tensors floats;          // the inputs that the weighted sum is differentiated by
+  Tensors derivatives;     // by each of them that has one
   Tensors differentiated;  // those inputs
   Feeds feeds;             // f64 values for floats
 };
