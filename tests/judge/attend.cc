@@ -76,9 +76,9 @@ class Attention {
     most = -kUnknown;
     total = 0;
     double worst = 0;
-    const double unit = call_.arithmetic.unit(q_.dtype);
+    const double unit = call_.arithmetic.inner(q_.dtype);
     for (I m = 0; m < memory; ++m) {
-      Value sum({}, q_.dtype);
+      Value sum({}, call_.arithmetic.inner(q_.dtype) < call_.arithmetic.unit(q_.dtype) ? DType::kF32 : q_.dtype);
       Sums sums(call_.arithmetic, sum);
       for (I d = 0; d < keys; ++d) sums.add(0, q(d).v * k(m, d).v, product_error(q(d), k(m, d)));
       sums.finish(1);
@@ -160,7 +160,7 @@ void attend_back(const Call& call) {
   std::optional<Sums> bias_sums;
   if (rules.biased) bias_sums.emplace(call.arithmetic, call.y(3));
   const I bias_memory = biased.has(rules.memory) ? a.step(call.y(3), rules.memory) : 0;
-  const double unit = call.arithmetic.unit(dy.dtype);
+  const double unit = call.arithmetic.inner(dy.dtype), own = call.arithmetic.unit(dy.dtype);
   const I dy_step = a.step(dy, rules.value), dq_step = a.step(dq, rules.key), dk_step = a.step(dk, rules.key),
           dk_memory = a.step(dk, rules.memory), dv_step = a.step(dv, rules.value), dv_memory = a.step(dv, rules.memory);
   std::vector<Bounded> by_weight(at(a.memory));
@@ -182,7 +182,7 @@ void attend_back(const Call& call) {
       mean.e += product_error(a.weights[at(m)], dp);
       size += a.weights[at(m)].v * terms;
     }
-    mean.e += static_cast<double>(a.memory + a.values + 4) * unit * size;
+    mean.e += (static_cast<double>(a.memory + a.values + 4) * unit + own) * size;  // y of dy . y was rounded
     for (I m = 0; m < a.memory; ++m) {
       if (!a.visible[at(m)]) continue;
       const Bounded w = a.weights[at(m)], dp = by_weight[at(m)];

@@ -32,6 +32,7 @@ Comparison compare(const Array& got, const Value& want, const Arithmetic& arithm
   }
   const double relative = dtype == DType::kF64 ? 1e-9 : 4 * arithmetic.unit(dtype);
   const double least = arithmetic.least(dtype), largest = largest_of(want);
+  const double loose = std::max(0.01, 32 * arithmetic.unit(dtype)) * largest;
   const Value whole = value_of(got, want.dtype, Arithmetic{true});
   for (std::size_t k = 0; k < want.size(); ++k) {
     ++result.compared;
@@ -39,7 +40,7 @@ Comparison compare(const Array& got, const Value& want, const Arithmetic& arithm
       ++result.unknown;
       continue;
     }
-    if (want.error[k] > 0.01 * largest) ++result.loose;
+    if (want.error[k] > loose) ++result.loose;
     const bool same =
         want.is_real() ? is_close(whole.f[k], want.f[k], want.error[k], relative, least) : whole.i[k] == want.i[k];
     if (same || result.difference) continue;

@@ -120,6 +120,27 @@ TEST(Judge, KnowsWhatARoundingMayChange) {
   EXPECT_EQ(got[4]->error[0], 0) << "far apart";
 }
 
+// bf16 is computed in f32 and rounded once: a long sum errs by a few of its roundings, not by one for each term.
+TEST(Judge, AddsUpNarrowNumbersInF32) {
+  Graph g;
+  const Dim a{"a", 1024};
+  const Tensor x = g.input("x", {a}, DType::kBF16);
+  Array numbers({a}, DType::kBF16);
+  for (std::int64_t i = 0; i < a.size; ++i) numbers.set(i, 0.3);
+  const Feeds feeds = {{x, numbers}};
+  const Tensor third = x / 3.0;
+  const std::vector<ValuePtr> got = judged(g, feeds, {third, reduce_sum(x), reduce_sum(cast(x, DType::kF32))}, {false});
+  EXPECT_EQ(got[0]->error[0], 0) << "one correctly rounded operation";
+  const double sum = 1024 * numbers.at(0), unit = 0x1p-8;
+  EXPECT_NEAR(got[1]->f[0], sum, 1e-9);
+  EXPECT_GE(got[1]->error[0], unit * sum);
+  EXPECT_LE(got[1]->error[0], 5 * unit * sum);
+  EXPECT_LE(got[2]->error[0], 1e-4 * sum);
+  const Comparison right = compare(Array::scalar(sum * (1 + unit), DType::kBF16), *got[1], {false});
+  EXPECT_FALSE(right.difference) << *right.difference;
+  EXPECT_TRUE(compare(Array::scalar(sum * 0.9, DType::kBF16), *got[1], {false}).difference);
+}
+
 TEST(Judge, FollowsWhatHasADerivative) {
   Graph g;
   const Dim a{"a", 4};

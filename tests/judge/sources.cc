@@ -67,10 +67,13 @@ double drawn(const std::string& distribution, double bits, double a, double b) {
 
 // Floats in [a, b) stay below b when they are rounded.
 double below(double v, double b, const Arithmetic& arithmetic, DType dtype) {
-  const double r = arithmetic.rounded(v, dtype);
+  const double r = arithmetic.rounded(v, dtype), most = arithmetic.rounded(b, dtype);
   if (r < b) return r;
-  if (arithmetic.type_of(dtype) == DType::kF64) return std::nextafter(b, -kUnknown);
-  return std::nextafter(static_cast<float>(b), -INFINITY);  // f32; narrower ones are not drawn here
+  if (most < b) return most;
+  int exponent = 0;
+  const bool power = std::frexp(most, &exponent) == 0.5;  // numbers lie closer below a power of two
+  if (most == 0) return -arithmetic.least(dtype) * 2 * arithmetic.unit(dtype);
+  return most - std::ldexp(arithmetic.unit(dtype), power ? exponent - 1 : exponent);
 }
 
 void fill_drawn(Value& y, const std::string& distribution, double a, double b, std::uint64_t key, std::uint32_t step,

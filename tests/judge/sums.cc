@@ -114,9 +114,10 @@ void product(const Call& call) {
     const bool fits = exact[k] && std::fabs(p.value) <= 1 / out.unit();
     const bool over = !known[k] || (p.largest > call.arithmetic.most(y.dtype));
     out.exactly(k, p.value,
-                over   ? kUnknown
-                : fits ? 0
-                       : p.high - p.low + count[k] * (out.unit() * p.high + tiny * p.largest));
+                over ? kUnknown
+                : fits
+                    ? 0
+                    : p.high - p.low + (count[k] * out.inner() + 4 * out.own()) * p.high + count[k] * tiny * p.largest);
   }
 }
 

@@ -32,7 +32,7 @@ class Sums {
     for (std::size_t k = 0; k < y_.size(); ++k)
       if (!y_.is_real()) out_.whole(k, y_.dtype == DType::kBool ? y_.i[k] != 0 : y_.i[k], error_[k] == 0);
       else if (count_[k] == 1 && more == 0) out_.exactly(k, y_.f[k], error_[k]);
-      else out_.sum(k, y_.f[k], error_[k], magnitude_[k], count_[k] + more, whole_[k]);
+      else out_.sum(k, y_.f[k], error_[k], magnitude_[k], count_[k], more, whole_[k]);
   }
 
  private:

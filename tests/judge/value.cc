@@ -1,5 +1,6 @@
 #include "judge/value.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "weft/error.h"
@@ -31,6 +32,8 @@ double Arithmetic::unit(DType dtype) const {
     default: return 0x1p-53;
   }
 }
+
+double Arithmetic::inner(DType dtype) const { return std::min(unit(dtype), unit(DType::kF32)); }
 
 double Arithmetic::least(DType dtype) const {
   switch (type_of(dtype)) {

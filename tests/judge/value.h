@@ -4,6 +4,8 @@
 // op adds what the errors of its operands can do to the result and what its own rounding can do, in an arithmetic of the given
 // width. Rounding is relative to the magnitudes that the op really adds up, so the bound follows the graph's own sums: a
 // sum of n terms errs by n units of the sum of their absolute values, in whatever order it is done.
+// Numbers narrower than f32 are computed in f32 and rounded to their dtype once: so is each part of a sum that the engine
+// may make of parts.
 //   error 0         the engine has the same bits (a move, or one correctly rounded operation on exact operands);
 //   error infinite  nothing is known: a jump (floor, a comparison, an index) whose operand may be on either side of it.
 #pragma once
@@ -46,6 +48,7 @@ struct Arithmetic {
 
   DType type_of(DType dtype) const { return wide && is_float(dtype) ? DType::kF64 : dtype; }
   double unit(DType dtype) const;   // the largest relative error of one rounding
+  double inner(DType dtype) const;  // … of the arithmetic that computes numbers of this dtype: f32 for narrower ones
   double least(DType dtype) const;  // the smallest normal number
   double most(DType dtype) const;   // the largest finite number
   double rounded(double x, DType dtype) const;
@@ -58,6 +61,7 @@ class Writer {
       : a_(arithmetic),
         y_(y),
         unit_(arithmetic.unit(y.dtype)),
+        inner_(arithmetic.inner(y.dtype)),
         least_(arithmetic.least(y.dtype)),
         most_(arithmetic.most(y.dtype)) {}
 
@@ -75,14 +79,16 @@ class Writer {
   }
   // A function that is right to a few units.
   void function(std::size_t k, double v, double error) {
-    finish(k, v, error == kUnknown ? error : error + 8 * unit_ * std::fabs(v) + least_);
+    finish(k, v, error == kUnknown ? error : error + (8 * inner_ + own()) * std::fabs(v) + least_);
   }
-  // A sum of `count` terms; `magnitude` is the sum of their absolute values. Whole numbers that fit add up exactly.
-  void sum(std::size_t k, double v, double error, double magnitude, double count, bool whole) {
+  // A sum of `count` terms of `1 + more` factors; `magnitude` is the sum of their absolute values. Whole numbers that fit
+  // add up exactly. Narrow numbers are rounded where a processor has its part, where each of at most three axes has been
+  // summed over, and between factors.
+  void sum(std::size_t k, double v, double error, double magnitude, double count, double more, bool whole) {
     if (error == kUnknown) return finish(k, v, error);
     if (whole && error == 0 && magnitude <= 1 / unit_) return finish(k, v, 0);
     if (std::isfinite(magnitude) && magnitude > most_ && std::fabs(v) < magnitude) return finish(k, v, kUnknown);
-    finish(k, v, error + (count + 2) * unit_ * magnitude + count * subnormal());
+    finish(k, v, error + ((count + more + 2) * inner_ + (4 + more) * own()) * magnitude + (count + more) * subnormal());
   }
   void exactly(std::size_t k, double v, double error) { finish(k, v, error); }
   void whole(std::size_t k, std::int64_t v, bool known) {
@@ -90,6 +96,9 @@ class Writer {
     y_.error[k] = known ? 0 : kUnknown;
   }
   double unit() const { return unit_; }
+  double inner() const { return inner_; }
+  // The rounding of a result to a dtype that is narrower than the arithmetic; 0 if it is not.
+  double own() const { return inner_ < unit_ ? unit_ : 0; }
 
  private:
   double subnormal() const { return least_ * unit_; }
@@ -106,7 +115,7 @@ class Writer {
 
   const Arithmetic& a_;
   Value& y_;
-  double unit_, least_, most_;
+  double unit_, inner_, least_, most_;
 };
 
 // The array's numbers, floats rounded to what the arithmetic makes of `dtype`.

@@ -115,7 +115,8 @@ const Calls kSmoothLoopCalls = {
                   .carried[0]),
     WEFT_CALL("loop_noise", loop(g, a.integer(1), Tensors{a.x(0)},
                                  [&](const Tensor&, const Tensors& c) {
-                                   return LoopStep{{c[0] * random_uniform(g, c[0].shape(), 0.5, 1)}, {}, {}, {}};
+                                   const Tensor noise = random_uniform(g, c[0].shape(), 0.5, 1, c[0].dtype());
+                                   return LoopStep{{c[0] * noise}, {}, {}, {}};
                                  })
                                 .carried[0]),
 };

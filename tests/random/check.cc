@@ -55,7 +55,7 @@ bool is_finite(const Wanted& want) {
   return true;
 }
 
-// On one processor: the reference engine in f64, the cpu engine in f32.
+// On one processor: the reference engine in f64, the cpu engine in the graph's own dtypes.
 std::optional<Failure> check_one(Truth& truth, bool wide) {
   try {
     Compiled one = compile(truth.built, wide, Mesh(), "", {}, wide ? device::reference() : device::cpu());

@@ -24,7 +24,7 @@ struct Verdict {
 
 // What a graph is checked under: the parts of a recipe that are not its graph.
 struct Conditions {
-  bool wide = true;              // f64; else the cpu engine in f32
+  bool wide = true;              // f64; else the cpu engine in the graph's own dtypes
   bool on_reference = false;     // the mesh runs on the reference engine too
   bool extreme = false;          // infinities and NaN are right where the judge has them
   bool own_layouts = false;      // whether a layout works cannot be told beforehand

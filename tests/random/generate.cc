@@ -31,8 +31,8 @@ void add_inputs(Generator& gen) {
         {low, whole ? high - 1 : high});
   };
   for (int i = gen.rng.between(2, 3); i > 0; --i) {
-    if (gen.rng.chance(0.2)) input(gen.pool_shape(3), DType::kF32, -2, 3, true);  // ties
-    else input(gen.pool_shape(3), DType::kF32, -1.5, 1.5, false);
+    if (gen.rng.chance(0.2)) input(gen.pool_shape(3), gen.real(), -2, 3, true);  // ties
+    else input(gen.pool_shape(3), gen.real(), -1.5, 1.5, false);
   }
   if (gen.rng.chance(0.7)) {
     const DType dtype =
@@ -48,7 +48,8 @@ void add_variables(Generator& gen) {
   const auto name = [&] { return named(gen, "w" + std::to_string(gen.count())); };
   for (int i = gen.rng.between(1, 2); i > 0; --i) {
     // Changed by the first run, so that the second finds what sums have left: not exact.
-    if (gen.rng.chance(0.85)) gen.add("variable", {name(), gen.pool_shape(2), -1.0, 1.0}, {-2, 2, false});
+    const char* const plain = gen.recipe.narrow ? "variable_narrow" : "variable";
+    if (gen.rng.chance(0.85)) gen.add(plain, {name(), gen.pool_shape(2), -1.0, 1.0}, {-2, 2, false});
     else gen.add("variable_mixed", {name(), gen.pool_shape(2), 0.5}, {-4, 4, false});
   }
   if (gen.rng.chance(0.2)) gen.add("variable_whole", {name(), gen.pool_shape(1), 2.0}, {-30, 30});
@@ -85,7 +86,8 @@ void add_loss(Generator& gen) {
     const int term = gen.rng.chance(0.7) ? gen.add("square", {Ref{small}}, {0, 2, gen.info(small).exact}) : small;
     terms.push_back({gen.add("mean", {Ref{term}}, {-2, 2, false})});
   }
-  const int loss = terms.size() == 1 ? terms[0].step : gen.add("add_n", {terms}, {-6, 6, false});
+  int loss = terms.size() == 1 ? terms[0].step : gen.add("add_n", {terms}, {-6, 6, false});
+  if (gen.recipe.narrow) loss = gen.add("cast", {Ref{loss}, DType::kF32}, gen.info(loss));
   gen.recipe.loss = {loss};
   if (gen.rng.chance(0.5)) gen.recipe.metrics.push_back({loss});
 }
@@ -131,14 +133,17 @@ Moves joined_moves(std::initializer_list<const Moves*> lists) {
   return all;
 }
 
+Moves some_of(const Moves& from, const std::set<std::string>& names) {
+  Moves some;
+  for (const Move& move : from)
+    if (names.contains(move.name)) some.push_back(move);
+  return some;
+}
+
 // Some moves by name, without bringing what they make back into a small range.
 Moves untamed(const Moves& from, const std::set<std::string>& names) {
-  Moves some;
-  for (Move move : from) {
-    if (!names.contains(move.name)) continue;
-    move.tame = false;
-    some.push_back(move);
-  }
+  Moves some = some_of(from, names);
+  for (Move& move : some) move.tame = false;
   return some;
 }
 
@@ -188,6 +193,19 @@ Moves moves_of(const std::string& kind) {
     return joined_moves({&kSmoothMoves, &kLoopMoves, &loops, &loops, &kRegionMoves});
   }
   return general;
+}
+
+// Graphs in bf16: the moves without jumps, since a number is rarely far from one there.
+Moves narrow_moves(const std::string& kind) {
+  static const Moves places = some_of(kShapeMoves, kPlaceMoves);
+  static const Moves sources =
+      some_of(kPointwiseMoves, {"source", "dropped", "noisy", "printed", "by_hand", "selection"});
+  static const Moves wide = {{"widened", widened, 3}};
+  const Moves smooth = joined_moves({&kSmoothMoves, &kLoopMoves, &wide});
+  if (kind == "second") return joined_moves({&smooth, &kRegionMoves});
+  if (kind == "carried") return joined_moves({&smooth, &places, &sources, &kCarriedMoves, &kCarriedMoves});
+  if (kind == "regions") return joined_moves({&smooth, &places, &sources, &kRegionMoves, &kRegionMoves});
+  return joined_moves({&smooth, &places, &sources});
 }
 
 // Dims whose names are close to those that the engine makes up: without its prefix they are the user's.
@@ -253,7 +271,10 @@ Generator grown(std::uint64_t seed, int moves) {
 Recipe generate(std::uint64_t seed) {
   Generator gen(seed);
   const std::string kind = gen.recipe.kind = kind_of(seed);
-  gen.recipe.wide = seed / kinds().size() % 2 == 0;
+  // By turns f64, f32 and bf16; whole numbers and extreme floats have no bf16.
+  const std::uint64_t turn = seed / kinds().size() % 3;
+  gen.recipe.wide = turn == 0;
+  gen.recipe.narrow = turn == 2 && kind != "whole" && kind != "extreme";
   gen.recipe.second = kind == "second";
   if (kind == "names") gen.pool = kNamedPool;
   if (kind == "whole") add_whole_inputs(gen);
@@ -262,7 +283,7 @@ Recipe generate(std::uint64_t seed) {
     add_inputs(gen);
     add_variables(gen);
   }
-  Moves moves = moves_of(kind);
+  Moves moves = gen.recipe.narrow ? narrow_moves(kind) : moves_of(kind);
   if (gen.rng.chance(0.35)) moves.push_back({"own_layout", own_layout, 16, kind != "whole" && kind != "extreme"});
   for (int i = kind == "second" ? gen.rng.between(1, 4) : gen.rng.between(3, 14); i > 0; --i) make_one(gen, moves);
   add_outputs(gen);

@@ -16,6 +16,7 @@ namespace weft::random_graphs {
 const std::vector<std::string>& kinds();
 const std::string& kind_of(std::uint64_t seed);
 
+// Graphs of each kind take turns in f64, f32 and bf16.
 Recipe generate(std::uint64_t seed);
 
 // Inputs, variables and so many moves of all sorts on tame numbers.

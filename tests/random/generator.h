@@ -26,6 +26,9 @@ class Generator {
  public:
   explicit Generator(std::uint64_t seed) : rng(seed) { recipe.seed = seed; }
 
+  // The dtype of most floats. The others (random numbers, one_hot) are f32, and cast before they meet these.
+  DType real() const { return recipe.narrow ? DType::kBF16 : DType::kF32; }
+
   Rng rng;
   Recipe recipe;
   Graph graph;
@@ -38,6 +41,11 @@ class Generator {
     values.push_back(call_of(step).build(graph, Args(step, values)));
     infos.push_back(info);
     return static_cast<int>(values.size()) - 1;
+  }
+  // The same, as one of the floats.
+  int add_real(const std::string& function, std::vector<Arg> args, Info info) {
+    const int v = add(function, std::move(args), info);
+    return is_float(dtype(v)) && !floats(v) ? add("cast", {Ref{v}, real()}, info) : v;
   }
   int count() const { return static_cast<int>(values.size()); }
   const Shape& shape(int v) const { return values[static_cast<std::size_t>(v)].shape(); }
@@ -58,7 +66,7 @@ class Generator {
     const int n = static_cast<int>(found.size());
     return found[static_cast<std::size_t>(rng.chance(0.5) ? std::max(rng.below(n), rng.below(n)) : rng.below(n))];
   }
-  bool floats(int v) const { return dtype(v) == DType::kF32; }
+  bool floats(int v) const { return dtype(v) == real(); }
   bool wholes(int v) const { return is_integer(dtype(v)) && bound(v) <= 1e5; }
   bool truths(int v) const { return dtype(v) == DType::kBool; }
   int pick_float(std::size_t rank = 0) {

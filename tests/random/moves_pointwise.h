@@ -127,6 +127,7 @@ inline const std::vector<UnaryMove> kUnaryMoves = {
 
 inline bool unary(Generator& gen) {
   const UnaryMove move = gen.rng.pick(kUnaryMoves);
+  if (move.need == Need::kExact && gen.recipe.narrow) return false;  // too much lies near a jump
   int x = gen.pick_float();
   if (x < 0) return false;
   if (move.need == Need::kPositive) x = gen.positive(x);
@@ -318,6 +319,16 @@ inline bool casts(Generator& gen) {
   return true;
 }
 
+// In f32 for a while: what a product of narrow floats gives may then never have been narrow.
+inline bool widened(Generator& gen) {
+  int x = gen.pick_float();
+  if (x < 0) return false;
+  const Info in = gen.info(x);
+  x = gen.scaled(gen.add("cast", {Ref{x}, DType::kF32}, in), 0.75);
+  gen.add("cast", {Ref{x}, gen.real()}, gen.info(x));
+  return true;
+}
+
 inline bool by_hand(Generator& gen) {  // derivatives given by hand
   const int x = gen.pick_float();
   const int y = x < 0 ? -1 : gen.pick_partner(x);
@@ -375,16 +386,18 @@ inline bool source(Generator& gen) {
   const Shape shape = gen.pool_shape(2, 300);
   const int stream = gen.rng.below(1000);
   switch (gen.rng.below(9)) {
-    case 0: gen.add("constant", {0.75, shape, DType::kF32}, {0.75, 0.75}); break;
+    case 0: gen.add("constant", {0.75, shape, gen.real()}, {0.75, 0.75}); break;
     case 1: gen.add("constant", {3.0, gen.rng.chance(0.5) ? Shape{} : shape, DType::kI32}, {3, 3}); break;
-    case 2: gen.add("table", {shape, DType::kF32, -1.5, 1.5, false, std::int64_t{stream}}, {-1.5, 1.5}); break;
+    case 2: gen.add("table", {shape, gen.real(), -1.5, 1.5, false, std::int64_t{stream}}, {-1.5, 1.5}); break;
     case 3: gen.add("table", {shape, DType::kI32, -1.0, 7.0, true, std::int64_t{stream}}, {-1, 6}); break;
-    case 4: gen.add("iota", {gen.pool_dim(), gen.rng.chance(0.5) ? DType::kF32 : DType::kI32}, {0, 23}); break;
-    case 5: gen.add("random_uniform", {shape, -1.0, 2.0}, {-1, 2}); break;
-    case 6: gen.add(gen.rng.pick({"random_normal", "random_truncated_normal"}), {shape, 0.25, 0.5}, {-4, 4}); break;
+    case 4: gen.add("iota", {gen.pool_dim(), gen.rng.chance(0.5) ? gen.real() : DType::kI32}, {0, 23}); break;
+    case 5: gen.add_real("random_uniform", {shape, -1.0, 2.0}, {-1, 2}); break;
+    case 6:
+      gen.add_real(gen.rng.pick({"random_normal", "random_truncated_normal"}), {shape, 0.25, 0.5}, {-4, 4});
+      break;
     case 7:
-      gen.add("random_bernoulli",
-              {shape, 0.4, gen.rng.pick(std::vector<DType>{DType::kF32, DType::kBool, DType::kI32})}, {0, 1});
+      gen.add("random_bernoulli", {shape, 0.4, gen.rng.pick(std::vector<DType>{gen.real(), DType::kBool, DType::kI32})},
+              {0, 1});
       break;
     default: {
       const int x = gen.pick_any();
@@ -406,7 +419,7 @@ inline bool noisy(Generator& gen) {
       gen.add("dropout_run_time", {Ref{x}, Ref{scalar}}, {-2 * most, 2 * most, gen.info(x).exact});
       break;
     }
-    case 0: gen.add("random_gumbel", {gen.pool_shape(3)}, {-3.1, 16.8}); break;
+    case 0: gen.add_real("random_gumbel", {gen.pool_shape(3)}, {-3.1, 16.8}); break;
     case 1: gen.add("multiplicative_jitter", {Ref{x}, 0.25}, {-1.25 * most, 1.25 * most, gen.info(x).exact}); break;
     default: gen.add("clip_activation_gradient", {Ref{x}, 0.125}, gen.info(x));
   }

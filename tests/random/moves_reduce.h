@@ -169,7 +169,7 @@ inline bool truths_or_not(Generator& gen) {
   return true;
 }
 
-// The places along a dim of x look at the places along a dim of y; x may have dims that y lacks.
+// The places along a dim of x look at those along a dim of y; x may have dims that y lacks, and a bias may lack dims.
 inline bool attention(Generator& gen) {
   const int x = gen.pick_float(2);
   if (x < 0 || gen.bound(x) > 4) return false;
@@ -184,9 +184,15 @@ inline bool attention(Generator& gen) {
   const int y = gen.pick(fits);
   if (y < 0) return false;
   const Dim seen = gen.shape(y).minus(rest)[0];
-  const double bound = gen.bound(y);
-  gen.add("attend", {Ref{x}, Ref{y}, key, seen, seen.size, key.size, gen.rng.chance(0.6), length.name, key.name},
-          {-bound, bound, false});
+  const Shape scores = gen.shape(x).minus({key}).plus({seen});
+  const auto shifts = [&](int v) {
+    return gen.floats(v) && gen.dtype(v) == gen.dtype(x) && gen.bound(v) <= 4 && gen.shape(v).has(seen) &&
+           gen.shape(v).minus(scores).empty() && gen.meets(scores, gen.shape(v));
+  };
+  const int bias = seen.name == length.name || gen.rng.chance(0.4) ? -1 : gen.pick(shifts);
+  std::vector<Arg> args{Ref{x}, Ref{y}, key, seen, seen.size, key.size, gen.rng.chance(0.6), length.name, key.name};
+  if (bias >= 0) args.push_back(Ref{bias});
+  gen.add(bias >= 0 ? "attend_biased" : "attend", std::move(args), {-gen.bound(y), gen.bound(y), false});
   return true;
 }
 

@@ -1,5 +1,5 @@
-// Random graphs of several kinds on one processor and on random meshes and layouts, in f64 and f32: the judge's numbers,
-// always. A graph that fails is cut down and
+// Random graphs of several kinds on one processor and on random meshes and layouts, in f64, f32 and bf16: the judge's
+// numbers, always. A graph that fails is cut down and
 // written as C++ beside the test's other output. WEFT_RANDOM_SEED gives another seed, WEFT_RANDOM_GRAPHS another number,
 // WEFT_RANDOM_KIND graphs of one kind alone, WEFT_RANDOM_FAILURES how many failures are enough (5),
 // WEFT_TEST_WIRE=mpi, under mpirun, the meshes of as many processors as there are ranks.
@@ -31,9 +31,11 @@ std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
 
 // What was done with the graphs of one kind.
 struct KindCount {
-  int graphs = 0, wide = 0, differentiated = 0, twice = 0, sloped = 0, rough = 0;
+  int graphs = 0, differentiated = 0, twice = 0, sloped = 0, rough = 0;
   Compared compared;
 };
+
+std::string arithmetic_of(const Recipe& recipe) { return recipe.wide ? "f64" : recipe.narrow ? "bf16" : "f32"; }
 
 struct Count {
   int graphs = 0, layouts = 0, unsplit = 0, refusals = 0, stored = 0, failures = 0;
@@ -64,7 +66,7 @@ void report(const Recipe& recipe, const Failure& failure, Passes passes) {
   const Failure last = found(small).value_or(failure);
   const std::filesystem::path path = std::filesystem::absolute(str("failing_graph_", recipe.seed, ".cc"));
   std::ofstream(path) << emit(small, last.kind, last.detail);
-  ADD_FAILURE() << "graph " << recipe.seed << ", " << recipe.kind << (recipe.wide ? " in f64" : " in f32") << ", mesh "
+  ADD_FAILURE() << "graph " << recipe.seed << ", " << recipe.kind << " in " << arithmetic_of(recipe) << ", mesh "
                 << recipe.mesh << ", layout \"" << recipe.layout << "\", store \"" << recipe.store << "\" level "
                 << recipe.store_level << ": " << failure.kind << (repeats ? "" : " (not again)") << "\n"
                 << failure.detail << "\ncut down from " << recipe.steps.size() << " to " << small.steps.size()
@@ -112,12 +114,11 @@ std::string mesh_to_check(Rng& rng) {
 // Differences cost as much as a run: graphs that are about derivatives get them always, others now and then.
 bool wants_slopes(const Recipe& recipe) {
   static const std::set<std::string> kAlways = {"carried", "second", "regions"};
-  return kAlways.contains(recipe.kind) || recipe.seed % 3 == 0;
+  return kAlways.contains(recipe.kind) || mixed(recipe.seed) % 3 == 0;
 }
 
-void count_kind(KindCount& kind, const Recipe& recipe, const Truth& truth) {
+void count_kind(KindCount& kind, const Truth& truth) {
   ++kind.graphs;
-  kind.wide += recipe.wide;
   kind.differentiated += !truth.built.differentiated.empty();
   kind.twice += truth.built.differentiated.size() > 1;
   kind.sloped += truth.slopes == Slopes::kChecked;
@@ -137,7 +138,7 @@ void check_graph(std::uint64_t seed, int meshes, Count& count) {
   for (int m = 0; m < meshes; ++m) {
     if (m > 0) recipe.wide = !recipe.wide;
     const Truth truth = truth_of(build(recipe), conditions_of(recipe), m == 0 && wants_slopes(recipe));
-    count_kind(count.kinds[recipe.kind], recipe, truth);
+    count_kind(count.kinds[recipe.kind + " in " + arithmetic_of(recipe)], truth);
     if (truth.failure) {
       ++count.failures;
       return report(recipe, *truth.failure, passes);
@@ -164,11 +165,10 @@ void print_counts(const Count& count, double seconds) {
             << " that split nothing), " << count.stored << " with a storage layout, " << count.refusals
             << " were refused, " << seconds << " s\n";
   for (const auto& [name, kind] : count.kinds)
-    std::cout << "  " << kind.graphs << " " << name << ": " << kind.wide << " in f64, " << kind.graphs - kind.wide
-              << " in f32; " << kind.differentiated << " with derivatives, " << kind.twice << " with second ones, "
-              << kind.sloped << " of them against differences (" << kind.rough << " rough); of "
-              << kind.compared.elements << " elements " << kind.compared.unknown << " unknown, " << kind.compared.loose
-              << " loose\n";
+    std::cout << "  " << kind.graphs << " " << name << ": " << kind.differentiated << " with derivatives, "
+              << kind.twice << " with second ones, " << kind.sloped << " of them against differences (" << kind.rough
+              << " rough); of " << kind.compared.elements << " elements " << kind.compared.unknown << " unknown, "
+              << kind.compared.loose << " loose\n";
   for (const auto& [kind, many] : count.collectives) std::cout << "  " << many << " " << kind << "\n";
 }
 
@@ -200,8 +200,8 @@ void check_graphs(std::uint64_t graphs, int meshes, std::uint64_t first = 0) {
     const auto share = [&, all = kind.compared.elements](std::int64_t some) {
       return static_cast<double>(some) / static_cast<double>(all);
     };
-    EXPECT_LT(share(kind.compared.unknown), name == "extreme" ? 0.3 : 0.02) << name;
-    EXPECT_LT(share(kind.compared.loose), name == "extreme" ? 0.3 : 0.05) << name;
+    EXPECT_LT(share(kind.compared.unknown), name.starts_with("extreme") ? 0.3 : 0.02) << name;
+    EXPECT_LT(share(kind.compared.loose), name.starts_with("extreme") || name == "second in bf16" ? 0.3 : 0.1) << name;
   }
   if (graphs < 2000) return;
   for (const auto& [function, call] : all_calls())

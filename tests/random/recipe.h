@@ -35,7 +35,8 @@ struct Change {
 struct Recipe {
   std::uint64_t seed = 0;
   std::string kind = "general";  // of kinds.h
-  bool wide = true;              // every float computed as f64, or f32 as it is, on the cpu engine
+  bool wide = true;              // every float computed as f64; or as it is, on the cpu engine
+  bool narrow = false;           // most floats are bf16, not f32
   std::vector<Step> steps;
   Refs outputs;                 // fetched
   Ref loss;                     // a scalar to differentiate; none if its step is -1

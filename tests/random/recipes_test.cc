@@ -21,12 +21,17 @@ TEST(RandomRecipes, ComeFromTheSeedAlone) {
 TEST(RandomRecipes, ASmallDifferenceIsSeen) {
   Recipe recipe;
   const Shape shape{{"a", 12}};
-  recipe.steps = {{"input", {std::string("x"), shape, DType::kF32, -1.0, 1.0, false, std::int64_t{1}}},
-                  {"add_number", {Ref{0}, 1e-6}},
-                  {"reduce_sum", {Ref{1}}}};
-  recipe.outputs = {{2}};
-  for (const bool wide : {true, false}) {
-    recipe.steps[1].args[1] = 1e-6;
+  struct Width {
+    bool wide;
+    DType dtype;
+    double seen;
+  };
+  for (const auto& [wide, dtype, seen] :
+       {Width{true, DType::kF32, 2e-6}, Width{false, DType::kF32, 3e-5}, Width{false, DType::kBF16, 0.1}}) {
+    recipe.steps = {{"input", {std::string("x"), shape, dtype, -1.0, 1.0, false, std::int64_t{1}}},
+                    {"add_number", {Ref{0}, 1e-6}},
+                    {"reduce_sum", {Ref{1}}}};
+    recipe.outputs = {{2}};
     recipe.wide = wide;
     const Wanted want = truth_of(build(recipe), conditions_of(recipe), false).want;
     const auto ran = [&](double number) {
@@ -36,8 +41,27 @@ TEST(RandomRecipes, ASmallDifferenceIsSeen) {
       return run(one, built, wide);
     };
     EXPECT_FALSE(difference(ran(1e-6), want, {wide}));
-    EXPECT_TRUE(difference(ran(wide ? 2e-6 : 3e-5), want, {wide}));
+    EXPECT_TRUE(difference(ran(seen), want, {wide})) << weft::name_of(dtype);
   }
+}
+
+// Floats take turns too: at least a fifth of the graphs is in bf16, and differentiated like the others.
+TEST(RandomRecipes, AreInAllArithmetics) {
+  int wide = 0, plain = 0, narrow = 0, differentiated = 0;
+  for (std::uint64_t seed = 1; seed <= 210; ++seed) {
+    const Recipe recipe = generate(seed);
+    ++(recipe.wide ? wide : recipe.narrow ? narrow : plain);
+    if (!recipe.narrow) continue;
+    const Built built = build(recipe);
+    differentiated += !built.differentiated.empty();
+    bool has_narrow = false;
+    for (const Tensor& x : built.values) has_narrow = has_narrow || x.dtype() == DType::kBF16;
+    EXPECT_TRUE(has_narrow) << seed;
+  }
+  EXPECT_EQ(wide, 70);
+  EXPECT_EQ(plain, 90);
+  EXPECT_EQ(narrow, 50);
+  EXPECT_GT(differentiated, 40);
 }
 
 // Kinds take turns, each draws all of its own functions, and whole numbers have every dtype.
