@@ -13,6 +13,7 @@
 #include "runtime/processor_names.h"
 #include "support/expect_error.h"
 #include "support/processes.h"
+#include "support/soak.h"
 #include "weft/weft.h"
 
 namespace weft::faults_test {
@@ -191,7 +192,7 @@ class SoakFaults : public Faults {};
 
 TEST_F(SoakFaults, FiveHundredRuns) {
   std::mt19937 random(1);
-  for (int i = 0; i < 500 && !HasFailure(); ++i)
+  for (int i = 0; i < test::soak_count(500) && !HasFailure(); ++i)
     check({.kind = kKinds[random() % std::size(kKinds)],
            .how = static_cast<How>(random() % 3),
            .processor = static_cast<int>(random() % 4),

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "checkpoint/training.h"
+#include "support/soak.h"
 
 namespace weft::kill_test {
 namespace {
@@ -116,7 +117,7 @@ TEST(CheckpointKill, TheChildReallyDies) {
 TEST(SoakCheckpointKill, AtRandom) {
   const char* phases[] = {"save-begun", "mid-shard", "mid-shard", "mid-shard", "before-rename", "before-latest"};
   std::mt19937 random(1);
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < test::soak_count(10); ++round) {
     std::vector<Death> deaths;
     for (int i = 0; i < 4; ++i) {
       const std::string phase = phases[random() % std::size(phases)];

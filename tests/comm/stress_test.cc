@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "comm/measure.h"
 #include "local.h"
+#include "support/soak.h"
 
 #include <gtest/gtest.h>
 
@@ -56,7 +57,7 @@ TEST_P(CommStress, ManyCalls) {
 }
 
 TEST_P(SoakCommStress, VeryManyCalls) {
-  for (const int size : {2, 3, 4, 8, 16}) run_random_calls(GetParam(), size, 100'000 / size);
+  for (const int size : {2, 3, 4, 8, 16}) run_random_calls(GetParam(), size, test::soak_count(100'000) / size);
 }
 
 // More starts than a wire holds in flight, then waits in any order: a wait finishes all before it.

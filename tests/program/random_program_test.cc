@@ -11,6 +11,7 @@
 #include "program/pipeline.h"
 #include "program/text.h"
 #include "program/verify.h"
+#include "support/soak.h"
 #include "weft/error.h"
 
 namespace weft::random_program_test {
@@ -310,7 +311,7 @@ void check_seeds(unsigned from, unsigned to) {
 
 TEST(RandomPrograms, KeepTheirNumbers) { check_seeds(0, 300); }
 TEST(FullRandomPrograms, KeepTheirNumbers) { check_seeds(300, 3000); }
-TEST(SoakRandomPrograms, KeepTheirNumbers) { check_seeds(3000, 60000); }
+TEST(SoakRandomPrograms, KeepTheirNumbers) { check_seeds(3000, 3000 + test::soak_count(57000)); }
 
 }  // namespace
 }  // namespace weft::random_program_test

@@ -9,6 +9,7 @@
 #include "program/program_text.h"
 #include "program/verify.h"
 #include "support/expect_error.h"
+#include "support/soak.h"
 
 namespace weft::text_test {
 namespace {
@@ -303,7 +304,7 @@ void mutate(int rounds, unsigned seed) {
 TEST(ProgramText, MutatedTextsAreReadOrRefused) { mutate(2000, 1); }
 
 TEST(SoakProgramText, MutatedTextsAreReadOrRefused) {
-  for (unsigned seed = 2; seed < 30; ++seed) mutate(10000, seed);
+  for (unsigned seed = 2; seed < 30; ++seed) mutate(test::soak_count(10000), seed);
 }
 
 }  // namespace

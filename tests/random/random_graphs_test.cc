@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "shrink.h"
 #include "support/processes.h"
+#include "support/soak.h"
 
 namespace weft::random_graphs::random_graphs_test {
 namespace {
@@ -211,8 +212,8 @@ void check_graphs(std::uint64_t graphs, int meshes, std::uint64_t first = 0) {
 TEST(RandomGraphs, GiveTheJudgesNumbers) { check_graphs(500, 1); }
 
 // 10,000 graphs as two suites, for two cores.
-TEST(SoakRandomGraphs, GiveTheJudgesNumbers) { check_graphs(5000, 2); }
-TEST(SoakMoreRandomGraphs, GiveTheJudgesNumbers) { check_graphs(5000, 2, 5000); }
+TEST(SoakRandomGraphs, GiveTheJudgesNumbers) { check_graphs(test::soak_count(5000), 2); }
+TEST(SoakMoreRandomGraphs, GiveTheJudgesNumbers) { check_graphs(test::soak_count(5000), 2, 5000); }
 
 }  // namespace
 }  // namespace weft::random_graphs::random_graphs_test

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "small_commands.h"
+#include "support/soak.h"
 
 namespace weft::train::kill_test {
 namespace {
@@ -62,7 +63,7 @@ TEST(SoakKill, AtEveryPhaseAndAtRandom) {
   for (std::size_t phase = 0; phase < phases.size(); ++phase)
     killed.expect_same({at(phase, 1), at(phase, 2), at(phase, 1)});
   std::mt19937 draw(11);
-  for (int i = 0; i < 5; ++i) killed.expect_same({at(draw() % 5, 1 + draw() % 2), at(0, 1 + draw() % 2)});
+  for (int i = 0; i < test::soak_count(5); ++i) killed.expect_same({at(draw() % 5, 1 + draw() % 2), at(0, 1 + draw() % 2)});
 }
 
 // kill -9 from outside, at moments that nobody chose.
@@ -71,7 +72,7 @@ TEST(SoakKill, FromOutside) {
   const Ran whole = ran(train_command(run, "whole"));
   ASSERT_EQ(whole.code, 0) << whole.output;
   std::mt19937 draw(5);
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < test::soak_count(20); ++i) {
     std::ostringstream command;
     command << "timeout -s KILL 0." << 100 + draw() % 500 << " " << train_command(run, "killed");
     ran(command.str());
