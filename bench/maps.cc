@@ -69,15 +69,15 @@ class Case {
         bytes += static_cast<double>(out.back().shape.elements()) * static_cast<double>(size_of(out.back().dtype));
     }
     instr_.operation = Fused{Body(program_)};
-    Kernel kernel = cpu::fused({.program = program_,
-                                .instr = instr_,
-                                .inputs = in,
-                                .outputs = out,
-                                .processor = 0,
-                                .label = {},
-                                .group = {},
-                                .workers = &workers,
-                                .workspace = {}});
+    Kernel kernel = cpu::kernels().make({.program = program_,
+                                         .instr = instr_,
+                                         .inputs = in,
+                                         .outputs = out,
+                                         .processor = 0,
+                                         .label = {},
+                                         .group = {},
+                                         .workers = &workers,
+                                         .workspace = {}});
     return {name, bytes, [kernel] { kernel({}); }};
   }
 
@@ -254,15 +254,16 @@ int main(int count, char** words) {
   turning.values = {{"", DType::kF32, {{"r", kSide}, {"c", kSide}}, {}},
                     {"", DType::kF32, {{"c", kSide}, {"r", kSide}}, {}}};
   const Instr turn{Copy{}, {0}, {1}, {}};
-  const Kernel transpose = cpu::copy({.program = turning,
-                                      .instr = turn,
-                                      .inputs = {dense_view(from.data(), DType::kF32, turning.values[0].shape)},
-                                      .outputs = {dense_view(to.data(), DType::kF32, turning.values[1].shape)},
-                                      .processor = 0,
-                                      .label = {},
-                                      .group = {},
-                                      .workers = &workers,
-                                      .workspace = {}});
+  const Kernel transpose =
+      cpu::kernels().make({.program = turning,
+                           .instr = turn,
+                           .inputs = {dense_view(from.data(), DType::kF32, turning.values[0].shape)},
+                           .outputs = {dense_view(to.data(), DType::kF32, turning.values[1].shape)},
+                           .processor = 0,
+                           .label = {},
+                           .group = {},
+                           .workers = &workers,
+                           .workspace = {}});
   if (std::string("transpose").find(only) != std::string::npos)
     benches.push_back({"transpose 4096x4096", 2.0 * kBytes, [&] { transpose({}); }});
   for (int round = 0; round < rounds; ++round)

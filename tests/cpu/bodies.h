@@ -18,6 +18,9 @@
 
 namespace weft::test {
 
+inline Kernel cpu_kernel(const KernelArgs& args) { return cpu::kernels().make(args); }
+inline Kernel reference_kernel(const KernelArgs& args) { return reference::kernels().make(args); }
+
 // A body under construction.
 struct BodyMaker {
   Program program;
@@ -134,7 +137,7 @@ inline std::vector<Held> run_reference(const Program& body, const std::vector<He
     std::vector<TensorView> operands;
     for (ValueId id : instr.inputs) operands.push_back(values[static_cast<std::size_t>(id)].view);
     const KernelArgs args = kernel_args(body, instr, workers, operands, {values[out].view});
-    (instr.is<Map>() ? reference::map(args) : reference::reduce(args))({});
+    reference_kernel(args)({});
   }
   return values;
 }
@@ -156,7 +159,7 @@ inline std::vector<Held> run_fused(const Program& body, const std::vector<Held>&
     outputs.back().view.dtype = body.values[static_cast<std::size_t>(body.outputs[k].value)].dtype;
     out.push_back(outputs.back().view);
   }
-  const Kernel kernel = cpu::fused(kernel_args(around, instr, team, in, out));
+  const Kernel kernel = cpu_kernel(kernel_args(around, instr, team, in, out));
   kernel({});
   return outputs;
 }

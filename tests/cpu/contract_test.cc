@@ -47,7 +47,7 @@ Held run(const Contraction& c, const Held& x, const Held& y, DType out, int work
   const Instr instr{Contract{}, {0, 1}, {2}, {}};
   const Held result = held(Shape(c.out), out, Shape(c.out));
   const KernelArgs args = kernel_args(program, instr, team, {x.view, y.view}, {result.view});
-  const Kernel kernel = on_cpu ? cpu::contract(args) : reference::contract(args);
+  const Kernel kernel = on_cpu ? cpu_kernel(args) : reference_kernel(args);
   kernel({});
   kernel({});
   return result;

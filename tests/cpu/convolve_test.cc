@@ -102,11 +102,11 @@ void expect_all_directions(const Case& c) {
                    c.windows[0].dilation, " before ", c.windows[0].before, c.reverses ? " reversed" : "", " pad ",
                    c.pad, c.dtype == DType::kBF16 ? " bf16" : ""));
   const double tolerance = c.dtype == DType::kBF16 ? 0.02 : 0;
-  expect_same(cpu::convolve, reference::convolve, operation, {vx, vf}, y, order(y), tolerance);
+  expect_same(cpu_kernel, reference_kernel, operation, {vx, vf}, y, order(y), tolerance);
   operation.direction = Direction::kToInput;
-  expect_same(cpu::convolve, reference::convolve, operation, {vy, vf}, x, order(x), tolerance);
+  expect_same(cpu_kernel, reference_kernel, operation, {vy, vf}, x, order(x), tolerance);
   operation.direction = Direction::kToFilter;
-  expect_same(cpu::convolve, reference::convolve, operation, {vx, vy}, filter, order(filter), tolerance);
+  expect_same(cpu_kernel, reference_kernel, operation, {vx, vy}, filter, order(filter), tolerance);
 }
 
 const Shape kBatch{{"n", 4}}, kIn{{"c", 8}}, kOut{{"o", 16}};
@@ -229,12 +229,12 @@ TEST(CpuConvolve, BitsDependOnWorkersAlone) {
   const Held vx = make(x), vy = make(y), vf = make(filter);
   const auto check = [&](Direction direction, const std::vector<Held>& inputs, const Shape& out) {
     const Convolve operation{direction, window_dims(windows)};
-    const Held want = run(reference::convolve, operation, inputs, out, DType::kF32, out, 1);
+    const Held want = run(reference_kernel, operation, inputs, out, DType::kF32, out, 1);
     for (int workers : {1, 2, 3}) {
-      const Held first = run(cpu::convolve, operation, inputs, out, DType::kF32, out, workers);
+      const Held first = run(cpu_kernel, operation, inputs, out, DType::kF32, out, workers);
       EXPECT_TRUE(same(first.view, want.view, 2e-5)) << name_of(direction);
       for (int again = 0; again < 5; ++again)
-        EXPECT_TRUE(same(run(cpu::convolve, operation, inputs, out, DType::kF32, out, workers).view, first.view));
+        EXPECT_TRUE(same(run(cpu_kernel, operation, inputs, out, DType::kF32, out, workers).view, first.view));
     }
   };
   check(Direction::kForward, {vx, vf}, y);
@@ -253,7 +253,7 @@ void expect_all_pools(const std::vector<Window>& windows, const Shape& batch, co
                    windows[0].before, reverses ? " reversed" : ""));
   const auto expect = [&](PoolKind kind, Direction direction, const std::vector<Held>& inputs, const Shape& out) {
     SCOPED_TRACE(str(name_of(kind), " ", name_of(direction), " of ", inputs.size()));
-    expect_same(cpu::pool, reference::pool, Pool{kind, direction, window_dims(windows)}, inputs, out, order(out));
+    expect_same(cpu_kernel, reference_kernel, Pool{kind, direction, window_dims(windows)}, inputs, out, order(out));
   };
   expect(PoolKind::kMax, Direction::kForward, {vx}, y);
   expect(PoolKind::kSum, Direction::kForward, {vx}, y);
@@ -287,7 +287,8 @@ TEST(CpuPool, NaNAndNothing) {
   const Held vx = filled(x, DType::kF32, x, random, 3);
   for (std::int64_t i : {0, 5, 40, 150}) set_number(vx.view, i, std::nan(""));
   for (int e = 0; e < 2; ++e) set_number(vx.view, 2 * 19 + 19 * e + 3, -INFINITY);
-  expect_same(cpu::pool, reference::pool, Pool{PoolKind::kMax, Direction::kForward, window_dims(windows)}, {vx}, y, y);
+  expect_same(cpu_kernel, reference_kernel, Pool{PoolKind::kMax, Direction::kForward, window_dims(windows)}, {vx}, y,
+              y);
 }
 
 // Many meetings: the sum of f32 stays close to that of doubles.
@@ -298,7 +299,7 @@ TEST(CpuPool, LargeWindowsAreSummedWell) {
   std::mt19937 random(4);
   std::uniform_real_distribution<double> real(0, 1);
   for (std::int64_t i = 0; i < x.elements(); ++i) set_number(vx.view, i, real(random));
-  expect_same(cpu::pool, reference::pool, Pool{PoolKind::kSum, Direction::kForward, window_dims(windows)}, {vx}, y, y,
+  expect_same(cpu_kernel, reference_kernel, Pool{PoolKind::kSum, Direction::kForward, window_dims(windows)}, {vx}, y, y,
               2e-6);
 }
 

@@ -82,7 +82,7 @@ TEST(CpuMoves, CopiesInEveryOrder) {
                                        dims[static_cast<std::size_t>(order[2])]};
       for (DType dtype : kDTypes)
         expect_same({Copy{}, {filled(Shape(dims), dtype, Shape(memory), random, 0, 100, 2)}, {{Shape(dims), dtype}}},
-                    cpu::copy, reference::copy);
+                    cpu_kernel, reference_kernel);
     } while (std::ranges::next_permutation(order).found);
   }
 }
@@ -96,7 +96,7 @@ TEST(CpuMoves, Concat) {
     expect_same({Concat{dim},
                  {filled(x, DType::kF32, x, random), filled(y, DType::kF32, turned, random)},
                  {{both, DType::kF32}}},
-                cpu::concat, reference::concat);
+                cpu_kernel, reference_kernel);
   }
 }
 
@@ -108,12 +108,12 @@ TEST(CpuMoves, TakeAndPutAtAnyOffset) {
       const Shape piece = x.resized(dim, 12);
       Held at = held({}, DType::kI32, {});
       set_number(at.view, 0, static_cast<double>(offset));
-      expect_same({DynamicSlice{dim}, {filled(x, DType::kF32, x, random), at}, {{piece, DType::kF32}}}, cpu::take,
-                  reference::take);
+      expect_same({DynamicSlice{dim}, {filled(x, DType::kF32, x, random), at}, {{piece, DType::kF32}}}, cpu_kernel,
+                  reference_kernel);
       expect_same({DynamicUpdate{dim},
                    {filled(x, DType::kF32, x, random), filled(piece, DType::kF32, piece, random), at},
                    {{x, DType::kF32}}},
-                  cpu::put, reference::put);
+                  cpu_kernel, reference_kernel);
     }
 }
 
@@ -127,7 +127,7 @@ TEST(CpuMoves, GatherRowsAndElements) {
         expect_same({Gather{"v"},
                      {filled(table, dtype, order, random), filled(ids, DType::kI32, ids, random, -5, 55)},
                      {{out, dtype}}},
-                    cpu::gather, reference::gather);
+                    cpu_kernel, reference_kernel);
     }
 }
 
@@ -139,22 +139,22 @@ TEST(CpuMoves, ScatterAddsEveryUpdateOnce) {
     expect_same({ScatterAdd{"v"},
                  {filled(ids, DType::kI32, ids, random, -5, 65), filled(updates, dtype, updates, random, -9, 9)},
                  {{table, dtype}}},
-                cpu::scatter_add, reference::scatter_add);
+                cpu_kernel, reference_kernel);
     const Shape grouped{{"b", 11}, {"v", 60}, {"d", 64}};  // a table for every b
     expect_same({ScatterAdd{"v"},
                  {filled(ids, DType::kI64, ids, random, -5, 65), filled(updates, dtype, updates, random, -9, 9)},
                  {{grouped, dtype}}},
-                cpu::scatter_add, reference::scatter_add);
+                cpu_kernel, reference_kernel);
     const Shape narrow{{"v", 60}, {"d", 3}}, few{{"l", 40}, {"d", 3}};  // updates repeated along b
     expect_same({ScatterAdd{"v"},
                  {filled(ids, DType::kI32, ids, random, 0, 60), filled(few, dtype, few, random, -9, 9)},
                  {{narrow, dtype}}},
-                cpu::scatter_add, reference::scatter_add);
+                cpu_kernel, reference_kernel);
     const Shape wide{{"v", 60}, {"d", 32}}, wide_few{{"l", 40}, {"d", 32}};
     expect_same({ScatterAdd{"v"},
                  {filled(ids, DType::kI32, ids, random, 0, 60), filled(wide_few, dtype, wide_few, random, -9, 9)},
                  {{wide, dtype}}},
-                cpu::scatter_add, reference::scatter_add);
+                cpu_kernel, reference_kernel);
   }
 }
 
@@ -164,7 +164,7 @@ TEST(CpuMoves, RandomNumbersAreTheSame) {
     for (const Shape& shape :
          {Shape{}, Shape{{"a", 5}}, Shape{{"a", 33}, {"b", 211}}, Shape{{"a", 2}, {"b", 9}, {"c", 301}}}) {
       const DType dtype = distribution == Distribution::kBits ? DType::kU32 : DType::kF32;
-      expect_same({Random{distribution, 0.3, 0.9, 12345}, {}, {{shape, dtype}}}, cpu::random, reference::random);
+      expect_same({Random{distribution, 0.3, 0.9, 12345}, {}, {{shape, dtype}}}, cpu_kernel, reference_kernel);
     }
 }
 
@@ -174,11 +174,11 @@ TEST(CpuMoves, ScanAndSort) {
   for (const char* dim : {"a", "b"})
     for (bool reverse : {false, true}) {
       expect_same({Scan{dim, Reduce::kSum, reverse, reverse}, {filled(x, DType::kF32, x, random)}, {{x, DType::kF32}}},
-                  cpu::scan, reference::scan);
+                  cpu_kernel, reference_kernel);
       const Shape first = x.renamed(dim, "k").resized("k", 9);
       expect_same(
           {Sort{dim, "k", reverse}, {filled(x, DType::kF32, x, random)}, {{first, DType::kF32}, {first, DType::kI32}}},
-          cpu::sort, reference::sort);
+          cpu_kernel, reference_kernel);
     }
 }
 
@@ -189,8 +189,8 @@ TEST(CpuMoves, ReduceAnyDims) {
        {Shape{{"a", 9}, {"c", 47}}, Shape{{"b", 31}}, Shape{{"c", 47}, {"b", 31}}, Shape{{"c", 47}}, Shape{}, x})
     for (DType dtype : {DType::kF32, DType::kI32, DType::kBF16, DType::kF64})
       for (Reduce how : {Reduce::kSum, Reduce::kMax, Reduce::kMin})
-        expect_same({ReduceDims{how}, {filled(x, dtype, turned, random, -3, 4)}, {{out, dtype}}}, cpu::reduce,
-                    reference::reduce);
+        expect_same({ReduceDims{how}, {filled(x, dtype, turned, random, -3, 4)}, {{out, dtype}}}, cpu_kernel,
+                    reference_kernel);
 }
 
 }  // namespace

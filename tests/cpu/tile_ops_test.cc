@@ -14,6 +14,7 @@
 #include "runtime/cpu/tile_convert.h"
 #include "kernels/pointwise.h"
 #include "kernels/vmath.h"
+#include "support/soak.h"
 
 namespace weft::cpu::tile_ops_test {
 namespace {
@@ -92,7 +93,8 @@ TEST(TileOps, UnaryFunctionsOverAllFloats) {
 }
 
 TEST(SoakTileOps, UnaryFunctionsOfEveryFloat) {
-  for (const std::string& name : kUnary) expect_within_bounds(name, (name == "erf" ? 16 : 1) * (100 / test::soak_count(100)));
+  for (const std::string& name : kUnary)
+    expect_within_bounds(name, (name == "erf" ? 16 : 1) * (100 / test::soak_count(100)));
 }
 
 TEST(TileOps, SignedZerosAndEnds) {
@@ -151,7 +153,6 @@ namespace math = vmath;
 #define WEFT_FN inline
 #include "kernels/bodies-inl.h"
 #include "kernels/pointwise-inl.h"
-#include "support/soak.h"
 #undef WEFT_FN
 
 }  // namespace scalars

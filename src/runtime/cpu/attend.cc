@@ -300,13 +300,12 @@ Kernel bound(const KernelArgs& args) {
   return [kernel](const StepState&) { kernel->run(); };
 }
 
-}  // namespace
+Kernel attend(const KernelArgs& args) { return is_fast(args) ? bound(args) : reference::serve(args); }
+Kernel attend_back(const KernelArgs& args) { return is_fast(args) ? bound(args) : reference::serve(args); }
 
-Kernel attend(const KernelArgs& args) {
-  return is_fast(args) ? bound(args) : reference::serve(args, reference::attend);
-}
-Kernel attend_back(const KernelArgs& args) {
-  return is_fast(args) ? bound(args) : reference::serve(args, reference::attend_back);
-}
+const AddKernel kAttendKernel(kernels(), Attend::kName, attend);
+const AddKernel kAttendBackKernel(kernels(), AttendBack::kName, attend_back);
+
+}  // namespace
 
 }  // namespace weft::cpu

@@ -179,17 +179,20 @@ Kernel packed(const KernelArgs& args) {
   };
 }
 
-}  // namespace
-
 Kernel contract(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &y = args.inputs[1], &out = args.outputs[0];
-  if (!has_product(x.dtype, out.dtype)) return reference::serve(args, reference::contract);
+  if (!has_product(x.dtype, out.dtype)) return reference::serve(args);
   if (!is_product(form_of(x, y, out))) return packed(args);
   return [kernel = std::make_shared<ContractKernel>(x, y, out, *args.workers)](const StepState&) { kernel->run(); };
 }
 
-std::optional<std::int64_t> contract_bytes(const TensorView& x, const TensorView& y, const TensorView& out) {
-  if (!has_product(x.dtype, out.dtype)) return std::nullopt;
+// See WorkspaceBytes.
+std::int64_t contract_bytes(const Program& program, const Instr& instr,
+                            const std::vector<std::vector<std::int64_t>>& strides) {
+  const TensorView x = unplaced_view(program, instr.inputs[0], strides),
+                   y = unplaced_view(program, instr.inputs[1], strides),
+                   out = unplaced_view(program, instr.outputs[0], strides);
+  if (!has_product(x.dtype, out.dtype)) return reference::wide_bytes(program, instr, strides);
   if (is_product(form_of(x, y, out))) return 0;
   const Packing packing(x, y, out);
   std::int64_t bytes = 0;
@@ -197,5 +200,9 @@ std::optional<std::int64_t> contract_bytes(const TensorView& x, const TensorView
     if (packing.copied[i]) bytes += aligned_bytes(static_cast<std::int64_t>(packing.bytes(i)));
   return bytes;
 }
+
+const AddKernel kContractKernel(kernels(), Contract::kName, contract, contract_bytes);
+
+}  // namespace
 
 }  // namespace weft::cpu

@@ -142,8 +142,6 @@ class ConvolveKernel {
   std::size_t sum_bytes_ = 0;
 };
 
-}  // namespace
-
 Kernel convolve(const KernelArgs& args) {
   const auto& operation = *args.instr.as<Convolve>();
   const TensorView &a = args.inputs[0], &b = args.inputs[1], &out = args.outputs[0];
@@ -155,10 +153,14 @@ Kernel convolve(const KernelArgs& args) {
                                    : b,
                    &filter = forward || to_input ? b : out;
   const auto form = convolution_form(operation, x, y, filter);
-  if (!form) return reference::serve(args, reference::convolve);
+  if (!form) return reference::serve(args);
   auto kernel = std::make_shared<ConvolveKernel>(*form, x, y, filter, *args.workers);
-  if (!kernel->is_made()) return reference::serve(args, reference::convolve);
+  if (!kernel->is_made()) return reference::serve(args);
   return [kernel](const StepState&) { kernel->run(); };
 }
+
+const AddKernel kConvolveKernel(kernels(), Convolve::kName, convolve);
+
+}  // namespace
 
 }  // namespace weft::cpu

@@ -12,8 +12,6 @@ namespace weft::cpu {
 
 namespace {
 
-using Maker = std::function<Kernel(const KernelArgs&)>;
-
 constexpr std::int64_t kDividedAlone = 1 << 12;  // elements that are not worth waking the others for
 
 // The outermost dim that all views have and that is not in `but`.
@@ -26,11 +24,11 @@ const Dim* dividing_dim(const KernelArgs& args, const std::vector<std::string>& 
   return nullptr;
 }
 
-Kernel divided(const KernelArgs& args, const std::vector<std::string>& but, const Maker& make) {
+Kernel divided(const KernelArgs& args, const std::vector<std::string>& but) {
   Workers& workers = *args.workers;
   const Dim* dim = dividing_dim(args, but);
   const std::int64_t elements = std::max(args.outputs[0].shape.elements(), args.inputs[0].shape.elements());
-  if (workers.size() == 1 || !dim || elements < kDividedAlone) return make(args);
+  if (workers.size() == 1 || !dim || elements < kDividedAlone) return reference::serve(args);
   auto parts = std::make_shared<std::vector<Kernel>>();
   for (int worker = 0; worker < workers.size(); ++worker) {
     const Share share = share_of(dim->size, worker, workers.size());
@@ -42,7 +40,7 @@ Kernel divided(const KernelArgs& args, const std::vector<std::string>& but, cons
     const auto cut = [&](TensorView& view) { view = run_of(view, dim->name, share.begin, share.end - share.begin); };
     std::ranges::for_each(part.outputs, cut);
     std::ranges::for_each(part.inputs, cut);
-    parts->push_back(reference::serve(part, make));
+    parts->push_back(reference::serve(part));
   }
   return [parts, &workers](const StepState& state) {
     workers.run([&](int worker) {
@@ -51,13 +49,16 @@ Kernel divided(const KernelArgs& args, const std::vector<std::string>& but, cons
   };
 }
 
-}  // namespace
-
-Kernel scan(const KernelArgs& args) { return divided(args, {args.instr.as<Scan>()->dim}, reference::scan); }
+Kernel scan(const KernelArgs& args) { return divided(args, {args.instr.as<Scan>()->dim}); }
 
 Kernel sort(const KernelArgs& args) {
   const Sort& operation = *args.instr.as<Sort>();
-  return divided(args, {operation.dim, operation.k}, reference::sort);
+  return divided(args, {operation.dim, operation.k});
 }
+
+const AddKernel kScanKernel(kernels(), Scan::kName, scan);
+const AddKernel kSortKernel(kernels(), Sort::kName, sort);
+
+}  // namespace
 
 }  // namespace weft::cpu

@@ -78,8 +78,6 @@ Program body_of_one(const KernelArgs& args) {
   return body;
 }
 
-}  // namespace
-
 Kernel fused(const KernelArgs& args) {
   const Program& body = *args.instr.as<Fused>()->body;
   const std::optional<RowPlan> plan = row_plan(body);
@@ -99,7 +97,7 @@ Kernel reduce(const KernelArgs& args) {
   const Program body = body_of_one(args);
   if (const std::optional<RowPlan> plan = row_plan(body)) return sweep_of(body, *plan, args);
   const Shape &x = args.inputs[0].shape, &out = args.outputs[0].shape;
-  if (same_dims(x, out)) return reference::serve(args, reference::reduce);
+  if (same_dims(x, out)) return reference::serve(args);
   return sweep_of(body,
                   {.rows = out.dims(),
                    .cols = x.minus(out).dims(),
@@ -108,5 +106,11 @@ Kernel reduce(const KernelArgs& args) {
                    .whole_rows = true},
                   args);
 }
+
+const AddKernel kMapKernel(kernels(), Map::kName, map);
+const AddKernel kReduceDimsKernel(kernels(), ReduceDims::kName, reduce);
+const AddKernel kFusedKernel(kernels(), Fused::kName, fused);
+
+}  // namespace
 
 }  // namespace weft::cpu

@@ -98,12 +98,14 @@ class GatherKernel {
   bool one_run_ = true;
 };
 
-}  // namespace
-
 Kernel gather(const KernelArgs& args) {
   return [kernel = std::make_shared<GatherKernel>(args, args.instr.as<Gather>()->dim)](const StepState&) {
     kernel->run();
   };
 }
+
+const AddKernel kGatherKernel(kernels(), Gather::kName, gather);
+
+}  // namespace
 
 }  // namespace weft::cpu

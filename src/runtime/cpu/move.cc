@@ -1,4 +1,4 @@
-// copy, concat, take, put: strided moves, shared by the workers.
+// copy, concat, dynamic_slice, dynamic_update: strided moves, shared by the workers.
 #include <algorithm>
 #include <memory>
 
@@ -7,6 +7,8 @@
 #include "runtime/host/views.h"
 
 namespace weft::cpu {
+
+namespace {
 
 Kernel copy(const KernelArgs& args) {
   return [move = StridedCopy(args.inputs[0], args.outputs[0]), workers = args.workers](const StepState&) {
@@ -28,7 +30,7 @@ Kernel concat(const KernelArgs& args) {
   };
 }
 
-Kernel take(const KernelArgs& args) {
+Kernel dynamic_slice(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &out = args.outputs[0];
   const std::string& dim = args.instr.as<DynamicSlice>()->dim;
   const std::int64_t size = out.shape.size_of(dim);
@@ -36,8 +38,6 @@ Kernel take(const KernelArgs& args) {
           step = x.strides[x.shape.position(dim)], most = x.shape.size_of(dim) - size, workers = args.workers](
              const StepState&) { move.run(*workers, step * std::clamp<std::int64_t>(integer_at(offset, 0), 0, most)); };
 }
-
-namespace {
 
 // The piece over the output from a run-time offset on: at once where it fits, else index by index.
 class UpdateKernel {
@@ -76,10 +76,15 @@ class UpdateKernel {
   Move all_, one_;
 };
 
-}  // namespace
-
-Kernel put(const KernelArgs& args) {
+Kernel dynamic_update(const KernelArgs& args) {
   return [kernel = UpdateKernel(args, args.instr.as<DynamicUpdate>()->dim)](const StepState&) { kernel.run(); };
 }
+
+const AddKernel kCopyKernel(kernels(), Copy::kName, copy);
+const AddKernel kConcatKernel(kernels(), Concat::kName, concat);
+const AddKernel kDynamicSliceKernel(kernels(), DynamicSlice::kName, dynamic_slice);
+const AddKernel kDynamicUpdateKernel(kernels(), DynamicUpdate::kName, dynamic_update);
+
+}  // namespace
 
 }  // namespace weft::cpu

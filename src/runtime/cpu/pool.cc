@@ -196,13 +196,15 @@ class PoolKernel {
   std::vector<Place> places_;
 };
 
-}  // namespace
-
 // Operands and results of one dtype; any other is the reference's.
 Kernel pool(const KernelArgs& args) {
   for (const TensorView& input : args.inputs)
-    if (input.dtype != args.outputs[0].dtype) return reference::serve(args, reference::pool);
+    if (input.dtype != args.outputs[0].dtype) return reference::serve(args);
   return [kernel = std::make_shared<PoolKernel>(args)](const StepState&) { kernel->run(); };
 }
+
+const AddKernel kPoolKernel(kernels(), Pool::kName, pool);
+
+}  // namespace
 
 }  // namespace weft::cpu

@@ -231,6 +231,8 @@ void RandomFill::fill(const RandomRun& run, bool stays_below, Workers& workers) 
   workers.run([&](int worker) { fill_part(share_of(elements_, worker, workers.size(), kRandomChunk)); });
 }
 
+namespace {
+
 Kernel random(const KernelArgs& args) {
   const Random& operation = *args.instr.as<Random>();
   const auto* iteration = args.inputs.empty() ? nullptr : static_cast<const std::int64_t*>(args.inputs[0].data);
@@ -247,6 +249,10 @@ Kernel random(const KernelArgs& args) {
               stays_below, *workers);
   };
 }
+
+const AddKernel kRandomKernel(kernels(), Random::kName, random);
+
+}  // namespace
 
 }  // namespace weft::cpu
 #endif

@@ -150,18 +150,23 @@ class ScatterKernel {
   TileOp add_ = column_reduction(Reduce::kSum, Lane::kF32);
 };
 
-}  // namespace
-
-std::optional<std::int64_t> scatter_bytes(const TensorView& indices, const TensorView& updates, const TensorView& out,
-                                          const std::string& dim) {
-  return ScatterKernel::takes(indices, updates, out, dim) ? std::optional<std::int64_t>(0) : std::nullopt;
+// See WorkspaceBytes.
+std::int64_t scatter_bytes(const Program& program, const Instr& instr,
+                           const std::vector<std::vector<std::int64_t>>& strides) {
+  const auto input = [&](std::size_t i) { return unplaced_view(program, instr.inputs[i], strides); };
+  const bool fast = ScatterKernel::takes(input(0), input(1), unplaced_view(program, instr.outputs[0], strides),
+                                         instr.as<ScatterAdd>()->dim);
+  return fast ? 0 : reference::wide_bytes(program, instr, strides);
 }
 
 Kernel scatter_add(const KernelArgs& args) {
   const std::string& dim = args.instr.as<ScatterAdd>()->dim;
-  if (!scatter_bytes(args.inputs[0], args.inputs[1], args.outputs[0], dim))
-    return reference::serve(args, reference::scatter_add);
+  if (!ScatterKernel::takes(args.inputs[0], args.inputs[1], args.outputs[0], dim)) return reference::serve(args);
   return [kernel = std::make_shared<ScatterKernel>(args, dim)](const StepState&) { kernel->run(); };
 }
+
+const AddKernel kScatterAddKernel(kernels(), ScatterAdd::kName, scatter_add, scatter_bytes);
+
+}  // namespace
 
 }  // namespace weft::cpu

@@ -1,6 +1,7 @@
 // Collectives: pack the operand for the wire, communicate, unpack. A wire knows blocks in rank order; here a block is a
 // shard of one dim, so a gather along an inner dim moves blocks into place afterwards.
-#include "runtime/host/kernels.h"
+#include "runtime/host/kernel_table.h"
+#include "runtime/host/strided.h"
 #include "runtime/host/views.h"
 
 namespace weft::host {
@@ -82,8 +83,6 @@ BoundCollective bound(std::vector<ElementCopy> pack, std::vector<Call> calls, st
           }};
 }
 
-}  // namespace
-
 BoundCollective all_reduce(const KernelArgs& args) {
   const auto& operation = *args.instr.as<AllReduce>();
   comm::Group& group = args.group(operation.axes);
@@ -96,8 +95,6 @@ BoundCollective all_reduce(const KernelArgs& args) {
   }
   return bound(std::move(copies), std::move(calls), {});
 }
-
-namespace {
 
 // A collective of one operand and result, for several one after another.
 template <class Make>
@@ -149,8 +146,6 @@ BoundCollective all_gather_one(const KernelArgs& args) {
                {{group, comm::Collective::kAllGather, buffer(mine), buffer(packed), {}, args.label}},
                unpacking(packed, out, operation.dim));
 }
-
-}  // namespace
 
 BoundCollective reduce_scatter(const KernelArgs& args) { return for_each_operand(args, reduce_scatter_one); }
 
@@ -205,5 +200,13 @@ std::int64_t packing_bytes(const Program& program, const Instr& instr,
     bytes = if_packed(instr.inputs[0], operation->split) + if_packed(instr.outputs[0], operation->gather);
   return bytes;
 }
+
+const AddCollective kAllReduceKernel(common_kernels(), AllReduce::kName, all_reduce);
+const AddCollective kReduceScatterKernel(common_kernels(), ReduceScatter::kName, reduce_scatter, packing_bytes);
+const AddCollective kAllGatherKernel(common_kernels(), AllGather::kName, all_gather, packing_bytes);
+const AddCollective kAllToAllKernel(common_kernels(), AllToAll::kName, all_to_all, packing_bytes);
+const AddCollective kPermuteKernel(common_kernels(), Permute::kName, permute);
+
+}  // namespace
 
 }  // namespace weft::host

@@ -4,21 +4,28 @@
 
 #include "runtime/host/host_device.h"
 #include "runtime/host/host_program.h"
-#include "runtime/host/kernels.h"
 #include "weft/error.h"
 
 namespace weft {
 
-KernelTable with_common_kernels(std::map<std::string, std::function<Kernel(const KernelArgs&)>> kernels) {
-  kernels.merge(std::map<std::string, std::function<Kernel(const KernelArgs&)>>{
-      {AxisIndex::kName, host::axis_index}, {Constant::kName, host::constant}, {Host::kName, host::hand_over}});
-  return {.kernels = std::move(kernels),
-          .collectives = {{AllReduce::kName, host::all_reduce},
-                          {ReduceScatter::kName, host::reduce_scatter},
-                          {AllGather::kName, host::all_gather},
-                          {AllToAll::kName, host::all_to_all},
-                          {Permute::kName, host::permute}}};
+namespace {
+
+Target with_workspaces(Target target, const KernelTable& table) {
+  target.workspace_bytes = [workspaces = table.workspaces](const Program& program, const Instr& instr,
+                                                           const std::vector<std::vector<std::int64_t>>& strides) {
+    const auto found = workspaces.find(name_of(instr));
+    return found == workspaces.end() ? 0 : found->second(program, instr, strides);
+  };
+  return target;
 }
+
+}  // namespace
+
+HostEngine::HostEngine(std::string name, KernelTable table, Target target, bool shares_work)
+    : name_(std::move(name)),
+      table_(std::move(table)),
+      target_(with_workspaces(std::move(target), table_)),
+      shares_work_(shares_work) {}
 
 bool HostEngine::has(const Instr& instr) const {
   const char* name = name_of(instr);

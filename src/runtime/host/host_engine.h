@@ -2,29 +2,19 @@
 // memory: a table of makers by instruction. The reference and the cpu engine differ in their tables.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 
 #include "runtime/engine.h"
-#include "runtime/host/kernel.h"
+#include "runtime/host/kernel_table.h"
 
 namespace weft {
-
-// Makers by instruction name. Views, loops and dones need none.
-struct KernelTable {
-  std::map<std::string, std::function<Kernel(const KernelArgs&)>> kernels;
-  std::map<std::string, std::function<BoundCollective(const KernelArgs&)>> collectives;
-};
-
-// These kernels, and those that all host engines have in common.
-KernelTable with_common_kernels(std::map<std::string, std::function<Kernel(const KernelArgs&)>> kernels);
 
 class HostEngine : public Engine {
  public:
   // `shares_work`: a processor has several workers; else its own thread does all.
-  HostEngine(std::string name, KernelTable table, Target target, bool shares_work)
-      : name_(std::move(name)), table_(std::move(table)), target_(std::move(target)), shares_work_(shares_work) {}
+  // The target's workspaces are those of the table.
+  HostEngine(std::string name, KernelTable table, Target target, bool shares_work);
 
   const std::string& name() const override { return name_; }
   const Target& target() const override { return target_; }

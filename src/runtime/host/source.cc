@@ -1,9 +1,12 @@
 // axis_index, constant, host: values from nothing, and values for the host.
 #include "base/dispatch.h"
 #include "runtime/engine.h"
-#include "runtime/host/kernels.h"
+#include "runtime/host/kernel_table.h"
+#include "runtime/host/strided.h"
 
 namespace weft::host {
+
+namespace {
 
 Kernel axis_index(const KernelArgs& args) {
   const std::int64_t place = args.program.mesh.coordinate(args.processor, args.instr.as<AxisIndex>()->axes);
@@ -27,5 +30,11 @@ Kernel hand_over(const KernelArgs& args) {
     (*state.host)(event);
   };
 }
+
+const AddKernel kAxisIndexKernel(common_kernels(), AxisIndex::kName, axis_index);
+const AddKernel kConstantKernel(common_kernels(), Constant::kName, constant);
+const AddKernel kHostKernel(common_kernels(), Host::kName, hand_over);
+
+}  // namespace
 
 }  // namespace weft::host

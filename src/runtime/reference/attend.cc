@@ -222,8 +222,6 @@ class AttendBackKernel {
   std::optional<OfScores> dbias_;
 };
 
-}  // namespace
-
 Kernel attend(const KernelArgs& args) {
   const auto kernel = std::make_shared<AttendKernel>(args);
   return [kernel](const StepState&) { kernel->run(); };
@@ -233,5 +231,10 @@ Kernel attend_back(const KernelArgs& args) {
   const auto kernel = std::make_shared<AttendBackKernel>(args);
   return [kernel](const StepState&) { kernel->run(); };
 }
+
+const AddKernel kAttendKernel(kernels(), Attend::kName, attend);
+const AddKernel kAttendBackKernel(kernels(), AttendBack::kName, attend_back);
+
+}  // namespace
 
 }  // namespace weft::reference

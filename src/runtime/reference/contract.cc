@@ -109,10 +109,12 @@ Kernel make(const KernelArgs& args) {
   return [kernel = ContractKernel<Wide>(args, roles)](const StepState&) mutable { kernel.run(); };
 }
 
-}  // namespace
-
 Kernel contract(const KernelArgs& args) {
   return is_float(args.outputs[0].dtype) ? make<double>(args) : make<std::uint64_t>(args);
 }
+
+const AddKernel kContractKernel(kernels(), Contract::kName, contract, wide_bytes);
+
+}  // namespace
 
 }  // namespace weft::reference

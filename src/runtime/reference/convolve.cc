@@ -79,8 +79,6 @@ class ConvolveKernel {
   std::int64_t groups_, batch_, in_, out_;
 };
 
-}  // namespace
-
 Kernel convolve(const KernelArgs& args) {
   const auto& operation = *args.instr.as<Convolve>();
   const TensorView &a = args.inputs[0], &b = args.inputs[1], &out = args.outputs[0];
@@ -93,5 +91,9 @@ Kernel convolve(const KernelArgs& args) {
                                                        forward || to_input ? b : out);
   return [kernel](const StepState&) { kernel->run(); };
 }
+
+const AddKernel kConvolveKernel(kernels(), Convolve::kName, convolve);
+
+}  // namespace
 
 }  // namespace weft::reference

@@ -179,10 +179,12 @@ class MapKernel {
   std::vector<const Pointwise*> functions_;
 };
 
-}  // namespace
-
 Kernel map(const KernelArgs& args) {
   return [kernel = std::make_shared<MapKernel>(args)](const StepState&) { kernel->run(); };
 }
+
+const AddKernel kMapKernel(kernels(), Map::kName, map);
+
+}  // namespace
 
 }  // namespace weft::reference

@@ -1,4 +1,4 @@
-// copy, concat, take, put, gather, scatter_add: moving elements.
+// copy, concat, dynamic_slice, dynamic_update, gather, scatter_add: moving elements.
 #include <algorithm>
 #include <span>
 
@@ -7,6 +7,8 @@
 #include "runtime/host/views.h"
 
 namespace weft::reference {
+
+namespace {
 
 Kernel copy(const KernelArgs& args) {
   return [move = ElementCopy(args.inputs[0], args.outputs[0])](const StepState&) mutable { move.run(); };
@@ -26,7 +28,7 @@ Kernel concat(const KernelArgs& args) {
   };
 }
 
-Kernel take(const KernelArgs& args) {
+Kernel dynamic_slice(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &out = args.outputs[0];
   const std::string& dim = args.instr.as<DynamicSlice>()->dim;
   const std::int64_t size = out.shape.size_of(dim);
@@ -35,8 +37,6 @@ Kernel take(const KernelArgs& args) {
     move.run(step * std::clamp<std::int64_t>(integer_at(offset, 0), 0, most));
   };
 }
-
-namespace {
 
 // Writes the piece over the output from a run-time offset on, row by row along `dim`; what falls outside is dropped.
 class UpdateKernel {
@@ -73,9 +73,7 @@ class UpdateKernel {
   Rows rows_;
 };
 
-}  // namespace
-
-Kernel put(const KernelArgs& args) {
+Kernel dynamic_update(const KernelArgs& args) {
   const TensorView& out = args.outputs[0];
   return [copy = ElementCopy(args.inputs[0], out),
           put = UpdateKernel(args.inputs[1], args.inputs[2], out, args.instr.as<DynamicUpdate>()->dim)](
@@ -84,8 +82,6 @@ Kernel put(const KernelArgs& args) {
     put.run();
   };
 }
-
-namespace {
 
 // A value without one dim: where its line at index 0 of the dim starts.
 TensorView without(TensorView view, std::size_t d) {
@@ -186,8 +182,6 @@ class ScatterKernel {
   std::span<Wide> sums_;
 };
 
-}  // namespace
-
 Kernel gather(const KernelArgs& args) {
   return [kernel = GatherKernel(args.inputs[0], args.inputs[1], args.outputs[0], args.instr.as<Gather>()->dim)](
              const StepState&) mutable { kernel.run(); };
@@ -198,5 +192,14 @@ Kernel scatter_add(const KernelArgs& args) {
     return [kernel = ScatterKernel<double>(args)](const StepState&) mutable { kernel.run(); };
   return [kernel = ScatterKernel<std::uint64_t>(args)](const StepState&) mutable { kernel.run(); };
 }
+
+const AddKernel kCopyKernel(kernels(), Copy::kName, copy);
+const AddKernel kConcatKernel(kernels(), Concat::kName, concat);
+const AddKernel kDynamicSliceKernel(kernels(), DynamicSlice::kName, dynamic_slice);
+const AddKernel kDynamicUpdateKernel(kernels(), DynamicUpdate::kName, dynamic_update);
+const AddKernel kGatherKernel(kernels(), Gather::kName, gather);
+const AddKernel kScatterAddKernel(kernels(), ScatterAdd::kName, scatter_add, wide_bytes);
+
+}  // namespace
 
 }  // namespace weft::reference

@@ -62,10 +62,12 @@ class PoolKernel {
   std::int64_t rest_ = 1;
 };
 
-}  // namespace
-
 Kernel pool(const KernelArgs& args) {
   return [kernel = std::make_shared<PoolKernel>(args)](const StepState&) { kernel->run(); };
 }
+
+const AddKernel kPoolKernel(kernels(), Pool::kName, pool);
+
+}  // namespace
 
 }  // namespace weft::reference

@@ -65,13 +65,15 @@ class RandomKernel {
   Rows rows_;
 };
 
-}  // namespace
-
 Kernel random(const KernelArgs& args) {
   const auto* iteration = args.inputs.empty() ? nullptr : static_cast<const std::int64_t*>(args.inputs[0].data);
   return [kernel = RandomKernel(args.outputs[0], *args.instr.as<Random>(), iteration)](const StepState& state) mutable {
     kernel.run(state);
   };
 }
+
+const AddKernel kRandomKernel(kernels(), Random::kName, random);
+
+}  // namespace
 
 }  // namespace weft::reference

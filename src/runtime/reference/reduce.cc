@@ -121,8 +121,6 @@ class ScanKernel {
   Lines lines_;
 };
 
-}  // namespace
-
 Kernel reduce(const KernelArgs& args) {
   return [kernel = ReduceKernel(args.inputs[0], args.outputs[0], args.instr.as<ReduceDims>()->how)](
              const StepState&) mutable { kernel.run(); };
@@ -133,5 +131,10 @@ Kernel scan(const KernelArgs& args) {
     kernel.run();
   };
 }
+
+const AddKernel kReduceDimsKernel(kernels(), ReduceDims::kName, reduce);
+const AddKernel kScanKernel(kernels(), Scan::kName, scan);
+
+}  // namespace
 
 }  // namespace weft::reference

@@ -117,10 +117,12 @@ class SortKernel {
   std::int64_t count_ = 0, value_step_ = 0, index_step_ = 0, begin_ = 0;
 };
 
-}  // namespace
-
 Kernel sort(const KernelArgs& args) {
   return [kernel = SortKernel(args)](const StepState&) mutable { kernel.run(); };
 }
+
+const AddKernel kSortKernel(kernels(), Sort::kName, sort);
+
+}  // namespace
 
 }  // namespace weft::reference
