@@ -30,8 +30,7 @@ struct Bench {
 class Case {
  public:
   ValueId value(const Shape& shape, DType dtype = DType::kF32) {
-    program_.values.push_back({"", dtype, shape, Sharding{std::vector<Axes>(shape.rank()), {}}});
-    return static_cast<ValueId>(program_.values.size()) - 1;
+    return program_.values.add({"", dtype, shape, Sharding{std::vector<Axes>(shape.rank()), {}}});
   }
   ValueId input(const Shape& shape, DType dtype = DType::kF32) {
     const ValueId id = value(shape, dtype);
@@ -82,7 +81,7 @@ class Case {
   }
 
  private:
-  const Value& of(ValueId id) const { return program_.values[static_cast<std::size_t>(id)]; }
+  const Value& of(ValueId id) const { return program_.values[id]; }
   TensorView place(const Value& value, double& bytes) {
     const auto count = static_cast<std::size_t>(value.shape.elements());
     memory_.emplace_back(count * size_of(value.dtype) + 64);
@@ -253,12 +252,12 @@ int main(int count, char** words) {
   Program turning;
   turning.values = {{"", DType::kF32, {{"r", kSide}, {"c", kSide}}, {}},
                     {"", DType::kF32, {{"c", kSide}, {"r", kSide}}, {}}};
-  const Instr turn{Copy{}, {0}, {1}, {}};
+  const Instr turn{Copy{}, {ValueId(0)}, {ValueId(1)}, {}};
   const Kernel transpose =
       cpu::kernels().make({.program = turning,
                            .instr = turn,
-                           .inputs = {dense_view(from.data(), DType::kF32, turning.values[0].shape)},
-                           .outputs = {dense_view(to.data(), DType::kF32, turning.values[1].shape)},
+                           .inputs = {dense_view(from.data(), DType::kF32, turning.values[ValueId(0)].shape)},
+                           .outputs = {dense_view(to.data(), DType::kF32, turning.values[ValueId(1)].shape)},
                            .processor = 0,
                            .label = {},
                            .group = {},

@@ -16,7 +16,7 @@ namespace {
 
 // The array for one input, in its dim order and dtype.
 Array fitted(const Program& program, const ProgramInput& input, const Array& given) {
-  const Value& value = program.values[at(input.value)];
+  const Value& value = program.values[input.value];
   const Shape whole = global_shape(value.shape, value.sharding, program.mesh);
   const bool kinds_agree = is_float(given.dtype()) == is_float(value.dtype);
   if (!same_dims(whole, given.shape()) || !kinds_agree)
@@ -124,7 +124,7 @@ PendingRun Executable::start(const Feeds& feeds) {
   std::int64_t begin = TraceLog::now();
   const auto arrays = std::make_shared<RunArrays>(RunArrays{fitted_feeds(*state_, feeds), {}});
   for (std::size_t i = 0; i < state_->fetch.size(); ++i)
-    arrays->fetched.push_back(processors.room_for(state_->program().values[at(state_->program().outputs[i].value)]));
+    arrays->fetched.push_back(processors.room_for(state_->program().values[state_->program().outputs[i].value]));
   const bool waits = processors.has_pending_step();
   processors.make_ready();
   if (waits) begin = TraceLog::now();
@@ -155,7 +155,7 @@ std::pair<std::int64_t, std::int64_t> Executable::local_range(const Tensor& inpu
   std::pair<std::int64_t, std::int64_t> range{input.shape()[*position].size, 0};
   for (const ProgramInput& one : state_->program().inputs) {
     if (one.name != name) continue;
-    const Value& value = state_->program().values[at(one.value)];
+    const Value& value = state_->program().values[one.value];
     for (const int p : state_->session->processors->local()) {
       const std::int64_t begin = shard_begin(value.shape, value.sharding, state_->program().mesh, p)[*position];
       range = {std::min(range.first, begin), std::max(range.second, begin + value.shape[*position].size)};

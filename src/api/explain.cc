@@ -64,7 +64,7 @@ double seconds_alone(const Graph& graph, const Mesh& mesh, const Layout& layout,
 }
 
 Explanation::Placed placed(const Program& p, ValueId id, std::string name, const char* use) {
-  const Value& v = p.values[at(id)];
+  const Value& v = p.values[id];
   return {.name = std::move(name),
           .use = use,
           .dtype = v.dtype,
@@ -89,7 +89,7 @@ std::vector<Explanation::Placed> placed_tensors(const Program& p) {
     for (const Instr& instr : body.body) {
       if (is_view(instr)) continue;
       for (ValueId id : instr.outputs)
-        if (&body != &p || listed.insert(id).second) all.push_back(placed(body, id, body.values[at(id)].name, "value"));
+        if (&body != &p || listed.insert(id).second) all.push_back(placed(body, id, body.values[id].name, "value"));
     }
   });
   return all;
@@ -103,7 +103,7 @@ void count_memory(const Compiled& compiled, Explanation& e) {
   e.variable_bytes = compiled.variable_bytes();
   for (const ProgramVariable& variable : p.variables) {
     if (!variable.trainable) continue;
-    const Value& v = p.values[at(variable.value)];
+    const Value& v = p.values[variable.value];
     e.parameters_per_processor += v.shape.elements();
     e.parameters += global_shape(v.shape, v.sharding, p.mesh).elements();
   }

@@ -22,7 +22,7 @@ constexpr std::size_t kMostNames = 4;
 
 // The axes, of more than one processor, along which all hold the same of this value.
 Axes alike(const Program& p, ValueId id) {
-  Axes axes = replicated_axes(p.values[static_cast<std::size_t>(id)].sharding, p.mesh);
+  Axes axes = replicated_axes(p.values[id].sharding, p.mesh);
   std::erase_if(axes, [&](int axis) { return p.mesh.axes()[static_cast<std::size_t>(axis)].size == 1; });
   return axes;
 }
@@ -43,7 +43,7 @@ std::vector<std::string> unsplit_dims(const Program& p, const Instr& instr) {
   std::vector<std::string> names;
   for (const auto* ids : {&instr.inputs, &instr.outputs})
     for (ValueId id : *ids) {
-      const Value& v = p.values[static_cast<std::size_t>(id)];
+      const Value& v = p.values[id];
       for (std::size_t i = 0; i < v.shape.rank(); ++i)
         if (v.sharding.dims[i].empty() && std::find(names.begin(), names.end(), v.shape[i].name) == names.end())
           names.push_back(v.shape[i].name);
@@ -120,7 +120,7 @@ void replicated_tensors(const Program& p, const Explanation& e, std::vector<Expl
   std::map<Axes, Found> found;
   const std::vector<ValueId> all = stored_values(p);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const Value& v = p.values[static_cast<std::size_t>(all[i])];
+    const Value& v = p.values[all[i]];
     const std::int64_t bytes = bytes_of(v);
     const Axes axes = alike(p, all[i]);
     if (axes.empty() || !is_big(bytes, e)) continue;

@@ -74,7 +74,7 @@ namespace {
 
 // UserError if an earlier executable holds the variable otherwise.
 void check_held(const SessionState& session, const Program& program, const ProgramVariable& variable) {
-  const Value& value = program.values[static_cast<std::size_t>(variable.value)];
+  const Value& value = program.values[variable.value];
   const Value& held = session.variables.at(variable.name).value;
   if (held.dtype == value.dtype && held.shape == value.shape && held.sharding == value.sharding) return;
   throw UserError(
@@ -103,9 +103,7 @@ void hold(SessionState& session, const GraphData& graph, const Value& value, con
 void hold_variables(SessionState& session, const GraphData& graph, const Program& program) {
   std::int64_t elements = 0;
   const auto is_new = [&](const ProgramVariable& v) { return !session.variables.contains(v.name); };
-  const auto value_of = [&](const ProgramVariable& v) -> const Value& {
-    return program.values[static_cast<std::size_t>(v.value)];
-  };
+  const auto value_of = [&](const ProgramVariable& v) -> const Value& { return program.values[v.value]; };
   for (const ProgramVariable& variable : program.variables)
     if (is_new(variable)) elements += value_of(variable).shape.elements();
   const Activity activity("making initial values", elements);

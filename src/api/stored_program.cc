@@ -20,7 +20,7 @@ struct StoredProgram::State {
   std::int64_t bytes = 0;
 
   const Program& program() const { return compiled->program; }
-  const Value& value(ValueId id) const { return program().values[static_cast<std::size_t>(id)]; }
+  const Value& value(ValueId id) const { return program().values[id]; }
   Slot slot(const std::string& name, ValueId id) const {
     return {name, value(id).dtype, global_shape(value(id).shape, value(id).sharding, program().mesh)};
   }
@@ -57,7 +57,7 @@ std::int64_t bytes_of_run(const Compiled& compiled) {
   const Program& program = compiled.program;
   __int128 host = 0;
   const auto whole = [&](ValueId id) {
-    const Value& v = program.values[static_cast<std::size_t>(id)];
+    const Value& v = program.values[id];
     return bytes_of(global_shape(v.shape, v.sharding, program.mesh), v.dtype);
   };
   for (const ProgramInput& input : program.inputs) host += whole(input.value);
@@ -170,7 +170,7 @@ class Run {
 
  private:
   const Program& program() const { return compiled_->program; }
-  const Value& value_of(ValueId id) const { return program().values[static_cast<std::size_t>(id)]; }
+  const Value& value_of(ValueId id) const { return program().values[id]; }
 
   const std::shared_ptr<const Compiled> compiled_;
   const StoredRunOptions& options_;

@@ -60,7 +60,7 @@ Described described(const RunInstr& step, const Machine& machine) {
   const Instr& instr = *step.instr;
   const Cost cost = step.finishes ? Cost{} : cost_of(*step.program, instr);
   const std::vector<ValueId>& named = instr.outputs.empty() ? instr.inputs : instr.outputs;
-  const std::string tensor = named.empty() ? "" : step.program->values[static_cast<std::size_t>(named[0])].name;
+  const std::string tensor = named.empty() ? "" : step.program->values[named[0]].name;
   const std::string phase = name_of(instr.origin.phase);
   const std::string kind = name_of(instr);
   const std::string use = instr.is<Loop>() ? "loop" : is_collective(instr) ? "collective" : "kernel";

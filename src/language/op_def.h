@@ -8,11 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "base/index.h"
 #include "language/graph_data.h"
 
 namespace weft {
 
 struct ShardingRule;
+struct Value;  // of a program
 class Lowering;
 
 // One use of an op: the input of its rules. Shapes are global.
@@ -99,7 +101,7 @@ struct OpDef {
   std::function<ShardingRule(const OpCall&)> sharding;
   std::function<Tensors(const Grad&)> gradient = {};  // one per input, empty if there is none
   std::string no_gradient = {};                       // the reason, if there is no gradient
-  std::function<std::vector<int>(Lowering&)> lower;
+  std::function<std::vector<Id<Value>>(Lowering&)> lower;
   std::function<double(const OpCall&)> flops;  // nominal, on global shapes
   std::vector<Sample> samples;
   bool is_state = false;  // inputs and variables: outside of every loop, even if made inside

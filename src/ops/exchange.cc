@@ -23,7 +23,7 @@ struct Share {
 
 // Shares of one source over one distance: rank r sends shares[r] to rank r + distance (mod n). Size 0 sends nothing.
 struct Transfer {
-  ValueId source = 0;
+  ValueId source;
   std::size_t distance = 0;
   std::vector<Share> shares;
 
@@ -231,7 +231,7 @@ class Assembly {
   }
 
   ValueId rank() {
-    if (rank_ < 0) rank_ = builder_.axis_index(axes_);
+    if (!rank_) rank_ = builder_.axis_index(axes_);
     return rank_;
   }
 
@@ -266,7 +266,7 @@ class Assembly {
   std::int64_t block_ = 0;           // local size of the result
   ValueType type_;                   // of a source
   std::vector<Transfer> transfers_;  // by their first place in the result
-  ValueId rank_ = -1;
+  ValueId rank_;
   std::vector<MapNode> nodes_;
   std::vector<ValueId> inputs_;
   int place_ = -1;

@@ -11,7 +11,7 @@ namespace weft {
 
 // The global elements [begin, begin + size) of `source` along the dim go to [to, to + size) of the result.
 struct Piece {
-  ValueId source = 0;
+  ValueId source;
   std::int64_t begin = 0;
   std::int64_t size = 0;
   std::int64_t to = 0;

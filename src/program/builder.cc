@@ -91,8 +91,7 @@ void Builder::begin(std::string name, Origin origin) {
 ValueId Builder::add_value(ValueType type) {
   internal_check(type.shape.rank() == type.sharding.dims.size(), "a sharding that does not fit its shape");
   strides_.push_back(dense_strides(type.shape));
-  program_.values.push_back({name_, type.dtype, std::move(type.shape), std::move(type.sharding)});
-  return static_cast<ValueId>(program_.values.size()) - 1;
+  return program_.values.add({name_, type.dtype, std::move(type.shape), std::move(type.sharding)});
 }
 
 ValueId Builder::input(std::string name, ValueType type) {
@@ -161,7 +160,7 @@ ValueId Builder::cast(ValueId x, DType dtype) {
 }
 
 ValueId Builder::dense(ValueId x, const Shape& order) {
-  if (value(x).shape == order && strides_[at(x)] == dense_strides(order)) return x;
+  if (value(x).shape == order && strides_[x] == dense_strides(order)) return x;
   ValueType out = type(x);
   out.shape = order;
   for (std::size_t i = 0; i < order.rank(); ++i)
@@ -184,39 +183,39 @@ ValueId Builder::axis_index(const Axes& axes) {
 ValueId Builder::rename(ValueId x, const std::string& from, const std::string& to) {
   ValueType out = type(x);
   out.shape = out.shape.renamed(from, to);
-  std::vector<std::int64_t> strides = strides_[at(x)];
+  std::vector<std::int64_t> strides = strides_[x];
   const ValueId id = emit_one(View{0, strides}, {x}, std::move(out));
-  strides_[at(id)] = std::move(strides);
+  strides_[id] = std::move(strides);
   return id;
 }
 
 ValueId Builder::slice(ValueId x, const std::string& dim, std::int64_t begin, std::int64_t size) {
   if (begin == 0 && size == value(x).shape.size_of(dim)) return x;
   ValueType out = type(x);
-  std::vector<std::int64_t> strides = strides_[at(x)];
+  std::vector<std::int64_t> strides = strides_[x];
   const std::int64_t offset = begin * strides[out.shape.position(dim)];
   out.shape = out.shape.resized(dim, size);
   const ValueId id = emit_one(View{offset, strides}, {x}, std::move(out));
-  strides_[at(id)] = std::move(strides);
+  strides_[id] = std::move(strides);
   return id;
 }
 
 ValueId Builder::reshape(ValueId x, const Shape& shape, const Sharding& sharding) {
   internal_check(shape.elements() == value(x).shape.elements(), "a reshape that changes the number of elements");
-  std::optional<std::vector<std::int64_t>> strides = reshaped_strides(value(x).shape, strides_[at(x)], shape);
+  std::optional<std::vector<std::int64_t>> strides = reshaped_strides(value(x).shape, strides_[x], shape);
   if (!strides) {
     x = dense(x, value(x).shape);
     strides = dense_strides(shape);
   }
   const ValueId id = emit_one(View{0, *strides}, {x}, {value(x).dtype, shape, sharding});
-  strides_[at(id)] = *strides;
+  strides_[id] = *strides;
   return id;
 }
 
 ValueId Builder::relabel(ValueId x, const Sharding& sharding) {
   if (value(x).sharding == sharding) return x;
-  const ValueId id = emit_one(View{0, strides_[at(x)]}, {x}, {value(x).dtype, value(x).shape, sharding});
-  strides_[at(id)] = strides_[at(x)];
+  const ValueId id = emit_one(View{0, strides_[x]}, {x}, {value(x).dtype, value(x).shape, sharding});
+  strides_[id] = strides_[x];
   return id;
 }
 
@@ -224,7 +223,7 @@ ValueId Builder::shard(ValueId x, const std::string& dim, const Axes& axes) {
   if (axes.empty()) return x;
   const Shard operation{dim, axes};
   const ValueId id = emit_one(operation, {x}, result_of(operation, type(x), mesh()));
-  strides_[at(id)] = strides_[at(x)];
+  strides_[id] = strides_[x];
   return id;
 }
 
@@ -270,12 +269,12 @@ ValueType result_of(const Operation& operation, const ValueType& x, const Mesh& 
   return out;
 }
 
-std::vector<std::vector<std::int64_t>> strides_of(const Program& program) {
-  std::vector<std::vector<std::int64_t>> strides(program.values.size());
-  for (std::size_t i = 0; i < program.values.size(); ++i) strides[i] = dense_strides(program.values[i].shape);
+ByValue<std::vector<std::int64_t>> strides_of(const Program& program) {
+  ByValue<std::vector<std::int64_t>> strides(program.values.size());
+  for (const ValueId id : strides.ids()) strides[id] = dense_strides(program.values[id].shape);
   for (const Instr& instr : program.body) {
-    if (const auto* view = instr.as<View>()) strides[at(instr.outputs[0])] = view->strides;
-    if (instr.is<Shard>()) strides[at(instr.outputs[0])] = strides[at(instr.inputs[0])];
+    if (const auto* view = instr.as<View>()) strides[instr.outputs[0]] = view->strides;
+    if (instr.is<Shard>()) strides[instr.outputs[0]] = strides[instr.inputs[0]];
   }
   return strides;
 }

@@ -20,7 +20,7 @@ class Builder {
   explicit Builder(Mesh mesh, std::string layout = {});
 
   const Mesh& mesh() const { return program_.mesh; }
-  const Value& value(ValueId id) const { return program_.values[static_cast<std::size_t>(id)]; }
+  const Value& value(ValueId id) const { return program_.values[id]; }
   ValueType type(ValueId id) const;
   // The name and origin of what is appended from now on.
   void begin(std::string name, Origin origin);
@@ -65,7 +65,7 @@ class Builder {
  private:
   ValueId add_value(ValueType type);
   Program program_;
-  std::vector<std::vector<std::int64_t>> strides_;  // of every value, in elements
+  ByValue<std::vector<std::int64_t>> strides_;  // of every value, in elements
   std::string name_;
   Origin origin_;
 };
@@ -74,7 +74,7 @@ class Builder {
 ValueType result_of(const Operation& operation, const ValueType& x, const Mesh& mesh);
 
 // Element strides of every value of a program: dense but for views.
-std::vector<std::vector<std::int64_t>> strides_of(const Program& program);
+ByValue<std::vector<std::int64_t>> strides_of(const Program& program);
 
 // Nodes of a map that is one function of its inputs.
 std::vector<MapNode> one_function(const std::string& function, const std::vector<DType>& inputs, DType out);

@@ -9,7 +9,7 @@ namespace weft {
 
 namespace {
 
-const Value& value(const Program& p, ValueId id) { return p.values[static_cast<std::size_t>(id)]; }
+const Value& value(const Program& p, ValueId id) { return p.values[id]; }
 
 double elements(const Program& p, ValueId id) { return static_cast<double>(value(p, id).shape.elements()); }
 

@@ -27,7 +27,7 @@ class RowPlanner {
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-  const Shape& shape(ValueId id) const { return body_.values[at(id)].shape; }
+  const Shape& shape(ValueId id) const { return body_.values[id].shape; }
   bool is_full(const Shape& shape) const { return shape.rank() == full_->rank() && same_dims(shape, *full_); }
 
   std::optional<RowPlan> in_order() {
@@ -38,7 +38,7 @@ class RowPlanner {
     plan.cols.assign(border, full_->end());
     plan.extents.assign(body_.values.size(), Extent::kScalar);
     plan.late.assign(body_.values.size(), false);
-    for (const ProgramInput& input : body_.inputs) plan.extents[at(input.value)] = operand_extent(shape(input.value));
+    for (const ProgramInput& input : body_.inputs) plan.extents[input.value] = operand_extent(shape(input.value));
     for (const Instr& instr : body_.body)
       if (!place(instr, plan)) return {};
     return plan;
@@ -120,7 +120,7 @@ class RowPlanner {
   bool place(const Instr& instr, RowPlan& plan) const {
     const ValueId out = instr.outputs[0];
     const Extent extent = extent_of(shape(out));
-    bool late = std::ranges::any_of(instr.inputs, [&](ValueId id) { return plan.late[at(id)]; });
+    bool late = std::ranges::any_of(instr.inputs, [&](ValueId id) { return plan.late[id]; });
     if (instr.is<ReduceDims>()) {
       if (late) return false;
       const Shape& from = shape(instr.inputs[0]);
@@ -131,8 +131,8 @@ class RowPlanner {
       if (extent == Extent::kRow) plan.whole_rows = true;
     }
     if (late && (extent == Extent::kFull || extent == Extent::kRow)) return false;
-    plan.extents[at(out)] = extent;
-    plan.late[at(out)] = late;
+    plan.extents[out] = extent;
+    plan.late[out] = late;
     return true;
   }
 

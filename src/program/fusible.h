@@ -15,9 +15,9 @@ enum class Extent : std::uint8_t { kScalar, kRow, kColumn, kFull };
 // The dims of a full value are `rows`, then `cols`.
 struct RowPlan {
   std::vector<Dim> rows, cols;
-  std::vector<Extent> extents;  // of every value of the body
-  std::vector<bool> late;       // of every value: it is known only when all rows are done
-  bool whole_rows = false;      // some reduction joins `cols`: a row is held whole
+  ByValue<Extent> extents;  // of every value of the body
+  ByValue<bool> late;       // of every value: it is known only when all rows are done
+  bool whole_rows = false;  // some reduction joins `cols`: a row is held whole
 };
 
 // The plan of a body, or nothing if it cannot run in one sweep. It can if  1. it has only maps and reductions, and no

@@ -55,8 +55,8 @@ WindowRoles roles_of(const Instr& instr) {
     return {in[0], in[1], out[0]};
   }
   const Pool& w = std::get<Pool>(instr.operation);
-  if (w.kind == PoolKind::kWinners) return {in[0], in[1], -1};
-  return w.direction == Direction::kForward ? WindowRoles{in[0], out[0], -1} : WindowRoles{out[0], in[0], -1};
+  if (w.kind == PoolKind::kWinners) return {in[0], in[1], {}};
+  return w.direction == Direction::kForward ? WindowRoles{in[0], out[0], {}} : WindowRoles{out[0], in[0], {}};
 }
 
 const char* name_of(PoolKind kind) {

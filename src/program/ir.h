@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/index.h"
 #include "base/phase.h"
 #include "layout/sharding.h"
 #include "program/operation.h"
@@ -20,7 +21,10 @@
 
 namespace weft {
 
-using ValueId = int;
+struct Value;
+using ValueId = Id<Value>;
+template <class T>
+using ByValue = Indexed<ValueId, T>;
 
 struct Value {
   std::string name;
@@ -54,23 +58,23 @@ struct Instr {
 
 struct ProgramInput {
   std::string name;
-  ValueId value = 0;
+  ValueId value;
 };
 struct ProgramVariable {
   std::string name;
-  ValueId value = 0;              // the contents at the start of the step
+  ValueId value;                  // the contents at the start of the step
   std::optional<ValueId> update;  // the contents after it
   bool trainable = true;
 };
 struct ProgramOutput {
   std::string name;
-  ValueId value = 0;
+  ValueId value;
 };
 
 struct Program {
   Mesh mesh;
   std::string layout;
-  std::vector<Value> values;
+  ByValue<Value> values;
   std::vector<ProgramInput> inputs;
   std::vector<ProgramVariable> variables;
   std::vector<Instr> body;
@@ -88,7 +92,7 @@ const char* name_of(const Instr& instr);
 const char* name_of(Distribution distribution);
 // What a convolve or pool calls x, y and filter, operand or output (a pool has no filter: -1).
 struct WindowRoles {
-  ValueId x = -1, y = -1, filter = -1;
+  ValueId x, y, filter;
 };
 WindowRoles roles_of(const Instr& instr);
 

@@ -28,7 +28,7 @@ class Planner {
     dense_.resize(p_.values.size());
     root_.resize(p_.values.size());
     std::iota(root_.begin(), root_.end(), 0);
-    for (std::size_t i = 0; i < p_.values.size(); ++i) dense_[i] = strides_[i] == dense_strides(p_.values[i].shape);
+    for (const ValueId id : p_.values.ids()) dense_[id] = strides_[id] == dense_strides(p_.values[id].shape);
   }
 
   MemoryPlan run() {
@@ -50,22 +50,22 @@ class Planner {
   void find_last_uses() {
     last_use_.assign(p_.values.size(), -1);
     const int end = static_cast<int>(p_.body.size());
-    std::vector<int> defined_at(p_.values.size(), -1);
+    ByValue<int> defined_at(p_.values.size(), -1);
     for (int i = 0; i < end; ++i) {
-      for (ValueId id : p_.body[at(i)].outputs) defined_at[at(id)] = i;
-      if (p_.body[at(i)].is<Done>()) done_at_[at(defined_at[at(p_.body[at(i)].inputs[0])])] = i;
+      for (ValueId id : p_.body[at(i)].outputs) defined_at[id] = i;
+      if (p_.body[at(i)].is<Done>()) done_at_[at(defined_at[p_.body[at(i)].inputs[0]])] = i;
     }
-    for (const ProgramOutput& output : p_.outputs) last_use_[at(output.value)] = end;
+    for (const ProgramOutput& output : p_.outputs) last_use_[output.value] = end;
     for (const ProgramVariable& variable : p_.variables)
-      if (variable.update) last_use_[at(*variable.update)] = end;
+      if (variable.update) last_use_[*variable.update] = end;
     last_read_ = last_use_;
     for (int i = end - 1; i >= 0; --i) {
       const Instr& instr = p_.body[at(i)];
       for (ValueId id : instr.inputs) {
-        const int used = is_view(instr) ? std::max(last_use_[at(instr.outputs[0])], i) : ends_at(i);
-        const int read = is_view(instr) ? std::max(last_read_[at(instr.outputs[0])], i) : i;
-        last_use_[at(id)] = std::max(last_use_[at(id)], used);
-        last_read_[at(id)] = std::max(last_read_[at(id)], read);
+        const int used = is_view(instr) ? std::max(last_use_[instr.outputs[0]], i) : ends_at(i);
+        const int read = is_view(instr) ? std::max(last_read_[instr.outputs[0]], i) : i;
+        last_use_[id] = std::max(last_use_[id], used);
+        last_read_[id] = std::max(last_read_[id], read);
       }
     }
   }
@@ -90,9 +90,9 @@ class Planner {
   }
 
   void make(ValueId id, int position) {
-    const int last = std::max(position < 0 ? position : ends_at(position), last_use_[at(id)]);
-    plan_.storage_of[at(id)] = add_storage(position, last, bytes_of(p_.values[at(id)]));
-    read_until_.back() = last_read_[at(id)];
+    const int last = std::max(position < 0 ? position : ends_at(position), last_use_[id]);
+    plan_.storage_of[id] = add_storage(position, last, bytes_of(p_.values[id]));
+    read_until_.back() = last_read_[id];
   }
 
   void plan_loop(int i, const Instr& instr, const Program& body) {
@@ -104,8 +104,8 @@ class Planner {
   void visit(int i) {
     const Instr& instr = p_.body[at(i)];
     if (is_view(instr)) {
-      root_[at(instr.outputs[0])] = root_[at(instr.inputs[0])];
-      plan_.storage_of[at(instr.outputs[0])] = plan_.storage_of[at(instr.inputs[0])];
+      root_[instr.outputs[0]] = root_[instr.inputs[0]];
+      plan_.storage_of[instr.outputs[0]] = plan_.storage_of[instr.inputs[0]];
       return;
     }
     if (const auto* loop = instr.as<Loop>()) plan_loop(i, instr, *loop->body);
@@ -119,10 +119,10 @@ class Planner {
         make(out, i);
         continue;
       }
-      plan_.storage_of[at(out)] = taken;
+      plan_.storage_of[out] = taken;
       Storage& storage = plan_.storages[at(taken)];
-      storage.last = std::max(storage.last, last_use_[at(out)]);
-      read_until_[at(taken)] = std::max(read_until_[at(taken)], last_read_[at(out)]);
+      storage.last = std::max(storage.last, last_use_[out]);
+      read_until_[at(taken)] = std::max(read_until_[at(taken)], last_read_[out]);
     }
   }
 
@@ -133,22 +133,22 @@ class Planner {
     std::set<ValueId> variables, saved;
     for (const ProgramVariable& variable : p_.variables) variables.insert(variable.value);
     for (const ProgramVariable& variable : p_.variables)
-      if (is_written(variable) && variables.contains(root_[at(*variable.update)])) saved.insert(*variable.update);
+      if (is_written(variable) && variables.contains(root_[*variable.update])) saved.insert(*variable.update);
     for (const ProgramOutput& output : p_.outputs)
-      if (variables.contains(root_[at(output.value)])) saved.insert(output.value);
+      if (variables.contains(root_[output.value])) saved.insert(output.value);
     const int end = static_cast<int>(p_.body.size());
-    for (const ValueId id : saved) plan_.saved_views[id] = add_storage(end, end, bytes_of(p_.values[at(id)]));
+    for (const ValueId id : saved) plan_.saved_views[id] = add_storage(end, end, bytes_of(p_.values[id]));
   }
 
   // The storage that the k-th output may write over, or kExternal.
   int storage_to_take(int i, const Instr& instr, std::size_t k) const {
     if (instr.is<AllReduce>() || instr.is<Loop>())
-      return fits(i, instr, k, k) ? plan_.storage_of[at(instr.inputs[k])] : MemoryPlan::kExternal;
+      return fits(i, instr, k, k) ? plan_.storage_of[instr.inputs[k]] : MemoryPlan::kExternal;
     if (instr.is<Permute>() || instr.is<DynamicUpdate>())
-      return fits(i, instr, 0, 0) ? plan_.storage_of[at(instr.inputs[0])] : MemoryPlan::kExternal;
+      return fits(i, instr, 0, 0) ? plan_.storage_of[instr.inputs[0]] : MemoryPlan::kExternal;
     if (!instr.is<Map>() && !instr.is<Fused>()) return MemoryPlan::kExternal;
     for (std::size_t operand = 0; operand < instr.inputs.size(); ++operand)
-      if (fits(i, instr, operand, k)) return plan_.storage_of[at(instr.inputs[operand])];
+      if (fits(i, instr, operand, k)) return plan_.storage_of[instr.inputs[operand]];
     return MemoryPlan::kExternal;
   }
 
@@ -156,16 +156,16 @@ class Planner {
   // may read that storage in another order.
   bool fits(int i, const Instr& instr, std::size_t operand, std::size_t output) const {
     const ValueId in = instr.inputs[operand];
-    const Value &from = p_.values[at(in)], &to = p_.values[at(instr.outputs[output])];
-    const int storage = plan_.storage_of[at(in)];
+    const Value &from = p_.values[in], &to = p_.values[instr.outputs[output]];
+    const int storage = plan_.storage_of[in];
     if (storage == MemoryPlan::kExternal || plan_.storages[at(storage)].last > ends_at(i)) return false;
     if (read_until_[at(storage)] > i) return false;  // by others, while this is in flight
-    if (from.shape != to.shape || size_of(from.dtype) != size_of(to.dtype) || !dense_[at(in)]) return false;
+    if (from.shape != to.shape || size_of(from.dtype) != size_of(to.dtype) || !dense_[in]) return false;
     if (filled_[at(storage)] != bytes_of(to)) return false;
     for (std::size_t other = 0; other < instr.inputs.size(); ++other)
-      if (other != operand && plan_.storage_of[at(instr.inputs[other])] == storage) return false;
+      if (other != operand && plan_.storage_of[instr.inputs[other]] == storage) return false;
     for (std::size_t other = 0; other < output; ++other)
-      if (plan_.storage_of[at(instr.outputs[other])] == storage) return false;
+      if (plan_.storage_of[instr.outputs[other]] == storage) return false;
     return true;
   }
 
@@ -184,7 +184,7 @@ class Planner {
     if (carried_ != kNoLoop || next == next_of_.end()) return false;
     for (const ValueId variable : next->second) {
       if (may_read && write_over_held(i, instr, out, variable)) return true;
-      if (!instr.is<Loop>() && last_use_[at(variable)] < i && same_storage(out, variable)) {
+      if (!instr.is<Loop>() && last_use_[variable] < i && same_storage(out, variable)) {
         plan_.over[out] = variable;
         return true;
       }
@@ -193,13 +193,13 @@ class Planner {
   }
 
   bool same_storage(ValueId a, ValueId b) const {
-    return p_.values[at(a)].shape == p_.values[at(b)].shape && p_.values[at(a)].dtype == p_.values[at(b)].dtype;
+    return p_.values[a].shape == p_.values[b].shape && p_.values[a].dtype == p_.values[b].dtype;
   }
 
   bool write_over_held(int i, const Instr& instr, ValueId out, ValueId held) {
-    if (last_use_[at(held)] > i) return false;
+    if (last_use_[held] > i) return false;
     const auto reads =
-        std::count_if(instr.inputs.begin(), instr.inputs.end(), [&](ValueId id) { return root_[at(id)] == held; });
+        std::count_if(instr.inputs.begin(), instr.inputs.end(), [&](ValueId id) { return root_[id] == held; });
     const auto whole = std::find(instr.inputs.begin(), instr.inputs.end(), held);
     if (reads != 1 || whole == instr.inputs.end() || (instr.is<DynamicUpdate>() && whole != instr.inputs.begin()))
       return false;
@@ -210,7 +210,7 @@ class Planner {
 
   // The carried value that a next one is, or is a view of, if it is still to be written over by another; else kNoLoop.
   std::size_t read_by_move(std::size_t next, const std::set<std::size_t>& open) const {
-    const ValueId root = root_[at(p_.outputs[next].value)];
+    const ValueId root = root_[p_.outputs[next].value];
     for (std::size_t k : open)
       if (p_.inputs[k + 1].value == root) return k;
     return kNoLoop;
@@ -224,7 +224,7 @@ class Planner {
       const ValueId last = p_.inputs[k + 1].value, next = p_.outputs[k].value;
       const auto written = plan_.over.find(next);
       const bool is_over = written != plan_.over.end() && written->second == last;
-      if (!is_over && !(root_[at(next)] == last && dense_[at(next)])) open.insert(k);
+      if (!is_over && !(root_[next] == last && dense_[next])) open.insert(k);
     }
     std::map<std::size_t, std::size_t> reads;  // by the carried value whose next one reads it
     for (std::size_t k : open)
@@ -238,7 +238,7 @@ class Planner {
       if (free == open.end()) {
         saved = *open.begin();
         plan_.moves.push_back({saved, MemoryPlan::Move::How::kSave});
-        make_saved(bytes_of(p_.values[at(p_.outputs[saved].value)]));
+        make_saved(bytes_of(p_.values[p_.outputs[saved].value]));
         reads.erase(saved);
         continue;
       }
@@ -289,11 +289,11 @@ class Planner {
   const Program& p_;
   const WorkspaceBytes& workspace_bytes_;
   const std::size_t carried_;  // of the loop whose body it is
-  std::vector<std::vector<std::int64_t>> strides_;
-  std::vector<bool> dense_;
-  std::vector<ValueId> root_;  // what a value is a view of, in the end; itself, if it is none
-  std::vector<int> last_use_;
-  std::vector<int> last_read_;                                 // the same, but for a collective where it starts
+  ByValue<std::vector<std::int64_t>> strides_;
+  ByValue<bool> dense_;
+  ByValue<ValueId> root_;  // what a value is a view of, in the end; itself, if it is none
+  ByValue<int> last_use_;
+  ByValue<int> last_read_;                                     // the same, but for a collective where it starts
   std::vector<int> done_at_;                                   // per instruction: where its done stands, if it has one
   std::unordered_map<ValueId, std::vector<ValueId>> next_of_;  // by new contents: the variables, or carried values
   std::map<int, int> loop_storage_;                            // by position: what holds the arena of its body
@@ -316,8 +316,7 @@ std::int64_t bytes_of(const Value& value) {
 
 std::int64_t variable_bytes(const Program& program) {
   std::int64_t bytes = 0;
-  for (const ProgramVariable& variable : program.variables)
-    bytes += bytes_of(program.values[static_cast<std::size_t>(variable.value)]);
+  for (const ProgramVariable& variable : program.variables) bytes += bytes_of(program.values[variable.value]);
   return bytes;
 }
 

@@ -23,7 +23,7 @@ struct MemoryPlan {
   // outside, which lie where the program around it has them.
   static constexpr int kExternal = -1;
 
-  std::vector<int> storage_of;  // per value: an index into storages, or kExternal
+  ByValue<int> storage_of;  // per value: an index into storages, or kExternal
   std::vector<Storage> storages;
   std::int64_t arena_bytes = 0;  // what a run allocates
   std::int64_t live_bytes = 0;   // the most that is live at once: no plan can need less
@@ -55,7 +55,7 @@ struct MemoryPlan {
 // Bytes that a backend's kernel needs besides the operands and results of an instruction, from its start to its end (of
 // a collective: to its done). `strides`: of the program's values. Empty: none.
 using WorkspaceBytes = std::function<std::int64_t(const Program& program, const Instr& instr,
-                                                  const std::vector<std::vector<std::int64_t>>& strides)>;
+                                                  const ByValue<std::vector<std::int64_t>>& strides)>;
 
 // A workspace is given out in pieces that are aligned like all storage.
 std::int64_t aligned_bytes(std::int64_t bytes);

@@ -122,13 +122,13 @@ class Parser {
   }
 
   void input(Cursor& c) {
-    ProgramInput input{c.name("the name of the input"), 0};
+    ProgramInput input{c.name("the name of the input"), {}};
     input.value = definition(c);
     p_.inputs.push_back(std::move(input));
   }
 
   void variable(Cursor& c) {
-    ProgramVariable variable{c.name("the name of the variable"), 0, std::nullopt, true};
+    ProgramVariable variable{c.name("the name of the variable"), {}, std::nullopt, true};
     variable.value = definition(c);
     if (!c.accept_word("trainable")) {
       if (!c.accept_word("fixed")) c.fail("the variable is neither trainable nor fixed", "write one of the two words");
@@ -143,7 +143,7 @@ class Parser {
   }
 
   void output(Cursor& c) {
-    ProgramOutput output{c.name("the name of the output"), 0};
+    ProgramOutput output{c.name("the name of the output"), {}};
     output.value = use(c);
     p_.outputs.push_back(std::move(output));
   }
@@ -230,9 +230,7 @@ class Parser {
     return {static_cast<ValueId>(id), c.accept('.') ? c.name("the value's name") : ""};
   }
 
-  bool is_defined(ValueId id) const {
-    return static_cast<std::size_t>(id) < defined_.size() && defined_[static_cast<std::size_t>(id)];
-  }
+  bool is_defined(ValueId id) const { return defined_.has(id) && defined_[id]; }
 
   // The name may be left out; if it is there it must be the value's.
   ValueId use(Cursor& c) {
@@ -244,7 +242,7 @@ class Parser {
 
   ValueId checked(const Cursor& c, ValueId id, const std::string& name) {
     if (!is_defined(id)) c.fail(str("value %", id, " is used but not defined"), "define it on an earlier line");
-    const std::string& known = p_.values[static_cast<std::size_t>(id)].name;
+    const std::string& known = p_.values[id].name;
     if (!name.empty() && name != known)
       c.fail(str("value %", id, " is called '", known, "', not '", name, "'"), "use its name, or its number alone");
     return id;
@@ -258,14 +256,14 @@ class Parser {
 
   void define(Cursor& c, ValueId id, Value value) {
     if (is_defined(id)) c.fail(str("value %", id, " is defined twice"), "give one of the two another number");
-    const auto at = static_cast<std::size_t>(id);
-    if (at >= p_.values.size()) {
-      lines_.values -= at + 1 - p_.values.size();
-      p_.values.resize(at + 1);
-      defined_.resize(at + 1);
+    if (!p_.values.has(id)) {
+      const std::size_t count = at(id.number()) + 1;
+      lines_.values -= count - p_.values.size();
+      p_.values.resize(count);
+      defined_.resize(count);
     }
-    p_.values[at] = std::move(value);
-    defined_[at] = true;
+    p_.values[id] = std::move(value);
+    defined_[id] = true;
   }
 
   // dtype, shape and sharding; no sharding is {}.
@@ -327,7 +325,7 @@ class Parser {
 
   std::vector<MapNode> expression(Cursor& c, const Instr& instr) {
     std::vector<DType> dtypes;
-    for (ValueId id : instr.inputs) dtypes.push_back(p_.values[static_cast<std::size_t>(id)].dtype);
+    for (ValueId id : instr.inputs) dtypes.push_back(p_.values[id].dtype);
     return text::read_expression(c, dtypes);
   }
 
@@ -414,7 +412,7 @@ class Parser {
   int depth_ = 0;
   bool has_version_ = false, has_mesh_ = false, ended_ = false;
   Program p_;
-  std::vector<bool> defined_;
+  ByValue<bool> defined_;
   std::vector<Update> updates_;
 };
 

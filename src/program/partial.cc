@@ -179,23 +179,21 @@ bool lets_pass(const Instr& instr, Reduce how, const std::vector<bool>& pending)
 
 namespace {
 
-std::vector<std::uint64_t> hidden_in(const Program& program, const std::vector<std::uint64_t>& inputs, bool& together);
+ByValue<std::uint64_t> hidden_in(const Program& program, const std::vector<std::uint64_t>& inputs, bool& together);
 
 // What the outputs of a loop may hide: the carried values hide more from trip to trip until that changes no more.
-std::vector<std::uint64_t> hidden_by_loop(const Instr& instr, const std::vector<std::uint64_t>& hidden,
-                                          bool& together) {
+std::vector<std::uint64_t> hidden_by_loop(const Instr& instr, const ByValue<std::uint64_t>& hidden, bool& together) {
   const Program& body = *body_of(instr);
   std::vector<std::uint64_t> inputs = {0};
-  for (ValueId id : instr.inputs) inputs.push_back(hidden[at(id)]);
+  for (ValueId id : instr.inputs) inputs.push_back(hidden[id]);
   std::vector<std::uint64_t> carried(instr.outputs.size());
   bool changed = true;
   while (changed) {
     changed = false;
-    const std::vector<std::uint64_t> inside = hidden_in(body, inputs, together);
-    if (instr.as<Loop>()->stops && (inside[at(body.outputs.back().value)] & long_axes(body.mesh)) != 0)
-      together = false;
+    const ByValue<std::uint64_t> inside = hidden_in(body, inputs, together);
+    if (instr.as<Loop>()->stops && (inside[body.outputs.back().value] & long_axes(body.mesh)) != 0) together = false;
     for (std::size_t k = 0; k < carried.size(); ++k) {
-      carried[k] = inputs[k + 1] | inside[at(body.outputs[k].value)];
+      carried[k] = inputs[k + 1] | inside[body.outputs[k].value];
       changed |= carried[k] != inputs[k + 1];
       inputs[k + 1] = carried[k];
     }
@@ -203,37 +201,37 @@ std::vector<std::uint64_t> hidden_by_loop(const Instr& instr, const std::vector<
   return carried;
 }
 
-std::vector<std::uint64_t> hidden_in(const Program& program, const std::vector<std::uint64_t>& inputs, bool& together) {
-  std::vector<std::uint64_t> hidden(program.values.size(), 0);
-  for (std::size_t i = 0; i < inputs.size(); ++i) hidden[at(program.inputs[i].value)] = inputs[i];
+ByValue<std::uint64_t> hidden_in(const Program& program, const std::vector<std::uint64_t>& inputs, bool& together) {
+  ByValue<std::uint64_t> hidden(program.values.size(), 0);
+  for (std::size_t i = 0; i < inputs.size(); ++i) hidden[program.inputs[i].value] = inputs[i];
   for (const Instr& instr : program.body) {
     if (instr.is<Loop>()) {
       const std::vector<std::uint64_t> carried = hidden_by_loop(instr, hidden, together);
-      for (std::size_t k = 0; k < carried.size(); ++k) hidden[at(instr.outputs[k])] = carried[k];
+      for (std::size_t k = 0; k < carried.size(); ++k) hidden[instr.outputs[k]] = carried[k];
       continue;
     }
     if (const auto* fused = instr.as<Fused>()) {
       std::vector<std::uint64_t> operands;
-      for (ValueId id : instr.inputs) operands.push_back(hidden[at(id)]);
-      const std::vector<std::uint64_t> inside = hidden_in(*fused->body, operands, together);
+      for (ValueId id : instr.inputs) operands.push_back(hidden[id]);
+      const ByValue<std::uint64_t> inside = hidden_in(*fused->body, operands, together);
       for (std::size_t k = 0; k < instr.outputs.size(); ++k)
-        hidden[at(instr.outputs[k])] = inside[at(fused->body->outputs[k].value)];
+        hidden[instr.outputs[k]] = inside[fused->body->outputs[k].value];
       continue;
     }
     std::uint64_t varies = 0;
-    for (ValueId id : instr.inputs) varies |= hidden[at(id)] | declared(program.values[at(id)].sharding);
+    for (ValueId id : instr.inputs) varies |= hidden[id] | declared(program.values[id].sharding);
     if (const auto* index = instr.as<AxisIndex>()) varies |= bits(index->axes);
     if (instr.is<Permute>()) varies |= bits(axes_of(instr));
     // A reduction or a gather makes its group equal.
     if (instr.is<AllReduce>() || instr.is<AllGather>()) varies &= ~bits(axes_of(instr));
-    for (ValueId id : instr.outputs) hidden[at(id)] = varies & ~declared(program.values[at(id)].sharding);
+    for (ValueId id : instr.outputs) hidden[id] = varies & ~declared(program.values[id].sharding);
   }
   return hidden;
 }
 
 }  // namespace
 
-std::vector<std::uint64_t> hidden_axes(const Program& program) {
+ByValue<std::uint64_t> hidden_axes(const Program& program) {
   bool together = true;
   return hidden_in(program, {}, together);
 }

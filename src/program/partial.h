@@ -26,7 +26,7 @@ bool lets_pass(const Instr& instr, Reduce how, const std::vector<bool>& pending)
 
 // Per value, the axes along which processors may hold different contents though its sharding does not say so: what
 // comes of axis_index, of a permute or of a relabelled shard. Bit i is axis i of the mesh.
-std::vector<std::uint64_t> hidden_axes(const Program& program);
+ByValue<std::uint64_t> hidden_axes(const Program& program);
 
 // Whether every loop that may stop does so on all processors at once.
 bool loops_stop_together(const Program& program);

@@ -83,14 +83,14 @@ std::string fields_text(const Operation& operation, const Mesh& mesh) {
 }
 
 std::string value_text(const Program& p, ValueId id) {
-  if (id < 0 || static_cast<std::size_t>(id) >= p.values.size()) return str("%", id, "?");
-  const std::string& name = p.values[static_cast<std::size_t>(id)].name;
+  if (!p.values.has(id)) return str("%", id, "?");
+  const std::string& name = p.values[id].name;
   return name.empty() ? str("%", id) : str("%", id, ".", word_or_quoted(name));
 }
 
 std::string definition_text(const Program& p, ValueId id) {
-  if (id < 0 || static_cast<std::size_t>(id) >= p.values.size()) return value_text(p, id);
-  const Value& v = p.values[static_cast<std::size_t>(id)];
+  if (!p.values.has(id)) return value_text(p, id);
+  const Value& v = p.values[id];
   return str(value_text(p, id), " ", v.dtype, " ", shape_text(v.shape), " ",
              sharding_text(v.sharding, v.shape, p.mesh));
 }

@@ -21,7 +21,7 @@ void demand(bool holds, const std::string& rule) {
 // Where a value's first element lies in the storage of its root, in elements: the same place on every processor, or
 // anywhere between two if it is a shard.
 struct Extent {
-  ValueId root = 0;
+  ValueId root;
   std::int64_t first = 0, last = 0;
   std::vector<std::int64_t> strides;
 };
@@ -70,16 +70,15 @@ class Verifier {
     for (const Instr& instr : p_.body)
       if (instr.is<Done>())
         for (ValueId id : instr.inputs)
-          if (id >= 0 && at(id) < p_.values.size()) has_done_.insert(id);
+          if (p_.values.has(id)) has_done_.insert(id);
   }
 
   void done(const Instr& instr) {
     demand(instr.outputs.empty(), "gives 0 values");
-    for (ValueId id : instr.inputs)
-      demand(id >= 0 && at(id) < p_.values.size(), str("%", id, " is a value of the program"));
-    demand(!instr.inputs.empty() && in_flight_[at(instr.inputs[0])] != nullptr, "finishes a collective");
-    demand(in_flight_[at(instr.inputs[0])]->outputs == instr.inputs, "names all that its collective gives, in order");
-    for (ValueId id : instr.inputs) in_flight_[at(id)] = nullptr;
+    for (ValueId id : instr.inputs) demand(p_.values.has(id), str("%", id, " is a value of the program"));
+    demand(!instr.inputs.empty() && in_flight_[instr.inputs[0]] != nullptr, "finishes a collective");
+    demand(in_flight_[instr.inputs[0]]->outputs == instr.inputs, "names all that its collective gives, in order");
+    for (ValueId id : instr.inputs) in_flight_[id] = nullptr;
   }
 
   void loop(const Instr& instr, const Loop& loop) {
@@ -92,12 +91,12 @@ class Verifier {
     demand(body.outputs.size() == carried + (loop.stops ? 1 : 0), "a body gives the next of all that is carried");
     demand(has_type(body, body.inputs[0].value, {"", DType::kI64, {}, {}}), "the iteration is an i64 scalar");
     for (std::size_t i = 0; i < instr.inputs.size(); ++i) {
-      const Value& v = p_.values[at(instr.inputs[i])];
+      const Value& v = p_.values[instr.inputs[i]];
       demand(has_type(body, body.inputs[i + 1].value, v), str("operand ", i, " has the type of the body's input"));
       demand(is_dense(instr.inputs[i]), str("operand ", i, " is dense"));
     }
     for (std::size_t k = 0; k < carried; ++k) {
-      const Value& v = p_.values[at(instr.inputs[k])];
+      const Value& v = p_.values[instr.inputs[k]];
       demand(!v.sharding.is_partial() || v.sharding.pending == Reduce::kSum, "what is carried waits for sums only");
       demand(has_type(body, body.outputs[k].value, v) && has_type(p_, instr.outputs[k], v),
              str("the first, next and last of carried value ", k, " have one type"));
@@ -114,10 +113,10 @@ class Verifier {
     demand(body.inputs.size() == instr.inputs.size(), "a fused body's inputs are the operands");
     demand(body.outputs.size() == instr.outputs.size(), "a fused body gives the outputs");
     for (std::size_t i = 0; i < instr.inputs.size(); ++i)
-      demand(has_type(body, body.inputs[i].value, p_.values[at(instr.inputs[i])]),
+      demand(has_type(body, body.inputs[i].value, p_.values[instr.inputs[i]]),
              str("operand ", i, " has the type of the body's input"));
     for (std::size_t k = 0; k < instr.outputs.size(); ++k)
-      demand(has_type(body, body.outputs[k].value, p_.values[at(instr.outputs[k])]),
+      demand(has_type(body, body.outputs[k].value, p_.values[instr.outputs[k]]),
              str("output ", k, " has the type of the body's output"));
     for (const Instr& inner : body.body)
       demand(inner.is<Map>() || inner.is<ReduceDims>(), "a fused body has maps and reductions alone");
@@ -125,8 +124,8 @@ class Verifier {
   }
 
   static bool has_type(const Program& p, ValueId id, const Value& v) {
-    if (id < 0 || at(id) >= p.values.size()) return false;
-    const Value& have = p.values[at(id)];
+    if (!p.values.has(id)) return false;
+    const Value& have = p.values[id];
     return have.dtype == v.dtype && have.shape == v.shape && have.sharding == v.sharding;
   }
 
@@ -150,7 +149,7 @@ class Verifier {
     if (const auto* operation = instr.as<Fused>()) return fused(instr, *operation);
     if (is_collective(instr))
       for (ValueId id : instr.outputs)
-        if (has_done_.contains(id)) in_flight_[at(id)] = &instr;
+        if (has_done_.contains(id)) in_flight_[id] = &instr;
     check_instruction({p_, instr});
     if (instr.is<Host>()) whole(instr.inputs[0], "what the host gets");
     // The types of shards and collectives are fixed by result_of, what is pending included.
@@ -159,16 +158,16 @@ class Verifier {
   }
 
   void used(ValueId id) const {
-    demand(id >= 0 && at(id) < p_.values.size(), str("%", id, " is a value of the program"));
-    demand(defined_[at(id)], str("%", id, " is defined before it is used"));
-    demand(in_flight_[at(id)] == nullptr, str("%", id, " is used after its collective is done"));
+    demand(p_.values.has(id), str("%", id, " is a value of the program"));
+    demand(defined_[id], str("%", id, " is defined before it is used"));
+    demand(in_flight_[id] == nullptr, str("%", id, " is used after its collective is done"));
   }
 
   void define(ValueId id) {
-    demand(id >= 0 && at(id) < p_.values.size(), str("%", id, " is a value of the program"));
-    demand(!defined_[at(id)], str("%", id, " is defined once"));
-    defined_[at(id)] = true;
-    const Value& v = p_.values[at(id)];
+    demand(p_.values.has(id), str("%", id, " is a value of the program"));
+    demand(!defined_[id], str("%", id, " is defined once"));
+    defined_[id] = true;
+    const Value& v = p_.values[id];
     demand(v.sharding.dims.size() == v.shape.rank(), str("%", id, " has axes for each of its dims"));
     std::set<int> seen;
     const auto add = [&](const Axes& axes) {
@@ -183,7 +182,7 @@ class Verifier {
            str("pending axes of %", id, " ascend"));
     demand(v.sharding.is_partial() || v.sharding.pending == Reduce::kSum,
            str("%", id, " waits for nothing and so for no kind of reduction"));
-    extents_[at(id)] = {id, 0, 0, dense_strides(v.shape)};
+    extents_[id] = {id, 0, 0, dense_strides(v.shape)};
   }
 
   void unlike_names() const {
@@ -194,7 +193,7 @@ class Verifier {
 
   void whole(ValueId id, const char* what) const {
     used(id);
-    demand(!p_.values[at(id)].sharding.is_partial(), str(what, " waits for no reduction"));
+    demand(!p_.values[id].sharding.is_partial(), str(what, " waits for no reduction"));
   }
 
   // The host reads an output as it lies.
@@ -204,16 +203,16 @@ class Verifier {
   }
 
   bool is_dense(ValueId id) const {
-    const Shape& shape = p_.values[at(id)].shape;
+    const Shape& shape = p_.values[id].shape;
     const std::vector<std::int64_t> dense = dense_strides(shape);
     for (std::size_t i = 0; i < shape.rank(); ++i)
-      if (shape[i].size != 1 && extents_[at(id)].strides[i] != dense[i]) return false;
+      if (shape[i].size != 1 && extents_[id].strides[i] != dense[i]) return false;
     return true;
   }
 
   void update(const ProgramVariable& variable) const {
     whole(*variable.update, "an update");
-    const Value &have = p_.values[at(variable.value)], &want = p_.values[at(*variable.update)];
+    const Value &have = p_.values[variable.value], &want = p_.values[*variable.update];
     demand(have.dtype == want.dtype && have.shape == want.shape && have.sharding == want.sharding,
            "an update has the variable's type");
   }
@@ -222,7 +221,7 @@ class Verifier {
   void partials(const Instr& instr) const {
     std::set<int> axes;
     for (ValueId id : instr.inputs)
-      for (int axis : p_.values[at(id)].sharding.partial)
+      for (int axis : p_.values[id].sharding.partial)
         if (p_.mesh.axes()[at(axis)].size > 1) axes.insert(axis);
     for (int axis : axes) pending_along(instr, axis);
   }
@@ -232,7 +231,7 @@ class Verifier {
     std::vector<bool> pending;
     std::optional<Reduce> how;
     for (ValueId id : instr.inputs) {
-      const Sharding& sharding = p_.values[at(id)].sharding;
+      const Sharding& sharding = p_.values[id].sharding;
       const bool waits = std::find(sharding.partial.begin(), sharding.partial.end(), axis) != sharding.partial.end();
       pending.push_back(waits);
       demand(waits || !sharding.uses(axis),
@@ -243,7 +242,7 @@ class Verifier {
     }
     demand(lets_pass(instr, *how, pending), str("a ", *how, " pending over axis '", name, "' cannot pass this"));
     for (ValueId id : instr.outputs) {
-      const Sharding& sharding = p_.values[at(id)].sharding;
+      const Sharding& sharding = p_.values[id].sharding;
       const bool waits = std::find(sharding.partial.begin(), sharding.partial.end(), axis) != sharding.partial.end();
       demand(waits && sharding.pending == *how,
              str("the ", *how, " over axis '", name, "' is pending in %", id, " too"));
@@ -251,10 +250,10 @@ class Verifier {
   }
 
   void view(const Instr& instr) {
-    const Extent& x = extents_[at(instr.inputs[0])];
-    Extent& y = extents_[at(instr.outputs[0])];
+    const Extent& x = extents_[instr.inputs[0]];
+    Extent& y = extents_[instr.outputs[0]];
     y = x;
-    const Shape& shape = p_.values[at(instr.outputs[0])].shape;
+    const Shape& shape = p_.values[instr.outputs[0]].shape;
     if (const auto* shard = instr.as<Shard>()) {
       const std::size_t position = shape.position(shard->dim);
       const std::int64_t reach = (p_.mesh.size(shard->axes) - 1) * shape[position].size * x.strides[position];
@@ -267,17 +266,17 @@ class Verifier {
       const __int128 reach = static_cast<__int128>(shape[i].size - 1) * view.strides[i];
       (reach < 0 ? first : last) += reach;
     }
-    demand(first >= 0 && last < p_.values[at(x.root)].shape.elements(), "a view stays inside its operand's storage");
+    demand(first >= 0 && last < p_.values[x.root].shape.elements(), "a view stays inside its operand's storage");
     y.first += view.offset;
     y.last += view.offset;
     y.strides = view.strides;
   }
 
   const Program& p_;
-  std::vector<bool> defined_;
-  std::set<ValueId> has_done_;           // what a done names
-  std::vector<const Instr*> in_flight_;  // per value: the collective that gives it and is not done yet
-  std::vector<Extent> extents_;
+  ByValue<bool> defined_;
+  std::set<ValueId> has_done_;       // what a done names
+  ByValue<const Instr*> in_flight_;  // per value: the collective that gives it and is not done yet
+  ByValue<Extent> extents_;
 };
 
 }  // namespace

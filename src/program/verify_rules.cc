@@ -235,7 +235,7 @@ void rule(const Checked& c, const Convolve& operation) {
   one_dtype(c);
   c.demand(is_float(c.out().dtype), "convolves floats");
   const WindowRoles roles = roles_of(c.instr);
-  const auto shape = [&](ValueId id) -> const Shape& { return c.program.values[static_cast<std::size_t>(id)].shape; };
+  const auto shape = [&](ValueId id) -> const Shape& { return c.program.values[id].shape; };
   const Shape &x = shape(roles.x), &y = shape(roles.y), &filter = shape(roles.filter);
   windows(c, operation.windows, x, y);
   Shape rest = x.plus(y).plus(filter);
@@ -262,7 +262,7 @@ void rule(const Checked& c, const Pool& operation) {
   c.demand(operation.direction != Direction::kToFilter, "a pool has no filter");
   c.demand(operation.kind != PoolKind::kMax || forward, "max goes forward; back it is winners");
   const WindowRoles roles = roles_of(c.instr);
-  const auto shape = [&](ValueId id) -> const Shape& { return c.program.values[static_cast<std::size_t>(id)].shape; };
+  const auto shape = [&](ValueId id) -> const Shape& { return c.program.values[id].shape; };
   const Shape &x = shape(roles.x), &y = shape(roles.y);
   windows(c, operation.windows, x, y);
   Shape kept = x;

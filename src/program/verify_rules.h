@@ -12,8 +12,8 @@ struct Checked {
   const Program& program;
   const Instr& instr;
 
-  const Value& in(std::size_t i) const { return program.values[static_cast<std::size_t>(instr.inputs[i])]; }
-  const Value& out(std::size_t i = 0) const { return program.values[static_cast<std::size_t>(instr.outputs[i])]; }
+  const Value& in(std::size_t i) const { return program.values[instr.inputs[i]]; }
+  const Value& out(std::size_t i = 0) const { return program.values[instr.outputs[i]]; }
   void demand(bool holds, const std::string& rule) const {
     if (!holds) fail(rule);
   }

@@ -26,7 +26,7 @@ std::vector<const Engine*>& registry() {
 
 std::string RunInstr::tensor() const {
   const std::vector<ValueId>& named = instr->outputs.empty() ? instr->inputs : instr->outputs;
-  return named.empty() ? "" : program->values[static_cast<std::size_t>(named[0])].name;
+  return named.empty() ? "" : program->values[named[0]].name;
 }
 
 std::string RunInstr::lines() const { return join(instr->origin.causes, ", "); }

@@ -34,14 +34,14 @@ std::shared_ptr<PendingStep> Runner::start(StepJob job) {
 
 void Runner::feed(int processor, const std::vector<Array>& arrays) const {
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    const Value& value = program().values[static_cast<std::size_t>(program().inputs[i].value)];
+    const Value& value = program().values[program().inputs[i].value];
     processors_->device(processor).upload(arrays[i], value, bound(processor).input(i));
   }
 }
 
 void Runner::fetch(int processor, std::vector<Array>& arrays) const {
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    const Value& value = program().values[static_cast<std::size_t>(program().outputs[i].value)];
+    const Value& value = program().values[program().outputs[i].value];
     processors_->gather_on(processor, value, bound(processor).output(i), str("of '", value.name, "', a fetched tensor"),
                            arrays[i]);
   }

@@ -70,7 +70,7 @@ std::int64_t allocations_of(const Compiled& compiled, const Engine& engine) {
   std::vector<VariableMemory> variables;
   std::vector<const VariableMemory*> places;
   for (const ProgramVariable& variable : compiled.program.variables)
-    variables.push_back(processors->allocate(compiled.program.values[static_cast<std::size_t>(variable.value)]));
+    variables.push_back(processors->allocate(compiled.program.values[variable.value]));
   for (const VariableMemory& variable : variables) places.push_back(&variable);
   const Runner runner(processors, std::make_shared<const Compiled>(compiled), places);
   const StepArgs first{.deadline = std::chrono::seconds(60)}, second{.step = 1, .deadline = first.deadline};

@@ -35,7 +35,7 @@ struct Deep {
 std::int64_t bytes_of(const Program& p) {
   std::int64_t sum = plan_memory(p, reference_engine().target().workspace_bytes).arena_bytes;
   for (const ProgramVariable& v : p.variables) {
-    const Value& value = p.values[static_cast<std::size_t>(v.value)];
+    const Value& value = p.values[v.value];
     sum += value.shape.elements() * static_cast<std::int64_t>(size_of(value.dtype));
   }
   return sum;

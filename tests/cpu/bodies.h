@@ -26,11 +26,10 @@ struct BodyMaker {
   Program program;
 
   ValueId value(const Shape& shape, DType dtype = DType::kF32) {
-    program.values.push_back(
+    return program.values.add(
         {str("v", program.values.size()), dtype, shape, Sharding{std::vector<Axes>(shape.rank()), {}}});
-    return static_cast<ValueId>(program.values.size()) - 1;
   }
-  const Value& of(ValueId id) const { return program.values[static_cast<std::size_t>(id)]; }
+  const Value& of(ValueId id) const { return program.values[id]; }
   ValueId input(const Shape& shape, DType dtype = DType::kF32) {
     const ValueId id = value(shape, dtype);
     program.inputs.push_back({str("i", id), id});
@@ -127,15 +126,15 @@ inline KernelArgs kernel_args(const Program& program, const Instr& instr, Worker
 }
 
 // Every value of the body, by the reference's kernels.
-inline std::vector<Held> run_reference(const Program& body, const std::vector<Held>& inputs) {
+inline ByValue<Held> run_reference(const Program& body, const std::vector<Held>& inputs) {
   Workers workers(1);
-  std::vector<Held> values(body.values.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) values[static_cast<std::size_t>(body.inputs[i].value)] = inputs[i];
+  ByValue<Held> values(body.values.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) values[body.inputs[i].value] = inputs[i];
   for (const Instr& instr : body.body) {
-    const auto out = static_cast<std::size_t>(instr.outputs[0]);
+    const ValueId out = instr.outputs[0];
     values[out] = held(body.values[out]);
     std::vector<TensorView> operands;
-    for (ValueId id : instr.inputs) operands.push_back(values[static_cast<std::size_t>(id)].view);
+    for (ValueId id : instr.inputs) operands.push_back(values[id].view);
     const KernelArgs args = kernel_args(body, instr, workers, operands, {values[out].view});
     reference_kernel(args)({});
   }
@@ -154,9 +153,8 @@ inline std::vector<Held> run_fused(const Program& body, const std::vector<Held>&
   for (const Held& input : inputs) in.push_back(input.view);
   for (std::size_t k = 0; k < body.outputs.size(); ++k) {
     const bool in_place = k < over.size() && over[k] >= 0;
-    outputs.push_back(in_place ? inputs[static_cast<std::size_t>(over[k])]
-                               : held(body.values[static_cast<std::size_t>(body.outputs[k].value)]));
-    outputs.back().view.dtype = body.values[static_cast<std::size_t>(body.outputs[k].value)].dtype;
+    outputs.push_back(in_place ? inputs[static_cast<std::size_t>(over[k])] : held(body.values[body.outputs[k].value]));
+    outputs.back().view.dtype = body.values[body.outputs[k].value].dtype;
     out.push_back(outputs.back().view);
   }
   const Kernel kernel = cpu_kernel(kernel_args(around, instr, team, in, out));

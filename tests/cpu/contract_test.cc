@@ -44,7 +44,7 @@ Held run(const Contraction& c, const Held& x, const Held& y, DType out, int work
   Program program;
   for (const auto& dims : {c.x, c.y, c.out})
     program.values.push_back({"", DType::kF32, Shape(dims), Sharding{std::vector<Axes>(dims.size()), {}}});
-  const Instr instr{Contract{}, {0, 1}, {2}, {}};
+  const Instr instr{Contract{}, {ValueId(0), ValueId(1)}, {ValueId(2)}, {}};
   const Held result = held(Shape(c.out), out, Shape(c.out));
   const KernelArgs args = kernel_args(program, instr, team, {x.view, y.view}, {result.view});
   const Kernel kernel = on_cpu ? cpu_kernel(args) : reference_kernel(args);

@@ -9,7 +9,7 @@ std::vector<Held> filled_inputs(const Program& body, std::mt19937& random, doubl
   std::vector<Held> inputs;
   std::uniform_real_distribution<double> real(least, most);
   for (const ProgramInput& input : body.inputs) {
-    inputs.push_back(held(body.values[static_cast<std::size_t>(input.value)]));
+    inputs.push_back(held(body.values[input.value]));
     const TensorView& view = inputs.back().view;
     for (std::int64_t i = 0; i < view.shape.elements(); ++i) {
       const double x = real(random);
@@ -22,7 +22,7 @@ std::vector<Held> filled_inputs(const Program& body, std::mt19937& random, doubl
 void expect_same(const BodyMaker& maker, const std::vector<Held>& inputs, double tolerance,
                  const std::vector<int>& over = {}) {
   ASSERT_TRUE(row_plan(maker.program));
-  const std::vector<Held> want = run_reference(maker.program, inputs);
+  const ByValue<Held> want = run_reference(maker.program, inputs);
   for (int workers : {1, 2, 3}) {
     std::vector<Held> fresh;
     for (const Held& input : inputs) {  // in place destroys them
@@ -31,7 +31,7 @@ void expect_same(const BodyMaker& maker, const std::vector<Held>& inputs, double
     }
     const std::vector<Held> got = run_fused(maker.program, fresh, workers, over);
     for (std::size_t k = 0; k < got.size(); ++k) {
-      const auto id = static_cast<std::size_t>(maker.program.outputs[k].value);
+      const ValueId id = maker.program.outputs[k].value;
       EXPECT_TRUE(same(got[k].view, want[id].view, tolerance)) << "output " << k << ", workers " << workers;
       EXPECT_TRUE(got[k].memory->untouched_around());
     }
@@ -314,10 +314,10 @@ TEST(Fused, SumsStayCloseToTheExactOnes) {
   m.output(m.reduce(x, {{"c", 8192}}));
   m.output(m.reduce(x, {}));
   const std::vector<Held> inputs = filled_inputs(m.program, random, 0, 1);
-  const std::vector<Held> want = run_reference(m.program, inputs);
+  const ByValue<Held> want = run_reference(m.program, inputs);
   for (int workers : {1, 2}) {
     const std::vector<Held> got = run_fused(m.program, inputs, workers);
-    for (std::size_t k = 0; k < 3; ++k) EXPECT_TRUE(same(got[k].view, want[k + 1].view, 5e-7));
+    for (std::size_t k = 0; k < 3; ++k) EXPECT_TRUE(same(got[k].view, want[ValueId(k + 1)].view, 5e-7));
   }
 }
 

@@ -32,8 +32,7 @@ void expect_same(const Case& c, const Make& make, const Make& reference) {
   Program program;
   Instr instr{c.operation, {}, {}, {}};
   const auto add = [&](const Shape& shape, DType dtype) {
-    program.values.push_back({"", dtype, shape, Sharding{std::vector<Axes>(shape.rank()), {}}});
-    return static_cast<ValueId>(program.values.size()) - 1;
+    return program.values.add({"", dtype, shape, Sharding{std::vector<Axes>(shape.rank()), {}}});
   };
   std::vector<TensorView> in;
   for (const Held& input : c.inputs) {

@@ -54,12 +54,10 @@ class Interpreter {
  public:
   explicit Interpreter(const Program& program)
       : program_(program),
-        held_(static_cast<std::size_t>(program.mesh.size()), std::vector<Held>(program.values.size())),
+        held_(static_cast<std::size_t>(program.mesh.size()), ByValue<Held>(program.values.size())),
         received(held_.size(), 0) {}
 
-  Held& held(int processor, ValueId id) {
-    return held_[static_cast<std::size_t>(processor)][static_cast<std::size_t>(id)];
-  }
+  Held& held(int processor, ValueId id) { return held_[static_cast<std::size_t>(processor)][id]; }
 
   void run() {
     for (const Instr& instr : program_.body)
@@ -67,7 +65,7 @@ class Interpreter {
   }
 
  private:
-  const Value& value(ValueId id) const { return program_.values[static_cast<std::size_t>(id)]; }
+  const Value& value(ValueId id) const { return program_.values[id]; }
 
   // The first global index of a processor's shard of a dim.
   std::int64_t start(const Value& v, const std::string& dim, int p) const {
@@ -151,7 +149,7 @@ class Interpreter {
   }
 
   const Program& program_;
-  std::vector<std::vector<Held>> held_;
+  std::vector<ByValue<Held>> held_;
 
  public:
   std::vector<std::int64_t> received;  // elements, by processor
@@ -182,8 +180,8 @@ double element(std::size_t source, std::int64_t left, std::int64_t x, std::int64
 std::string text_of(const Case& c) {
   std::string text = str(c.mesh, " axes ", text_of(c.axes, c.mesh), " size ", c.size, ":");
   for (const Piece& p : c.pieces)
-    text += str(" [", p.begin, ",", p.begin + p.size, ") of ", c.sources[static_cast<std::size_t>(p.source)], "#",
-                p.source, " to ", p.to, ";");
+    text += str(" [", p.begin, ",", p.begin + p.size, ") of ", c.sources[at(p.source.number())], "#", p.source, " to ",
+                p.to, ";");
   return text;
 }
 
@@ -204,7 +202,7 @@ Outcome expect_assembled(const Case& c) {
     inputs.push_back(
         builder.input(str("s", i), {DType::kF32, local_shape(shape_of(c.sources[i]), sharding, c.mesh), sharding}));
   std::vector<Piece> pieces = c.pieces;
-  for (Piece& piece : pieces) piece.source = inputs[static_cast<std::size_t>(piece.source)];
+  for (Piece& piece : pieces) piece.source = inputs[at(piece.source.number())];
   const ValueId result = assemble(builder, "x", c.size, c.axes, pieces);
   Outcome outcome{std::move(builder).finish(), {}, 0, 0, result == inputs[0]};
 
@@ -227,7 +225,7 @@ Outcome expect_assembled(const Case& c) {
   interpreter.run();
 
   const Shape local = local_shape(shape_of(c.size), sharding, c.mesh);
-  const Value& value = outcome.program.values[static_cast<std::size_t>(result)];
+  const Value& value = outcome.program.values[result];
   EXPECT_EQ(value.shape, local);
   EXPECT_EQ(value.sharding, sharding);
   for (int p = 0; p < c.mesh.size(); ++p)
@@ -236,7 +234,7 @@ Outcome expect_assembled(const Case& c) {
       double want = 0;
       for (const Piece& piece : c.pieces)
         if (x >= piece.to && x < piece.to + piece.size)
-          want = element(static_cast<std::size_t>(piece.source), left, x - piece.to + piece.begin, right);
+          want = element(static_cast<std::size_t>(piece.source.number()), left, x - piece.to + piece.begin, right);
       EXPECT_EQ(interpreter.held(p, result).at(index), want) << "processor " << p << " x=" << x;
     });
   outcome.received = interpreter.received;
@@ -255,7 +253,7 @@ void expect_few_bytes(const Case& c, const Outcome& outcome) {
   std::map<std::tuple<std::size_t, std::int64_t, std::int64_t>, std::int64_t> debts;  // piece, sender, receiver
   for (std::size_t i = 0; i < c.pieces.size(); ++i)
     for (std::int64_t k = 0; k < c.pieces[i].size; ++k) {
-      const std::int64_t have = c.sources[static_cast<std::size_t>(c.pieces[i].source)] / n;
+      const std::int64_t have = c.sources[at(c.pieces[i].source.number())] / n;
       const std::int64_t from = (c.pieces[i].begin + k) / have, to = (c.pieces[i].to + k) / want;
       if (from != to) ++debts[{i, from, to}];
     }
@@ -293,7 +291,7 @@ TEST(Exchange, Slices) {
   for (const auto& [mesh, axes] : splits())
     for (std::int64_t size = mesh.size(axes); size <= 12; size += mesh.size(axes))
       for (std::int64_t begin = 0; begin + size <= 12; ++begin) {
-        const Outcome outcome = check({mesh, axes, {12}, size, {{0, begin, size, 0}}});
+        const Outcome outcome = check({mesh, axes, {12}, size, {{ValueId(0), begin, size, 0}}});
         EXPECT_EQ(outcome.untouched, size == 12);
       }
 }
@@ -302,14 +300,15 @@ TEST(Exchange, Pads) {
   for (const auto& [mesh, axes] : splits()) {
     const int n = mesh.size(axes);
     for (std::int64_t size = 2 * n; size <= 16; size += n)
-      for (std::int64_t to = 0; to + 2 * n <= size; ++to) check({mesh, axes, {2 * n}, size, {{0, 0, 2 * n, to}}});
+      for (std::int64_t to = 0; to + 2 * n <= size; ++to)
+        check({mesh, axes, {2 * n}, size, {{ValueId(0), 0, 2 * n, to}}});
   }
 }
 
 TEST(Exchange, ShiftsThatWrap) {
   for (const auto& [mesh, axes] : splits())
     for (std::int64_t k = 1; k < 12; ++k) {
-      const Outcome outcome = check({mesh, axes, {12}, 12, {{0, 0, 12 - k, k}, {0, 12 - k, k, 0}}});
+      const Outcome outcome = check({mesh, axes, {12}, 12, {{ValueId(0), 0, 12 - k, k}, {ValueId(0), 12 - k, k, 0}}});
       EXPECT_EQ(outcome.gathers, 0) << "every processor does the same";
       const bool whole_blocks = mesh.size(axes) > 1 && k % (12 / mesh.size(axes)) == 0;
       EXPECT_LE(outcome.permutes, whole_blocks ? 1 : 2);
@@ -320,7 +319,7 @@ TEST(Exchange, ShiftsThatWrap) {
 TEST(Exchange, ShiftsThatFillWithZeros) {
   for (const auto& [mesh, axes] : splits())
     for (std::int64_t k = 1; k < 12; ++k)
-      for (const Piece& piece : {Piece{0, 0, 12 - k, k}, Piece{0, k, 12 - k, 0}})
+      for (const Piece& piece : {Piece{ValueId(0), 0, 12 - k, k}, Piece{ValueId(0), k, 12 - k, 0}})
         EXPECT_EQ(check({mesh, axes, {12}, 12, {piece}}).gathers, 0) << "every processor does the same";
 }
 
@@ -329,14 +328,15 @@ TEST(Exchange, Concats) {
     const int n = mesh.size(axes);
     for (std::int64_t first = n; first <= 12; first += n)
       for (std::int64_t second = n; second <= 12; second += n)
-        check({mesh, axes, {first, second}, first + second, {{0, 0, first, 0}, {1, 0, second, first}}});
+        check(
+            {mesh, axes, {first, second}, first + second, {{ValueId(0), 0, first, 0}, {ValueId(1), 0, second, first}}});
   }
   const Mesh mesh = Mesh::parse("a:4");
-  check({mesh, {0}, {4, 8, 4}, 16, {{0, 0, 4, 0}, {1, 0, 8, 4}, {2, 0, 4, 12}}});
+  check({mesh, {0}, {4, 8, 4}, 16, {{ValueId(0), 0, 4, 0}, {ValueId(1), 0, 8, 4}, {ValueId(2), 0, 4, 12}}});
 }
 
 TEST(Exchange, NothingIsZeros) {
-  const Outcome outcome = check({Mesh::parse("a:2"), {0}, {4}, 8, {{0, 1, 0, 3}}});
+  const Outcome outcome = check({Mesh::parse("a:2"), {0}, {4}, 8, {{ValueId(0), 1, 0, 3}}});
   EXPECT_EQ(outcome.program.body.size(), 1u);
 }
 
@@ -348,10 +348,9 @@ TEST(Exchange, RandomPieces) {
       const std::int64_t n = mesh.size(axes);
       Case c{mesh, axes, {n * (1 + below(4)), n * (1 + below(4))}, n * (1 + below(5)), {}};
       for (std::int64_t to = below(3); to < c.size;) {
-        const ValueId source = static_cast<ValueId>(below(2));
-        const std::int64_t whole = c.sources[static_cast<std::size_t>(source)], begin = below(whole);
+        const std::int64_t source = below(2), whole = c.sources[static_cast<std::size_t>(source)], begin = below(whole);
         const std::int64_t size = std::min(1 + below(whole - begin), c.size - to);
-        c.pieces.push_back({source, begin, size, to});
+        c.pieces.push_back({ValueId(source), begin, size, to});
         to += size + below(3);
       }
       if (c.pieces.empty()) continue;

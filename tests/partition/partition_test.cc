@@ -31,7 +31,7 @@ Counts counted(const Program& program) {
         counts[str(name_of(instr.origin.phase), " ", name_of(instr), " ", text_of(axes_of(instr), program.mesh))];
     for (ValueId id : instr.inputs) {
       ++count.instructions;
-      count.elements += program.values[static_cast<std::size_t>(id)].shape.elements();
+      count.elements += program.values[id].shape.elements();
     }
   }
   return counts;

@@ -62,13 +62,9 @@ class Evaluation {
     std::vector<std::int64_t> strides;
   };
 
-  const Value& value(ValueId id) const { return p_.values[static_cast<std::size_t>(id)]; }
-  Held& held(int processor, ValueId id) {
-    return held_[static_cast<std::size_t>(processor)][static_cast<std::size_t>(id)];
-  }
-  const Held& held(int processor, ValueId id) const {
-    return held_[static_cast<std::size_t>(processor)][static_cast<std::size_t>(id)];
-  }
+  const Value& value(ValueId id) const { return p_.values[id]; }
+  Held& held(int processor, ValueId id) { return held_[static_cast<std::size_t>(processor)][id]; }
+  const Held& held(int processor, ValueId id) const { return held_[static_cast<std::size_t>(processor)][id]; }
 
   static void each(const Shape& shape, const std::function<void(const Index&)>& visit) {
     Index index(shape.rank(), 0);
@@ -210,7 +206,7 @@ class Evaluation {
   }
 
   const Program& p_;
-  std::vector<std::vector<Held>> held_;  // per processor and value
+  std::vector<ByValue<Held>> held_;  // per processor and value
 };
 
 }  // namespace weft::test

@@ -234,7 +234,7 @@ input x %1 f32 [a=8]
 %2 f32 [a=8] = map %0, %1 expr=subtract($0, $1)  @update
 )");
   const MemoryPlan plan = plan_memory(p);
-  EXPECT_EQ(plan.over, (std::map<ValueId, ValueId>{{2, 0}}));
+  EXPECT_EQ(plan.over, (std::map<ValueId, ValueId>{{ValueId(2), ValueId(0)}}));
   EXPECT_EQ(plan.arena_bytes, 64);  // x alone
 }
 
@@ -246,7 +246,7 @@ variable w %0 f32 [a=8] trainable update=%3
 %3 f32 [a=8] = all_gather %2 dim=a axes=data  @update
 )"))
                 .over,
-            (std::map<ValueId, ValueId>{{3, 0}}));
+            (std::map<ValueId, ValueId>{{ValueId(3), ValueId(0)}}));
 }
 
 TEST(UpdatesInPlace, NotWhereOldContentsAreStillRead) {

@@ -17,9 +17,8 @@ struct Sweep {
   Program program;
 
   ValueId value(const Shape& shape) {
-    program.values.push_back(
+    return program.values.add(
         {str("v", program.values.size()), DType::kF32, shape, Sharding{std::vector<Axes>(shape.rank()), {}}});
-    return static_cast<ValueId>(program.values.size()) - 1;
   }
   ValueId input(const Shape& shape) {
     const ValueId id = value(shape);
@@ -127,7 +126,7 @@ TEST(Fusible, MapsAloneAndScalars) {
   ASSERT_TRUE(plan);
   EXPECT_EQ(text(plan->cols), "[d=4]");
   EXPECT_FALSE(plan->whole_rows);
-  EXPECT_EQ(plan->extents[1], Extent::kScalar);
+  EXPECT_EQ(plan->extents[ValueId(1)], Extent::kScalar);
   Sweep scalars;
   scalars.map({scalars.input({})}, {});
   const auto nothing = scalars.plan();

@@ -157,9 +157,10 @@ TEST(LoopMemory, TheNextValueIsWrittenOverTheLast) {
   const MemoryPlan plan = plan_memory(p);
   ASSERT_EQ(plan.loops.size(), 1u);
   const MemoryPlan& body = plan.loops.at(0).plan[0];
-  EXPECT_EQ(body.over, (std::map<ValueId, ValueId>{{3, 1}}));
-  EXPECT_EQ(body.arena_bytes, 64);                     // the iteration alone
-  EXPECT_EQ(plan.storage_of[10], plan.storage_of[0]);  // x dies here: the loop carries on in its place
+  EXPECT_EQ(body.over, (std::map<ValueId, ValueId>{{ValueId(3), ValueId(1)}}));
+  EXPECT_EQ(body.arena_bytes, 64);  // the iteration alone
+  EXPECT_EQ(plan.storage_of[ValueId(10)],
+            plan.storage_of[ValueId(0)]);  // x dies here: the loop carries on in its place
 }
 
 TEST(LoopMemory, ACarriedValueThatIsReadAgainIsNotWrittenOver) {
@@ -312,9 +313,7 @@ done %2
 output o %2
 output p %3)");
   const MemoryPlan plan = plan_memory(p);
-  const auto storage = [&](int id) {
-    return plan.storages[static_cast<std::size_t>(plan.storage_of[static_cast<std::size_t>(id)])];
-  };
+  const auto storage = [&](int id) { return plan.storages[static_cast<std::size_t>(plan.storage_of[ValueId(id)])]; };
   EXPECT_EQ(storage(1).last, 3);
   EXPECT_NE(storage(3).offset, storage(1).offset);
 }
@@ -328,7 +327,7 @@ input x %0 f32 [a=4]
 done %2
 output o %2
 output p %3)"));
-  EXPECT_NE(plan.storage_of[2], plan.storage_of[1]);
+  EXPECT_NE(plan.storage_of[ValueId(2)], plan.storage_of[ValueId(1)]);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ TEST(MemoryPlan, AMapKeepsAnOperandThatIsReadLater) {
 %1 f32 [a=16] {} = map %0 expr=exp($0)
 %2 f32 [a=16] {} = map %1, %0 expr=add($0, $1)
 output y %2)"));
-  EXPECT_NE(plan.storage_of[0], plan.storage_of[1]);
+  EXPECT_NE(plan.storage_of[ValueId(0)], plan.storage_of[ValueId(1)]);
   EXPECT_EQ(plan.arena_bytes, 128);
 }
 
@@ -43,7 +43,7 @@ TEST(MemoryPlan, AMapThatReordersDoesNotWriteOverWhatItReads) {
   const MemoryPlan plan = plan_memory(program_of(R"(input x %0 f32 [a=4 b=4] {}
 %1 f32 [b=4 a=4] {} = map %0 expr=exp($0)
 output y %1)"));
-  EXPECT_NE(plan.storage_of[0], plan.storage_of[1]);
+  EXPECT_NE(plan.storage_of[ValueId(0)], plan.storage_of[ValueId(1)]);
 }
 
 TEST(MemoryPlan, AMapDoesNotWriteOverAStorageThatAnotherOperandReadsOtherwise) {
@@ -51,7 +51,7 @@ TEST(MemoryPlan, AMapDoesNotWriteOverAStorageThatAnotherOperandReadsOtherwise) {
 %1 f32 [b=4 a=4] {} = view %0 offset=0 strides=[4 1]
 %2 f32 [a=4 b=4] {} = map %0, %1 expr=add($0, $1)
 output y %2)"));
-  EXPECT_NE(plan.storage_of[0], plan.storage_of[2]);
+  EXPECT_NE(plan.storage_of[ValueId(0)], plan.storage_of[ValueId(2)]);
 }
 
 // A slice and its root round up to the same number of bytes, but the slice starts elsewhere.
@@ -60,7 +60,7 @@ TEST(MemoryPlan, AMapDoesNotWriteOverAPartOfAStorage) {
 %1 f32 [a=3] {} = view %0 offset=2 strides=[1]
 %2 f32 [a=3] {} = map %1 expr=exp($0)
 output y %2)"));
-  EXPECT_NE(plan.storage_of[1], plan.storage_of[2]);
+  EXPECT_NE(plan.storage_of[ValueId(1)], plan.storage_of[ValueId(2)]);
 }
 
 TEST(MemoryPlan, AViewKeepsItsRootAlive) {
@@ -70,8 +70,8 @@ TEST(MemoryPlan, AViewKeepsItsRootAlive) {
 %3 f32 [a=8] {} = map %1 expr=exp($0)
 output z %2
 output y %3)"));
-  EXPECT_EQ(plan.storage_of[1], plan.storage_of[0]);
-  EXPECT_FALSE(overlap(plan.storages[0], plan.storages[static_cast<std::size_t>(plan.storage_of[2])]));
+  EXPECT_EQ(plan.storage_of[ValueId(1)], plan.storage_of[ValueId(0)]);
+  EXPECT_FALSE(overlap(plan.storages[0], plan.storages[static_cast<std::size_t>(plan.storage_of[ValueId(2)])]));
 }
 
 TEST(MemoryPlan, VariablesAndTheirViewsAreHeldOutside) {
@@ -79,8 +79,8 @@ TEST(MemoryPlan, VariablesAndTheirViewsAreHeldOutside) {
 %1 f32 [b=16] {} = view %0 offset=0 strides=[1]
 %2 f32 [b=16] {} = map %1 expr=exp($0)
 output y %2)"));
-  EXPECT_EQ(plan.storage_of[0], MemoryPlan::kExternal);
-  EXPECT_EQ(plan.storage_of[1], MemoryPlan::kExternal);
+  EXPECT_EQ(plan.storage_of[ValueId(0)], MemoryPlan::kExternal);
+  EXPECT_EQ(plan.storage_of[ValueId(1)], MemoryPlan::kExternal);
   EXPECT_EQ(plan.arena_bytes, 64);
 }
 
@@ -89,7 +89,7 @@ TEST(MemoryPlan, UpdatesLiveToTheEnd) {
 %1 f32 [a=16] {} = map %0 expr=exp($0)
 %2 f32 [a=16] {} = map %1, %0 expr=add($0, $1)
 output y %2)"));
-  EXPECT_NE(plan.storage_of[1], plan.storage_of[2]);
+  EXPECT_NE(plan.storage_of[ValueId(1)], plan.storage_of[ValueId(2)]);
   EXPECT_FALSE(overlap(plan.storages[0], plan.storages[1]));
 }
 
@@ -98,7 +98,7 @@ TEST(MemoryPlan, AnAllReduceWorksInPlace) {
 %1 f32 [b=16] {| sum:data} = reduce %0 how=sum
 %2 f32 [b=16] {} = all_reduce %1 how=sum axes=data
 output y %2)"));
-  EXPECT_EQ(plan.storage_of[1], plan.storage_of[2]);
+  EXPECT_EQ(plan.storage_of[ValueId(1)], plan.storage_of[ValueId(2)]);
 }
 
 // A kernel's workspace lives while its instruction runs: those of several instructions share memory, with each other and
@@ -126,7 +126,7 @@ output z %2)");
   EXPECT_EQ(reduce.last, 3);
   EXPECT_EQ(plan.live_bytes, without.live_bytes + 5056);
   EXPECT_EQ(plan.arena_bytes, without.arena_bytes + 5056);
-  for (std::size_t value = 0; value < p.values.size(); ++value) {
+  for (const ValueId value : p.values.ids()) {
     const Storage& storage = plan.storages[static_cast<std::size_t>(plan.storage_of[value])];
     EXPECT_TRUE(storage.last < gather.first || storage.first > gather.last ||
                 storage.offset + storage.bytes <= gather.offset || gather.offset + gather.bytes <= storage.offset)

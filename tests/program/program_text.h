@@ -24,15 +24,13 @@ inline Program program_of(const std::string& lines) {
 
 // The text with values numbered in the order of their definition, without their names and without origins.
 inline Program bare(Program program) {
-  std::vector<ValueId> number(program.values.size(), -1);
-  std::vector<Value> values;
+  ByValue<ValueId> number(program.values.size());
+  ByValue<Value> values;
   const auto define = [&](ValueId& id) {
-    const auto old = static_cast<std::size_t>(id);
-    id = number[old] = static_cast<ValueId>(values.size());
-    values.push_back(program.values[old]);
-    values.back().name.clear();
+    id = number[id] = values.add(program.values[id]);
+    values[id].name.clear();
   };
-  const auto use = [&](ValueId& id) { id = number[static_cast<std::size_t>(id)]; };
+  const auto use = [&](ValueId& id) { id = number[id]; };
   for (ProgramInput& input : program.inputs) define(input.value);
   for (ProgramVariable& variable : program.variables) define(variable.value);
   for (Instr& instr : program.body) {

@@ -158,8 +158,9 @@ TEST(ProgramText, LongWholeNumbersComeBackExactly) {
 TEST(ProgramText, BrokenProgramsPrintToo) {
   Program program;
   program.values.resize(1);
-  program.values[0].sharding = {{{7}}, {9}, Reduce::kMax};
-  program.body.push_back({Map{{{.op = "add", .args = {5, -1}, .dim = {}}}}, {3}, {0, 44}, {}});
+  program.values[ValueId(0)].sharding = {{{7}}, {9}, Reduce::kMax};
+  program.body.push_back(
+      {Map{{{.op = "add", .args = {5, -1}, .dim = {}}}}, {ValueId(3)}, {ValueId(0), ValueId(44)}, {}});
   EXPECT_EQ(to_text(program, program.body[0]),
             "%0 f32 [] {?:?7 | max:?9}, %44? = map %3? expr=add<f32>(?, ?)  @forward");
 }

@@ -300,14 +300,14 @@ TEST(Verify, ValuesAndNames) {
   std::swap(p.body[0], p.body[1]);
   EXPECT_INTERNAL_ERROR(verify(p, "x"), "%20 is defined before it is used", "in: %21 f32 [a=4 b=8] {} = copy %20");
   std::swap(p.body[0], p.body[1]);
-  p.body[1].outputs[0] = 20;
+  p.body[1].outputs[0] = ValueId(20);
   EXPECT_INTERNAL_ERROR(verify(p, "x"), "%20 is defined once");
-  p.body[1].outputs[0] = 99;
+  p.body[1].outputs[0] = ValueId(99);
   EXPECT_INTERNAL_ERROR(verify(p, "x"), "%99 is a value of the program");
-  p.body[1].outputs[0] = 21;
-  p.values[21].sharding.dims[0] = {7};
+  p.body[1].outputs[0] = ValueId(21);
+  p.values[ValueId(21)].sharding.dims[0] = {7};
   EXPECT_INTERNAL_ERROR(verify(p, "x"), "axes of %21 are in the mesh");
-  p.values[21].sharding.dims = {{}};
+  p.values[ValueId(21)].sharding.dims = {{}};
   EXPECT_INTERNAL_ERROR(verify(p, "x"), "has axes for each of its dims");
 }
 

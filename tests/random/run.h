@@ -67,7 +67,7 @@ class ProgramRun {
         processors_(std::make_shared<Processors>(program.mesh, comm::make_threads_wire(program.mesh.size()),
                                                  cpu_engine(), ProcessorOptions{60, 1})) {
     for (const ProgramVariable& variable : program.variables) {
-      variables_.push_back(processors_->allocate(program.values[static_cast<std::size_t>(variable.value)]));
+      variables_.push_back(processors_->allocate(program.values[variable.value]));
       processors_->upload(variables.at(variable.name), variables_.back());
     }
     std::vector<const VariableMemory*> places;
@@ -88,7 +88,7 @@ class ProgramRun {
 
  private:
   const Program& program() const { return runner_->program(); }
-  const Value& value(ValueId id) const { return program().values[static_cast<std::size_t>(id)]; }
+  const Value& value(ValueId id) const { return program().values[id]; }
 
   void one_step(const Feeds& feeds, int run, Results& results) {
     std::map<std::string, double> metrics;

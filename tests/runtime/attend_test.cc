@@ -107,7 +107,7 @@ class Attention {
 
   Case c_;
   Builder b_{Mesh()};
-  ValueId q_ = 0, k_ = 0, v_ = 0, joined_ = 0;
+  ValueId q_, k_, v_, joined_;
   std::vector<ValueId> masks_;
   AttendRules rules_;
 };
@@ -115,8 +115,7 @@ class Attention {
 std::map<std::string, Array> run_on(const Program& program, const Engine& engine, int workers, int steps = 1) {
   NamedShards inputs;
   std::uint64_t salt = 1;
-  for (const ProgramInput& input : program.inputs)
-    inputs[input.name] = {numbers(program.values[static_cast<std::size_t>(input.value)], salt++)};
+  for (const ProgramInput& input : program.inputs) inputs[input.name] = {numbers(program.values[input.value], salt++)};
   const RunResult result = run_all(program, inputs, {.steps = steps}, engine, workers);
   if (result.failure) std::rethrow_exception(result.failure);
   std::map<std::string, Array> outputs;

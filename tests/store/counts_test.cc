@@ -107,7 +107,7 @@ TEST(StoreCounts, AWeightThatTheLayoutSplitsIsSplitFurther) {
   for (const auto& [layout, split] : {std::pair("batch:data b:model", "{b:model+data}")}) {
     const Program p = program_of(Chain().m, "adam", "data:2 model:2", layout, Store::parse("b:data", 3));
     for (const ProgramVariable& v : p.variables) {
-      const Value& value = p.values[static_cast<std::size_t>(v.value)];
+      const Value& value = p.values[v.value];
       if (value.shape.has("b")) {
         EXPECT_EQ(text_of(value.sharding, value.shape, p.mesh), split) << v.name;
       }
@@ -130,12 +130,10 @@ TEST(StoreCounts, GradientsLiveOnlyAsShards) {
         const Program p = program_of(m, optimizer, "data:2", "batch:data", Store::parse("*:data", level));
         std::vector<Shape> weights;
         for (const ProgramVariable& v : p.variables)
-          if (v.trainable)
-            weights.push_back(global_shape(p.values[static_cast<std::size_t>(v.value)].shape,
-                                           p.values[static_cast<std::size_t>(v.value)].sharding, p.mesh));
+          if (v.trainable) weights.push_back(global_shape(p.values[v.value].shape, p.values[v.value].sharding, p.mesh));
         for (const Instr& instr : p.body)
           for (ValueId id : instr.outputs) {
-            const Shape& shape = p.values[static_cast<std::size_t>(id)].shape;
+            const Shape& shape = p.values[id].shape;
             const bool whole = shape.rank() > 1 && std::find(weights.begin(), weights.end(), shape) != weights.end();
             if (instr.is<AllReduce>()) {
               EXPECT_FALSE(whole) << "all_reduce gives " << shape;
@@ -154,7 +152,7 @@ TEST(StoreCounts, GatheredParametersAreFreed) {
   for (const Instr& instr : p.body) {
     for (ValueId id : instr.inputs)
       if (gathered.contains(id)) {
-        EXPECT_EQ(gathered[id], instr.origin.phase) << p.values[static_cast<std::size_t>(id)].name;
+        EXPECT_EQ(gathered[id], instr.origin.phase) << p.values[id].name;
       }
     if (instr.is<AllGather>()) gathered[instr.outputs[0]] = instr.origin.phase;
   }

@@ -99,7 +99,7 @@ TEST(StoreSession, ParametersAreGatheredInTheirActivationDtype) {
   EXPECT_EQ(gathered,
             (std::map<std::string, std::int64_t>{{"forward bf16", 2 * (64 + 32) / 2}, {"backward bf16", 2 * 32 / 2}}));
   for (const ProgramVariable& variable : p.variables)
-    EXPECT_EQ(p.values[static_cast<std::size_t>(variable.value)].dtype, DType::kF32) << variable.name;
+    EXPECT_EQ(p.values[variable.value].dtype, DType::kF32) << variable.name;
 }
 
 // Two layouts of one session would store a variable in two ways.
@@ -123,8 +123,7 @@ TEST(StoreSession, LeavesOtherStateAlone) {
         compile_program(g, Mesh::parse("data:2"), {}, {.fetch = {w, frozen, slot}}, Store::parse("*:data", level))
             .program;
     std::map<std::string, bool> result;
-    for (const ProgramVariable& v : p.variables)
-      result[v.name] = !p.values[static_cast<std::size_t>(v.value)].sharding.splits_nothing();
+    for (const ProgramVariable& v : p.variables) result[v.name] = !p.values[v.value].sharding.splits_nothing();
     return result;
   };
   using Split = std::map<std::string, bool>;

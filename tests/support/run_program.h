@@ -44,7 +44,7 @@ inline RunResult run_all(const Program& program, const NamedShards& inputs, cons
   const auto processors = std::make_shared<Processors>(program.mesh, comm::make_threads_wire(program.mesh.size()),
                                                        engine, ProcessorOptions{30, workers});
   const auto at = [](Shards& shards, int p) -> Array& { return shards[static_cast<std::size_t>(p)]; };
-  const auto value = [&](ValueId id) { return program.values[static_cast<std::size_t>(id)]; };
+  const auto value = [&](ValueId id) { return program.values[id]; };
   for (const ProgramOutput& output : program.outputs)
     result.outputs[output.name] = Shards(count, Array(value(output.value).shape, value(output.value).dtype));
   std::vector<VariableMemory> variables;

@@ -33,15 +33,14 @@ class Chooser {
   }
 
  private:
-  const Shape& shape(ValueId id) const { return p_.values[at(id)].shape; }
-  Strided lying(ValueId id) const { return {shape(id), strides_[at(id)]}; }
+  const Shape& shape(ValueId id) const { return p_.values[id].shape; }
+  Strided lying(ValueId id) const { return {shape(id), strides_[id]}; }
 
   // The dims of a value as they lie in memory, the outermost first.
   Shape in_memory(ValueId id) const {
     std::vector<std::size_t> places(shape(id).rank());
     for (std::size_t i = 0; i < places.size(); ++i) places[i] = i;
-    std::ranges::stable_sort(places,
-                             [&](std::size_t a, std::size_t b) { return strides_[at(id)][a] > strides_[at(id)][b]; });
+    std::ranges::stable_sort(places, [&](std::size_t a, std::size_t b) { return strides_[id][a] > strides_[id][b]; });
     std::vector<Dim> dims;
     for (std::size_t place : places) dims.push_back(shape(id)[place]);
     return dims;
@@ -59,8 +58,8 @@ class Chooser {
       if (now < least) least = now, best = order;
     }
     lay(id, best);
-    moved_[at(id)] = best != declared;
-    each_view(id, [&](Instr& view) { moved_[at(view.outputs[0])] = moved_[at(id)]; });
+    moved_[id] = best != declared;
+    each_view(id, [&](Instr& view) { moved_[view.outputs[0]] = moved_[id]; });
   }
 
   // The orders that suit the maker, and those that suit each contraction that reads the value.
@@ -73,7 +72,7 @@ class Chooser {
       orders.push_back(both.plus(of_y).plus(of_x));
     } else {
       for (ValueId input : maker.inputs)
-        if (moved_[at(input)]) orders.push_back(followed(maker, id, input));
+        if (moved_[input]) orders.push_back(followed(maker, id, input));
     }
     each_contraction(id, [&](const Instr& reader, std::size_t operand) {
       if (reader.inputs[operand] != id) return;
@@ -105,7 +104,7 @@ class Chooser {
     };
     if (maker.is<Contract>()) add(maker);
     for (ValueId input : maker.inputs) {
-      if (maker.is<Contract>() || !moved_[at(input)]) continue;
+      if (maker.is<Contract>() || !moved_[input]) continue;
       const Shape order = followed(maker, id, input);
       sum.across += order != shape(id) && same_dims(order, shape(id));
     }
@@ -132,7 +131,7 @@ class Chooser {
   }
 
   void lay(ValueId id, const Shape& order) {
-    Value& value = p_.values[at(id)];
+    Value& value = p_.values[id];
     if (value.shape == order) return;
     std::vector<Axes> axes;
     std::vector<std::int64_t> strides(order.rank());
@@ -142,17 +141,17 @@ class Chooser {
     each_view(id, [&](Instr& user) {
       View& view = std::get<View>(user.operation);
       view = *restrided(view, shape(user.outputs[0]), shape(id), strides);
-      strides_[at(user.outputs[0])] = view.strides;
+      strides_[user.outputs[0]] = view.strides;
     });
     value.shape = order;
     value.sharding.dims = std::move(axes);
-    strides_[at(id)] = dense;
+    strides_[id] = dense;
   }
 
   Program& p_;
   Uses uses_;
-  std::vector<std::vector<std::int64_t>> strides_;
-  std::vector<bool> moved_;  // it, or what it is a view of, has another order than at first
+  ByValue<std::vector<std::int64_t>> strides_;
+  ByValue<bool> moved_;  // it, or what it is a view of, has another order than at first
 };
 
 }  // namespace

@@ -16,22 +16,22 @@ bool calls_host(const Instr& instr) {
 }
 
 // The carried values that are needed: by the outside, by what ends the loop, or for the next of a needed one.
-std::vector<bool> needed_carried(const Instr& instr, const std::vector<bool>& needed) {
+std::vector<bool> needed_carried(const Instr& instr, const ByValue<bool>& needed) {
   const Program& body = *body_of(instr);
   std::vector<bool> carried;
-  for (ValueId id : instr.outputs) carried.push_back(needed[at(id)]);
+  for (ValueId id : instr.outputs) carried.push_back(needed[id]);
   bool changed = true;
   while (changed) {
     changed = false;
-    std::vector<bool> inside(body.values.size());
+    ByValue<bool> inside(body.values.size());
     for (std::size_t k = 0; k < body.outputs.size(); ++k)
-      if (k >= carried.size() || carried[k]) inside[at(body.outputs[k].value)] = true;
+      if (k >= carried.size() || carried[k]) inside[body.outputs[k].value] = true;
     for (auto i = body.body.rbegin(); i != body.body.rend(); ++i)
       if (i->is<Host>() || calls_host(*i) ||
-          std::any_of(i->outputs.begin(), i->outputs.end(), [&](ValueId id) { return inside[at(id)]; }))
-        for (ValueId id : i->inputs) inside[at(id)] = true;
+          std::any_of(i->outputs.begin(), i->outputs.end(), [&](ValueId id) { return inside[id]; }))
+        for (ValueId id : i->inputs) inside[id] = true;
     for (std::size_t k = 0; k < carried.size(); ++k)
-      if (!carried[k] && inside[at(body.inputs[k + 1].value)]) changed = carried[k] = true;
+      if (!carried[k] && inside[body.inputs[k + 1].value]) changed = carried[k] = true;
   }
   return carried;
 }
@@ -46,7 +46,7 @@ void keep_marked(std::vector<T>& list, std::size_t first, const std::vector<bool
 }
 
 // Forgets carried values that nothing needs, then what the body no longer reads.
-void thin_loop(Instr& instr, const std::vector<bool>& needed, const PassOptions& options) {
+void thin_loop(Instr& instr, const ByValue<bool>& needed, const PassOptions& options) {
   const std::vector<bool> carried = needed_carried(instr, needed);
   Program& body = *body_of(instr);
   const std::size_t kept = static_cast<std::size_t>(std::count(carried.begin(), carried.end(), true));
@@ -58,17 +58,17 @@ void thin_loop(Instr& instr, const std::vector<bool>& needed, const PassOptions&
   const Uses uses(body);
   std::vector<bool> read;
   for (std::size_t i = kept + 1; i < body.inputs.size(); ++i)
-    read.push_back(!uses.users(body.inputs[i].value).empty() || uses.kept[at(body.inputs[i].value)]);
+    read.push_back(!uses.users(body.inputs[i].value).empty() || uses.kept[body.inputs[i].value]);
   keep_marked(instr.inputs, kept, read);
   keep_marked(body.inputs, kept + 1, read);
   body = drop_dead_code(std::move(body), options);
 }
 
 // Forgets results of a fused instruction that nothing needs, then what its body no longer reads.
-void thin_fused(Instr& instr, const std::vector<bool>& needed, const PassOptions& options) {
+void thin_fused(Instr& instr, const ByValue<bool>& needed, const PassOptions& options) {
   Program& body = *body_of(instr);
-  std::vector<bool> kept, read;
-  for (ValueId id : instr.outputs) kept.push_back(needed[at(id)]);
+  ByValue<bool> kept, read;
+  for (ValueId id : instr.outputs) kept.push_back(needed[id]);
   keep_marked(instr.outputs, 0, kept);
   keep_marked(body.outputs, 0, kept);
   body = drop_dead_code(std::move(body), options);
@@ -80,22 +80,22 @@ void thin_fused(Instr& instr, const std::vector<bool>& needed, const PassOptions
 }
 
 // Keeps the members of a joined collective that are needed, and the derivative by a bias if it is. False if nothing is.
-bool keep_needed(Instr& instr, const std::vector<bool>& needed) {
+bool keep_needed(Instr& instr, const ByValue<bool>& needed) {
   if (instr.is<Host>() || calls_host(instr)) return true;
   if (instr.is<Done>()) {
-    std::erase_if(instr.inputs, [&](ValueId id) { return !needed[at(id)]; });
+    std::erase_if(instr.inputs, [&](ValueId id) { return !needed[id]; });
     return !instr.inputs.empty();
   }
-  if (const int of_bias = bias_derivative(instr); of_bias >= 0 && !needed[at(instr.outputs[at(of_bias)])])
+  if (const int of_bias = bias_derivative(instr); of_bias >= 0 && !needed[instr.outputs[at(of_bias)]])
     instr.outputs.pop_back();
   if (!instr.is<AllReduce>() && !instr.is<ReduceScatter>() && !instr.is<AllGather>()) {
     for (ValueId id : instr.outputs)
-      if (needed[at(id)]) return true;
+      if (needed[id]) return true;
     return false;
   }
   std::vector<ValueId> inputs, outputs;
   for (std::size_t i = 0; i < instr.outputs.size(); ++i) {
-    if (!needed[at(instr.outputs[i])]) continue;
+    if (!needed[instr.outputs[i]]) continue;
     inputs.push_back(instr.inputs[i]);
     outputs.push_back(instr.outputs[i]);
   }
@@ -106,28 +106,25 @@ bool keep_needed(Instr& instr, const std::vector<bool>& needed) {
 
 // Numbers the values in the order of their definition and forgets those that nothing defines.
 void number_anew(Program& p) {
-  std::vector<ValueId> number(p.values.size(), 0);
-  std::vector<Value> values;
-  const auto define = [&](ValueId& id) {
-    values.push_back(std::move(p.values[at(id)]));
-    id = number[at(id)] = static_cast<ValueId>(values.size()) - 1;
-  };
+  ByValue<ValueId> number(p.values.size());
+  ByValue<Value> values;
+  const auto define = [&](ValueId& id) { id = number[id] = values.add(std::move(p.values[id])); };
   for (ProgramInput& input : p.inputs) define(input.value);
   for (ProgramVariable& variable : p.variables) define(variable.value);
   for (Instr& instr : p.body) {
-    for (ValueId& id : instr.inputs) id = number[at(id)];
+    for (ValueId& id : instr.inputs) id = number[id];
     for (ValueId& id : instr.outputs) define(id);
   }
   for (ProgramVariable& variable : p.variables)
-    if (variable.update) variable.update = number[at(*variable.update)];
-  for (ProgramOutput& output : p.outputs) output.value = number[at(output.value)];
+    if (variable.update) variable.update = number[*variable.update];
+  for (ProgramOutput& output : p.outputs) output.value = number[output.value];
   p.values = std::move(values);
 }
 
 }  // namespace
 
 Program drop_dead_code(Program p, const PassOptions& options) {
-  std::vector<bool> needed = Uses(p).kept;
+  ByValue<bool> needed = Uses(p).kept;
   std::vector<Instr> reversed;
   for (std::size_t i = p.body.size(); i-- > 0;) {
     Instr& instr = p.body[i];
@@ -138,7 +135,7 @@ Program drop_dead_code(Program p, const PassOptions& options) {
       reversed.push_back(std::move(instr));
       continue;
     }
-    for (ValueId id : instr.inputs) needed[at(id)] = true;
+    for (ValueId id : instr.inputs) needed[id] = true;
     reversed.push_back(std::move(instr));
   }
   p.body.assign(std::make_move_iterator(reversed.rbegin()), std::make_move_iterator(reversed.rend()));

@@ -17,9 +17,7 @@ class Folding {
         known_(p_.values.size()),
         defined_by_(p_.values.size(), -1),
         given_(p_.values.size(), true),
-        by_(p_.values.size()) {
-    for (std::size_t i = 0; i < by_.size(); ++i) by_[i] = static_cast<ValueId>(i);
-  }
+        by_(identity<ValueId>(p_.values.size())) {}
 
   // Operands are folded when an instruction is reached, so one sweep does it.
   Program run() {
@@ -39,8 +37,8 @@ class Folding {
  private:
   void append(Instr instr) {
     for (ValueId id : instr.outputs) {
-      defined_by_[at(id)] = static_cast<int>(p_.body.size());
-      given_[at(id)] = is_view(instr) && given_[at(instr.inputs[0])];
+      defined_by_[id] = static_cast<int>(p_.body.size());
+      given_[id] = is_view(instr) && given_[instr.inputs[0]];
     }
     p_.body.push_back(std::move(instr));
   }
@@ -48,28 +46,27 @@ class Folding {
   // Uses x instead of y where that changes nothing: same type, x dense as y is. What the program keeps stays a value of
   // its own if x is an input's or a variable's storage.
   bool stands_for(ValueId y, ValueId x) {
-    if (!same_type(p_.values[at(x)], p_.values[at(y)]) || !strides_.is_dense(x) || (kept_[at(y)] && given_[at(x)]))
-      return false;
-    by_[at(y)] = x;
+    if (!same_type(p_.values[x], p_.values[y]) || !strides_.is_dense(x) || (kept_[y] && given_[x])) return false;
+    by_[y] = x;
     return true;
   }
 
   void fold_map(Instr& instr, Map& map) {
     std::vector<std::optional<Number>> known;
-    for (ValueId id : instr.inputs) known.push_back(known_[at(id)]);
+    for (ValueId id : instr.inputs) known.push_back(known_[id]);
     map.nodes = folded(map.nodes, known);
     drop_unused_operands(instr, map);
     const MapNode& result = map.nodes.back();
-    const Value& out = p_.values[at(instr.outputs[0])];
-    if (result.op == "literal" && !out.sharding.is_partial()) known_[at(instr.outputs[0])] = result.literal;
+    const Value& out = p_.values[instr.outputs[0]];
+    if (result.op == "literal" && !out.sharding.is_partial()) known_[instr.outputs[0]] = result.literal;
     if (result.op != "input") return;
     // The operand itself: a copy, if it gains no dims.
     const ValueId x = instr.inputs[0], y = instr.outputs[0];
-    if (same_dims(p_.values[at(x)].shape, p_.values[at(y)].shape) && lies_alike(x, y)) instr.operation = Copy{};
+    if (same_dims(p_.values[x].shape, p_.values[y].shape) && lies_alike(x, y)) instr.operation = Copy{};
   }
 
   bool lies_alike(ValueId x, ValueId y) const {
-    const Value &a = p_.values[at(x)], &b = p_.values[at(y)];
+    const Value &a = p_.values[x], &b = p_.values[y];
     if (a.sharding.partial != b.sharding.partial || a.sharding.pending != b.sharding.pending) return false;
     for (std::size_t i = 0; i < b.shape.rank(); ++i)
       if (a.sharding.dims[a.shape.position(b.shape[i].name)] != b.sharding.dims[i]) return false;
@@ -105,7 +102,7 @@ class Folding {
       instr.operation = View{0, strides_.of(x)};
       return;
     }
-    const ValueId relabelled = add_value(p_, p_.values[at(y)].name, type_of(p_, y));
+    const ValueId relabelled = add_value(p_, p_.values[y].name, type_of(p_, y));
     strides_.set(relabelled, strides_.of(x));
     known_.emplace_back();
     defined_by_.push_back(-1);
@@ -121,7 +118,7 @@ class Folding {
   // True if the view shows its operand as it is. A view of a view is made one of the first operand.
   bool fold_view(Instr& instr, View& view) {
     const ValueId y = instr.outputs[0];
-    if (const int i = defined_by_[at(instr.inputs[0])]; i >= 0) {
+    if (const int i = defined_by_[instr.inputs[0]]; i >= 0) {
       const Instr& earlier = p_.body[static_cast<std::size_t>(i)];
       if (const auto* first = earlier.as<View>()) {
         view.offset += first->offset;
@@ -130,20 +127,19 @@ class Folding {
     }
     const ValueId x = instr.inputs[0];
     strides_.set(y, view.strides);
-    if (view.offset != 0 || view.strides != strides_.of(x) || !same_type(p_.values[at(x)], p_.values[at(y)]))
-      return false;
-    if (kept_[at(y)] && given_[at(x)]) return false;
-    by_[at(y)] = x;
+    if (view.offset != 0 || view.strides != strides_.of(x) || !same_type(p_.values[x], p_.values[y])) return false;
+    if (kept_[y] && given_[x]) return false;
+    by_[y] = x;
     return true;
   }
 
   Program p_;
-  std::vector<bool> kept_;
+  ByValue<bool> kept_;
   ValueStrides strides_;
-  std::vector<std::optional<Number>> known_;  // the one number that fills a value
-  std::vector<int> defined_by_;               // position in the new body
-  std::vector<bool> given_;                   // lies in the storage of an input or a variable
-  std::vector<ValueId> by_;
+  ByValue<std::optional<Number>> known_;  // the one number that fills a value
+  ByValue<int> defined_by_;               // position in the new body
+  ByValue<bool> given_;                   // lies in the storage of an input or a variable
+  ByValue<ValueId> by_;
 };
 
 }  // namespace

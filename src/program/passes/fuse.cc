@@ -59,7 +59,7 @@ class Fuser {
     const Instr& instr = p_.body[i];
     if (is_heavy(instr)) recent_.clear();
     if (!may_fuse(instr)) {
-      for (ValueId id : instr.inputs) close(group_of_[at(id)]);
+      for (ValueId id : instr.inputs) close(group_of_[id]);
       return;
     }
     int home = -1;
@@ -69,7 +69,7 @@ class Fuser {
     }
     if (home < 0) home = joined_by_operand(i);
     if (home < 0) home = founded(i);
-    for (ValueId id : instr.outputs) group_of_[at(id)] = home;
+    for (ValueId id : instr.outputs) group_of_[id] = home;
   }
 
   void close(int g) {
@@ -79,7 +79,7 @@ class Fuser {
   std::vector<int> open_groups_read_by(const Instr& instr) {
     std::vector<int> found;
     for (ValueId id : instr.inputs) {
-      const int g = group_of_[at(id)];
+      const int g = group_of_[id];
       if (g >= 0 && group(g).open && std::find(found.begin(), found.end(), g) == found.end()) found.push_back(g);
     }
     return found;
@@ -100,18 +100,18 @@ class Fuser {
   void note(int g, std::size_t i) {
     recent_.insert(g);
     for (const std::vector<ValueId>* ids : {&p_.body[i].inputs, &p_.body[i].outputs})
-      for (ValueId id : *ids) holders_[at(id)].push_back(g);
+      for (ValueId id : *ids) holders_[id].push_back(g);
   }
 
   // A group that reads the same large operand, with nothing heavy in between: one sweep reads it once.
   int joined_by_operand(std::size_t i) {
     const Instr& instr = p_.body[i];
     std::int64_t largest = 2;
-    for (ValueId id : instr.inputs) largest = std::max(largest, p_.values[at(id)].shape.elements());
+    for (ValueId id : instr.inputs) largest = std::max(largest, p_.values[id].shape.elements());
     std::set<int, std::greater<>> holders;  // the latest first
     for (ValueId id : instr.inputs) {
-      if (p_.values[at(id)].shape.elements() != largest) continue;
-      const std::vector<int>& all = holders_[at(id)];
+      if (p_.values[id].shape.elements() != largest) continue;
+      const std::vector<int>& all = holders_[id];
       if (all.size() <= recent_.size()) {
         std::copy_if(all.begin(), all.end(), std::inserter(holders, holders.end()),
                      [&](int g) { return recent_.contains(g); });
@@ -140,7 +140,7 @@ class Fuser {
 
   // Undoes add(): the body had that many values and operands before.
   void remove_last(Group& group, std::size_t values, std::size_t operands) {
-    std::erase_if(group.inside, [&](const auto& pair) { return at(pair.second) >= values; });
+    std::erase_if(group.inside, [&](const auto& pair) { return !group.body.values.has(pair.second); });
     group.body.values.resize(values);
     group.body.inputs.resize(operands);
     group.operands.resize(operands);
@@ -161,7 +161,7 @@ class Fuser {
     for (std::size_t i : members) add(both, i);
     if (!row_plan(both.body)) return false;
     for (std::size_t i : b.members) {
-      for (ValueId id : p_.body[i].outputs) group_of_[at(id)] = to;
+      for (ValueId id : p_.body[i].outputs) group_of_[id] = to;
       note(to, i);
     }
     a = std::move(both);
@@ -175,7 +175,7 @@ class Fuser {
     for (ValueId& id : inner.inputs) {
       const auto [found, is_new] = group.inside.emplace(id, static_cast<ValueId>(group.body.values.size()));
       if (is_new) {
-        group.body.values.push_back(p_.values[at(id)]);
+        group.body.values.push_back(p_.values[id]);
         group.body.inputs.push_back({str("in", group.operands.size()), found->second});
         group.operands.push_back(id);
       }
@@ -183,7 +183,7 @@ class Fuser {
     }
     for (ValueId& id : inner.outputs) {
       const auto inside = static_cast<ValueId>(group.body.values.size());
-      group.body.values.push_back(p_.values[at(id)]);
+      group.body.values.push_back(p_.values[id]);
       group.inside[id] = inside;
       id = inside;
     }
@@ -192,7 +192,7 @@ class Fuser {
   }
 
   bool is_needed_outside(const Group& group, ValueId id) const {
-    if (uses_.kept[at(id)]) return true;
+    if (uses_.kept[id]) return true;
     return std::any_of(uses_.users(id).begin(), uses_.users(id).end(), [&](int user) {
       return !std::binary_search(group.members.begin(), group.members.end(), static_cast<std::size_t>(user));
     });
@@ -214,10 +214,10 @@ class Fuser {
 
   Program p_;
   Uses uses_;
-  std::vector<int> group_of_;  // by value
+  ByValue<int> group_of_;  // by value
   std::vector<Group> groups_;
-  std::set<int> recent_;                   // groups with a member behind the last heavy instruction
-  std::vector<std::vector<int>> holders_;  // by value: groups that read or gave it when they took a member
+  std::set<int> recent_;               // groups with a member behind the last heavy instruction
+  ByValue<std::vector<int>> holders_;  // by value: groups that read or gave it when they took a member
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ class Hoist {
       const Instr& instr = p_.body[at(i)];
       const int to = may_move(instr) ? std::min(i, earliest(instr, i)) : i;
       moved_to_.push_back(to);
-      for (ValueId id : instr.outputs) ready_[at(id)] = is_collective(instr) ? finished(to) : to;
+      for (ValueId id : instr.outputs) ready_[id] = is_collective(instr) ? finished(to) : to;
     }
     std::vector<int> order(p_.body.size());
     std::iota(order.begin(), order.end(), 0);
@@ -53,7 +53,7 @@ class Hoist {
   // Behind everything it reads, and behind all who read the variable's old contents, so that it may be written over them.
   int earliest(const Instr& instr, int i) const {
     int to = -1;
-    for (ValueId id : instr.inputs) to = std::max(to, ready_[at(id)]);
+    for (ValueId id : instr.inputs) to = std::max(to, ready_[id]);
     for (ValueId update : instr.outputs) {
       const auto found = old_contents_of_.find(update);
       if (found == old_contents_of_.end()) continue;
@@ -68,7 +68,7 @@ class Hoist {
   Uses uses_;
   std::vector<int> large_;     // positions
   std::vector<int> moved_to_;  // by position
-  std::vector<int> ready_;     // by value: the position behind which it is known
+  ByValue<int> ready_;         // by value: the position behind which it is known
   std::unordered_map<ValueId, std::vector<ValueId>> old_contents_of_;  // by update: values of its variables
 };
 

@@ -38,7 +38,7 @@ class Finder {
     const ValueId operand = concat.inputs[at(i)];
     ValueId id = operand;
     while (uses_.only_user(id) == user) {
-      const int position = defined_[at(id)];
+      const int position = defined_[id];
       if (position < 0) return -1;
       const Instr& instr = p_.body[at(position)];
       if (const auto* operation = instr.as<AttendBack>())
@@ -56,7 +56,7 @@ class Finder {
   bool fits(const AttendBack& operation, const Instr& back, const Instr& concat, int i) const {
     const std::string& dim = concat.as<Concat>()->dim;
     const ValueId operand = concat.inputs[at(i)];
-    const Shape &shape = p_.values[at(operand)].shape, &made = p_.values[at(back.outputs[at(i)])].shape;
+    const Shape &shape = p_.values[operand].shape, &made = p_.values[back.outputs[at(i)]].shape;
     if (operation.length.empty() || shape.size_of(dim) != 1 || made.has(dim)) return false;
     if (!strides_.is_dense(operand)) return false;
     const Shape rest = shape.minus({shape.dim(dim)});
@@ -68,7 +68,7 @@ class Finder {
 
   const Program& p_;
   Uses uses_;
-  std::vector<int> defined_;
+  ByValue<int> defined_;
   ValueStrides strides_;
 };
 

@@ -25,13 +25,13 @@ struct Bucket {
 bool may_join(const Program& p, const Instr& instr) {
   if (!instr.is<AllReduce>() && !instr.is<ReduceScatter>() && !instr.is<AllGather>()) return false;
   return std::none_of(instr.outputs.begin(), instr.outputs.end(),
-                      [&](ValueId id) { return p.values[at(id)].sharding.is_partial(); });
+                      [&](ValueId id) { return p.values[id].sharding.is_partial(); });
 }
 
 // What members have in common: all of the work, the dtype, and the phase, since a forward result is not kept waiting
 // for the backward pass.
 std::string key_of(const Program& p, const Instr& instr) {
-  return str(work_text(p, instr), " ", p.values[at(instr.inputs[0])].dtype, " ", name_of(instr.origin.phase));
+  return str(work_text(p, instr), " ", p.values[instr.inputs[0]].dtype, " ", name_of(instr.origin.phase));
 }
 
 class CollectiveJoiner {
@@ -50,18 +50,18 @@ class CollectiveJoiner {
  private:
   void visit(std::size_t i) {
     const Instr& instr = p_.body[i];
-    if (is_view(instr) && bucket_of_[at(instr.inputs[0])] >= 0) {
-      const int bucket = bucket_of_[at(instr.inputs[0])];
+    if (is_view(instr) && bucket_of_[instr.inputs[0]] >= 0) {
+      const int bucket = bucket_of_[instr.inputs[0]];
       if (buckets_[static_cast<std::size_t>(bucket)].open) return follow(i, bucket);
     }
     for (ValueId id : instr.inputs)
-      if (bucket_of_[at(id)] >= 0) buckets_[static_cast<std::size_t>(bucket_of_[at(id)])].open = false;
+      if (bucket_of_[id] >= 0) buckets_[static_cast<std::size_t>(bucket_of_[id])].open = false;
     if (may_join(p_, instr)) take(i);
   }
 
   void follow(std::size_t i, int bucket) {
     buckets_[static_cast<std::size_t>(bucket)].followers.push_back(i);
-    bucket_of_[at(p_.body[i].outputs[0])] = bucket;
+    bucket_of_[p_.body[i].outputs[0]] = bucket;
   }
 
   void take(std::size_t i) {
@@ -80,7 +80,7 @@ class CollectiveJoiner {
     }
     buckets_[bucket].bytes += bytes;
     buckets_[bucket].members.push_back(i);
-    for (ValueId id : instr.outputs) bucket_of_[at(id)] = static_cast<int>(bucket);
+    for (ValueId id : instr.outputs) bucket_of_[id] = static_cast<int>(bucket);
   }
 
   Program emit() {
@@ -116,7 +116,7 @@ class CollectiveJoiner {
   std::int64_t limit_;
   std::vector<Bucket> buckets_;
   std::unordered_map<std::string, std::vector<std::size_t>> open_;  // those with members of one key, in order
-  std::vector<int> bucket_of_;  // of each value that a bucket gives, by itself or through views
+  ByValue<int> bucket_of_;  // of each value that a bucket gives, by itself or through views
 };
 
 }  // namespace

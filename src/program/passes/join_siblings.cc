@@ -43,13 +43,13 @@ class SiblingJoiner {
   const Instr& contraction(const Sibling& s) const { return p_.body[at(s.position)]; }
   const View& view(const Sibling& s) const { return *p_.body[at(s.slice)].as<View>(); }
   std::int64_t offset(const Sibling& s) const { return view(s).offset; }
-  const Value& value(ValueId id) const { return p_.values[at(id)]; }
+  const Value& value(ValueId id) const { return p_.values[id]; }
   const Value& slice(const Sibling& s) const { return value(contraction(s).inputs[s.sliced]); }
   const Value& made(const Sibling& s) const { return value(contraction(s).outputs[0]); }
 
   void find_family(int position) {
     for (std::size_t k : {0u, 1u}) {
-      const int slice = defined_[at(p_.body[at(position)].inputs[k])];
+      const int slice = defined_[p_.body[at(position)].inputs[k]];
       if (slice < 0 || !p_.body[at(slice)].is<View>()) continue;
       const Sibling found{position, k, slice};
       std::vector<std::size_t>& known = by_operands_[{contraction(found).inputs[1 - k], p_.body[at(slice)].inputs[0]}];
@@ -148,7 +148,7 @@ class SiblingJoiner {
 
   Program& p_;
   Uses uses_;
-  std::vector<int> defined_;
+  ByValue<int> defined_;
   ValueStrides strides_;
   std::vector<std::vector<Sibling>> families_;
   std::map<std::pair<ValueId, ValueId>, std::vector<std::size_t>> by_operands_;  // families, by whom they multiply

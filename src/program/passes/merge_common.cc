@@ -11,14 +11,13 @@ namespace weft {
 namespace {
 
 // The variables, and what is made of one alone: casts of it, copies, views. In a loop's body they are inputs.
-std::vector<bool> copies_of_variables(const Program& p, bool in_loop) {
-  std::vector<bool> is_copy(p.values.size());
+ByValue<bool> copies_of_variables(const Program& p, bool in_loop) {
+  ByValue<bool> is_copy(p.values.size());
   if (in_loop)
-    for (const ProgramInput& input : p.inputs) is_copy[at(input.value)] = true;
-  for (const ProgramVariable& variable : p.variables) is_copy[at(variable.value)] = true;
+    for (const ProgramInput& input : p.inputs) is_copy[input.value] = true;
+  for (const ProgramVariable& variable : p.variables) is_copy[variable.value] = true;
   for (const Instr& instr : p.body)
-    if (instr.inputs.size() == 1 && instr.outputs.size() == 1)
-      is_copy[at(instr.outputs[0])] = is_copy[at(instr.inputs[0])];
+    if (instr.inputs.size() == 1 && instr.outputs.size() == 1) is_copy[instr.outputs[0]] = is_copy[instr.inputs[0]];
   return is_copy;
 }
 
@@ -31,6 +30,8 @@ void add_to(std::string& key, std::string_view word) {
   add_to(key, static_cast<std::int64_t>(word.size()));
   key += word;
 }
+
+void add_to(std::string& key, ValueId id) { add_to(key, static_cast<std::int64_t>(id.number())); }
 
 template <class Item>
 void add_to(std::string& key, const std::vector<Item>& items) {
@@ -51,27 +52,26 @@ void add_to(std::string& key, const Value& v) {
 
 // Two instructions with one key give the same values. What is recomputed has keys of its own, or the merge would undo
 // the recomputation; so has a variable that is gathered after the forward pass, or it would be kept all the while.
-std::string key_of(const Program& p, const Instr& instr, const std::vector<bool>& is_copy) {
+std::string key_of(const Program& p, const Instr& instr, const ByValue<bool>& is_copy) {
   std::vector<ValueId> inputs = instr.inputs;
   if (instr.is<Contract>()) std::sort(inputs.begin(), inputs.end());
   std::string key = work_text(p, instr);
   add_to(key, instr.origin.recompute);
   add_to(key, inputs);
-  for (ValueId id : instr.outputs) add_to(key, p.values[at(id)]);
-  if (instr.is<AllGather>() && is_copy[at(instr.inputs[0])]) key += instr.origin.phase == Phase::kForward ? " f" : " b";
+  for (ValueId id : instr.outputs) add_to(key, p.values[id]);
+  if (instr.is<AllGather>() && is_copy[instr.inputs[0]]) key += instr.origin.phase == Phase::kForward ? " f" : " b";
   return key;
 }
 
 }  // namespace
 
 Program merge_common(Program p, const PassOptions& options) {
-  const std::vector<bool> is_copy = copies_of_variables(p, options.in_loop);
+  const ByValue<bool> is_copy = copies_of_variables(p, options.in_loop);
   std::unordered_map<std::string, std::size_t> first;  // key -> position in the new body
-  std::vector<ValueId> by(p.values.size());
-  for (std::size_t i = 0; i < by.size(); ++i) by[i] = static_cast<ValueId>(i);
+  ByValue<ValueId> by = identity<ValueId>(p.values.size());
   std::vector<Instr> body;
   for (Instr& instr : p.body) {
-    for (ValueId& id : instr.inputs) id = by[at(id)];
+    for (ValueId& id : instr.inputs) id = by[id];
     const auto [found, is_new] = instr.is<Host>() || body_of(instr) || instr.is<Done>()
                                      ? std::pair(first.end(), true)
                                      : first.emplace(key_of(p, instr, is_copy), body.size());
@@ -81,7 +81,7 @@ Program merge_common(Program p, const PassOptions& options) {
     }
     Instr& earlier = body[found->second];
     earlier.origin = joined(std::move(earlier.origin), instr.origin);
-    for (std::size_t i = 0; i < instr.outputs.size(); ++i) by[at(instr.outputs[i])] = earlier.outputs[i];
+    for (std::size_t i = 0; i < instr.outputs.size(); ++i) by[instr.outputs[i]] = earlier.outputs[i];
   }
   p.body = std::move(body);
   replace_uses(p, std::move(by));

@@ -30,7 +30,7 @@ class ReductionPlacer {
   bool land_on(const std::vector<ValueId>& ids, std::int64_t times) {
     bool changed = false;
     for (ValueId id : ids) {
-      const int i = plans_.definitions()[at(id)];
+      const int i = plans_.definitions()[id];
       if (i < 0 || p_.body[at(i)].outputs.size() != 1) continue;
       for (const ReductionPlan& plan : plans_.of(id)) {
         if (plan.is_all_reduce() || !plan.can_land || plan.land.half_bytes > times * plan.below.half_bytes) continue;
@@ -61,7 +61,7 @@ class ReductionPlacer {
   }
 
  private:
-  std::size_t definition(ValueId id) const { return at(plans_.definitions()[at(id)]); }
+  std::size_t definition(ValueId id) const { return at(plans_.definitions()[id]); }
 
   bool touches_planned(const ReductionPlan& plan) const {
     return std::any_of(plan.pending.begin(), plan.pending.end(), [&](ValueId id) {
@@ -82,11 +82,11 @@ class ReductionPlacer {
     planned_[i] = true;
     if (plan.is_all_reduce()) {
       removed_[i] = true;
-      by_[at(id)] = p_.body[i].inputs[0];
+      by_[id] = p_.body[i].inputs[0];
       origin = joined(std::move(origin), p_.body[i].origin);
       return;
     }
-    make_pending(p_.values[at(id)].sharding, key.axes, key.how);
+    make_pending(p_.values[id].sharding, key.axes, key.how);
     for (ValueId operand : plan.pending) pend(operand, key, origin);
   }
 
@@ -104,7 +104,7 @@ class ReductionPlacer {
       const ValueId y = instr.outputs[0];
       ValueType type = type_of(p_, y);
       make_pending(type.sharding, key.axes, key.how);
-      const ValueId pending = add_value(p_, p_.values[at(y)].name, std::move(type));
+      const ValueId pending = add_value(p_, p_.values[y].name, std::move(type));
       instr.outputs = {pending};
       body.push_back(std::move(instr));
       body.push_back({AllReduce{key.how, key.axes}, {pending}, {y}, std::move(origins_[i])});
@@ -114,7 +114,7 @@ class ReductionPlacer {
 
   Program& p_;
   const ReductionPlans& plans_;
-  std::vector<ValueId> by_;    // what stands for the result of a removed all_reduce
+  ByValue<ValueId> by_;        // what stands for the result of a removed all_reduce
   std::vector<bool> removed_;  // per instruction, as all below
   std::vector<bool> planned_;  // part of a landing
   std::vector<const ReductionPlan*> lands_;
@@ -124,13 +124,13 @@ class ReductionPlacer {
 // An all_reduce of nothing but another's result becomes one over both their axes.
 bool join_nested(Program& p) {
   const Uses uses(p);
-  const std::vector<int> definitions = definitions_of(p);
+  const ByValue<int> definitions = definitions_of(p);
   std::vector<bool> removed(p.body.size());
   for (std::size_t i = 0; i < p.body.size(); ++i) {
     auto* outer = std::get_if<AllReduce>(&p.body[i].operation);
     if (!outer || p.body[i].inputs.size() != 1) continue;
     const ValueId middle = p.body[i].inputs[0];
-    const int first = definitions[at(middle)];
+    const int first = definitions[middle];
     if (first < 0 || uses.only_user(middle) < 0) continue;
     const auto* inner = p.body[at(first)].as<AllReduce>();
     if (!inner || p.body[at(first)].inputs.size() != 1 || inner->how != outer->how) continue;

@@ -16,14 +16,14 @@ namespace {
 constexpr int kLongestChain = 32;  // instructions made again for one value
 
 bool can_run_again(const Instr& instr, const Uses& uses) {
-  if (std::ranges::any_of(instr.outputs, [&](ValueId id) { return uses.kept[at(id)]; })) return false;
+  if (std::ranges::any_of(instr.outputs, [&](ValueId id) { return uses.kept[id]; })) return false;
   return (instr.outputs.size() == 1 || instr.is<Fused>()) && !is_collective(instr) && !instr.is<Host>() &&
          !instr.is<Done>() && !instr.is<Loop>();
 }
 
 // A value that need not be kept over the place where most memory is in use.
 struct Choice {
-  ValueId value = -1;
+  ValueId value;
   int late = 0;            // position of its first use behind that place
   std::vector<int> chain;  // instructions to run again there, in order
   std::int64_t bytes = 0;  // that the place is rid of
@@ -45,18 +45,18 @@ class RegionChooser {
   std::optional<Choice> best() const {
     const int peak = plan_.peak_position;
     std::optional<Choice> best;
-    for (ValueId id = 0; id < static_cast<ValueId>(p_.values.size()); ++id)
+    for (const ValueId id : p_.values.ids())
       if (const std::optional<Choice> choice = choice_for(id, peak); choice && (!best || *best < *choice))
         best = choice;
     return best;
   }
 
  private:
-  int storage(ValueId id) const { return plan_.storage_of[at(id)]; }
+  int storage(ValueId id) const { return plan_.storage_of[id]; }
 
   std::optional<Choice> choice_for(ValueId id, int peak) const {
-    const int i = defined_[at(id)];
-    if (i < 0 || i >= peak || is_view(p_.body[at(i)]) || !can_run_again(p_.body[at(i)], uses_) || uses_.kept[at(id)])
+    const int i = defined_[id];
+    if (i < 0 || i >= peak || is_view(p_.body[at(i)]) || !can_run_again(p_.body[at(i)], uses_) || uses_.kept[id])
       return {};
     if (storage(id) == MemoryPlan::kExternal || p_.body[at(i)].origin.recompute) return {};
     Choice choice{.value = id, .late = static_cast<int>(p_.body.size()), .chain = {}};
@@ -79,7 +79,7 @@ class RegionChooser {
   void find_late_use(ValueId id, int peak, int& late) const {
     for (int user : uses_.users(id)) {
       if (is_view(p_.body[at(user)])) {
-        if (uses_.kept[at(p_.body[at(user)].outputs[0])]) late = -1;
+        if (uses_.kept[p_.body[at(user)].outputs[0]]) late = -1;
         find_late_use(p_.body[at(user)].outputs[0], peak, late);
       } else if (user > peak) {
         late = std::min(late, user);
@@ -88,8 +88,7 @@ class RegionChooser {
   }
 
   ValueId root_of(ValueId id) const {
-    while (defined_[at(id)] >= 0 && is_view(p_.body[at(defined_[at(id)])]))
-      id = p_.body[at(defined_[at(id)])].inputs[0];
+    while (defined_[id] >= 0 && is_view(p_.body[at(defined_[id])])) id = p_.body[at(defined_[id])].inputs[0];
     return id;
   }
 
@@ -97,7 +96,7 @@ class RegionChooser {
   bool is_there(ValueId id, int position) const {
     const ValueId root = root_of(id);
     if (storage(root) == MemoryPlan::kExternal) return true;
-    const int last = uses_.kept[at(root)] ? static_cast<int>(p_.body.size()) : last_use(root);
+    const int last = uses_.kept[root] ? static_cast<int>(p_.body.size()) : last_use(root);
     return last >= position;
   }
 
@@ -114,7 +113,7 @@ class RegionChooser {
     if (!chain.insert(i).second) return true;
     for (ValueId id : p_.body[at(i)].inputs) {
       if (is_there(id, late)) continue;
-      const int definition = defined_[at(id)];
+      const int definition = defined_[id];
       if (definition < 0 || !can_run_again(p_.body[at(definition)], uses_) || !add_chain(definition, late, chain))
         return false;
     }
@@ -124,21 +123,20 @@ class RegionChooser {
   const Program& p_;
   const MemoryPlan plan_;
   const Uses uses_;
-  const std::vector<int> defined_;
+  const ByValue<int> defined_;
 };
 
 // Runs the chain again right before `late`; all from there on that reads the value reads the new one.
 void apply(Program& p, const Choice& choice, int number) {
-  std::vector<ValueId> again(p.values.size());
-  for (std::size_t i = 0; i < again.size(); ++i) again[i] = static_cast<ValueId>(i);
+  ByValue<ValueId> again = identity<ValueId>(p.values.size());
   const auto clone_of = [&](const Instr& instr) {
     Instr copy = instr;
     copy.origin.phase = Phase::kRecompute;
     copy.origin.recompute = number;
-    for (ValueId& id : copy.inputs) id = again[at(id)];
+    for (ValueId& id : copy.inputs) id = again[id];
     for (ValueId& id : copy.outputs) {
       const ValueId old = id;
-      again[at(old)] = id = add_value(p, p.values[at(old)].name, type_of(p, old));
+      again[old] = id = add_value(p, p.values[old].name, type_of(p, old));
     }
     return copy;
   };
@@ -148,15 +146,15 @@ void apply(Program& p, const Choice& choice, int number) {
   std::vector<Instr> chain;
   for (int i : choice.chain) chain.push_back(clone_of(body[at(i)]));
   // Of the chain only the value itself is used from here on; and views of it that were made before.
-  const ValueId value = again[at(choice.value)];
-  for (std::size_t i = 0; i < again.size(); ++i) again[i] = static_cast<ValueId>(i);
-  again[at(choice.value)] = value;
+  const ValueId value = again[choice.value];
+  again = identity<ValueId>(again.size());
+  again[choice.value] = value;
   for (std::size_t i = 0, end = body.size(); i < end; ++i)
-    if (is_view(body[i]) && again[at(body[i].inputs[0])] != body[i].inputs[0]) chain.push_back(clone_of(body[i]));
+    if (is_view(body[i]) && again[body[i].inputs[0]] != body[i].inputs[0]) chain.push_back(clone_of(body[i]));
   std::move(chain.begin(), chain.end(), std::back_inserter(body));
   for (Instr& instr : rest) {
     for (ValueId& id : instr.inputs)
-      if (at(id) < again.size()) id = again[at(id)];
+      if (again.has(id)) id = again[id];
     body.push_back(std::move(instr));
   }
   p.body = std::move(body);

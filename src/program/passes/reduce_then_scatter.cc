@@ -75,18 +75,18 @@ class Scattering {
   // Views that only name the value's dims anew, or add some of one element, lie as the value does: with y they become
   // dense. False, and nothing done, if there are others.
   bool lay_views_of(ValueId y) {
-    const auto lies = steps_through(p_.values[at(y)].shape, strides_.of(y));
+    const auto lies = steps_through(p_.values[y].shape, strides_.of(y));
     std::vector<Instr*> views;
     for (int user : uses_.users(y)) {
       Instr& instr = p_.body[at(user)];
       if (!is_view(instr)) continue;
       const auto* view = instr.as<View>();
       if (!view || view->offset != 0 || is_viewed(instr.outputs[0])) return false;
-      if (steps_through(p_.values[at(instr.outputs[0])].shape, view->strides) != lies) return false;
+      if (steps_through(p_.values[instr.outputs[0]].shape, view->strides) != lies) return false;
       views.push_back(&instr);
     }
     for (Instr* view : views)
-      std::get<View>(view->operation).strides = dense_strides(p_.values[at(view->outputs[0])].shape);
+      std::get<View>(view->operation).strides = dense_strides(p_.values[view->outputs[0]].shape);
     return true;
   }
 
@@ -96,7 +96,7 @@ class Scattering {
     for (std::size_t step = 0; step < steps.size(); ++step) {
       const bool last = step + 1 == steps.size();
       const ValueType type = result_of(steps[step], type_of(p_, x), p_.mesh);
-      const ValueId out = last ? y : add_value(p_, p_.values[at(y)].name, type);
+      const ValueId out = last ? y : add_value(p_, p_.values[y].name, type);
       instead_[i].push_back({steps[step], {x}, {out}, old.origin});
       x = out;
     }
@@ -128,7 +128,7 @@ const Instr* rename_after(const Program& p, const Uses& uses, const Instr& reduc
   if (!operation || operation->offset != 0) return nullptr;
   const int next = uses.only_user(view->outputs[0]);
   if (next < 0 || !p.body[at(next)].is<Shard>()) return nullptr;
-  const Value &from = p.values[at(reduce.outputs[0])], &to = p.values[at(view->outputs[0])];
+  const Value &from = p.values[reduce.outputs[0]], &to = p.values[view->outputs[0]];
   bool alike = from.shape.rank() == to.shape.rank() && from.sharding == to.sharding &&
                operation->strides == dense_strides(from.shape);
   for (std::size_t i = 0; alike && i < from.shape.rank(); ++i) alike = from.shape[i].size == to.shape[i].size;
@@ -151,7 +151,7 @@ void rename_first(Program& p) {
     moved[static_cast<std::size_t>(view - p.body.data())] = true;
     const ValueId x = instr.inputs[0], y = view->outputs[0];
     const ValueId renamed =
-        add_value(p, p.values[at(y)].name, {p.values[at(x)].dtype, p.values[at(y)].shape, p.values[at(x)].sharding});
+        add_value(p, p.values[y].name, {p.values[x].dtype, p.values[y].shape, p.values[x].sharding});
     body.push_back({View{0, strides.of(x)}, {x}, {renamed}, view->origin});
     body.push_back({std::move(instr.operation), {renamed}, {y}, std::move(instr.origin)});
   }

@@ -31,7 +31,7 @@ ReductionPlans::ReductionPlans(const Program& program)
 }
 
 const ReductionPlan* ReductionPlans::find(ValueId id, const ReductionKey& key) const {
-  for (const ReductionPlan& plan : plans_[at(id)])
+  for (const ReductionPlan& plan : plans_[id])
     if (plan.key == key) return &plan;
   return nullptr;
 }
@@ -52,14 +52,14 @@ void ReductionPlans::plan_all_reduce(const Instr& instr) {
   ReductionPlan plan{.key = {operation->axes, operation->how}, .land = {}, .below = {}, .pending = {}};
   plan.land = plan.below = cost_of(y, plan.key);
   plan.same_strides = strides_.of(x) == strides_.of(y);
-  plans_[at(y)].push_back(std::move(plan));
+  plans_[y].push_back(std::move(plan));
 }
 
 std::vector<ReductionKey> ReductionPlans::keys_into(const Instr& instr) const {
   std::vector<ReductionKey> keys;
   for (ValueId id : instr.inputs)
     if (uses_.only_user(id) >= 0)
-      for (const ReductionPlan& plan : plans_[at(id)])
+      for (const ReductionPlan& plan : plans_[id])
         if (!contains(keys, plan.key)) keys.push_back(plan.key);
   return keys;
 }
@@ -85,7 +85,7 @@ void ReductionPlans::plan_through(const Instr& instr) {
 
 bool ReductionPlans::varies(ValueId id, const Axes& axes) const {
   return std::any_of(axes.begin(), axes.end(),
-                     [&](int axis) { return p_.values[at(id)].sharding.uses(axis) || (hidden_[at(id)] >> axis & 1); });
+                     [&](int axis) { return p_.values[id].sharding.uses(axis) || (hidden_[id] >> axis & 1); });
 }
 
 bool ReductionPlans::can_pass(const Instr& instr, const ReductionKey& key, const std::vector<ValueId>& pending) const {
@@ -95,7 +95,7 @@ bool ReductionPlans::can_pass(const Instr& instr, const ReductionKey& key, const
     if (!marked.back() && varies(id, key.axes)) return false;
     if (marked.back() && is_view(instr) && !find(id, key)->same_strides) return false;
   }
-  const Sharding& out = p_.values[at(instr.outputs[0])].sharding;
+  const Sharding& out = p_.values[instr.outputs[0]].sharding;
   if (varies(instr.outputs[0], key.axes) || (out.is_partial() && out.pending != key.how)) return false;
   return lets_pass(instr, key.how, marked);
 }
@@ -108,7 +108,7 @@ void ReductionPlans::add_plan(const Instr& instr, const ReductionKey& key, std::
   const bool is_viewed =
       std::any_of(uses_.users(y).begin(), uses_.users(y).end(), [&](int user) { return is_view(p_.body[at(user)]); });
   plan.can_land = !is_viewed || strides_.is_dense(y);
-  plans_[at(y)].push_back(std::move(plan));
+  plans_[y].push_back(std::move(plan));
 }
 
 }  // namespace weft

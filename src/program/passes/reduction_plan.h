@@ -49,10 +49,10 @@ class ReductionPlans {
  public:
   explicit ReductionPlans(const Program& program);
 
-  const std::vector<ReductionPlan>& of(ValueId id) const { return plans_[at(id)]; }
+  const std::vector<ReductionPlan>& of(ValueId id) const { return plans_[id]; }
   const ReductionPlan* find(ValueId id, const ReductionKey& key) const;
   const Uses& uses() const { return uses_; }
-  const std::vector<int>& definitions() const { return definitions_; }
+  const ByValue<int>& definitions() const { return definitions_; }
 
  private:
   void plan_all_reduce(const Instr& instr);
@@ -65,10 +65,10 @@ class ReductionPlans {
 
   const Program& p_;
   Uses uses_;
-  std::vector<int> definitions_;
+  ByValue<int> definitions_;
   ValueStrides strides_;
-  std::vector<std::uint64_t> hidden_;
-  std::vector<std::vector<ReductionPlan>> plans_;  // of every value
+  ByValue<std::uint64_t> hidden_;
+  ByValue<std::vector<ReductionPlan>> plans_;  // of every value
 };
 
 }  // namespace weft

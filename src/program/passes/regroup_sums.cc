@@ -7,7 +7,7 @@ namespace weft {
 namespace {
 
 struct Term {
-  ValueId value = 0;
+  ValueId value;
   bool minus = false;
 };
 
@@ -43,8 +43,8 @@ class Regrouping {
 
  private:
   bool is_inner(ValueId id, const Value& like) const {
-    const int definition = plans_.definitions()[at(id)];
-    return definition >= 0 && plans_.uses().only_user(id) >= 0 && same_type(p_.values[at(id)], like) &&
+    const int definition = plans_.definitions()[id];
+    return definition >= 0 && plans_.uses().only_user(id) >= 0 && same_type(p_.values[id], like) &&
            !terms_of(p_.body[at(definition)]).empty();
   }
 
@@ -53,7 +53,7 @@ class Regrouping {
     const ValueId y = p_.body[i].outputs[0];
     const int user = plans_.uses().only_user(y);
     return user < 0 || terms_of(p_.body[at(user)]).empty() ||
-           !same_type(p_.values[at(y)], p_.values[at(p_.body[at(user)].outputs[0])]);
+           !same_type(p_.values[y], p_.values[p_.body[at(user)].outputs[0]]);
   }
 
   // The leaves of the tree, and the positions of its inner instructions.
@@ -64,7 +64,7 @@ class Regrouping {
         leaves_.push_back({term.value, sign});
         continue;
       }
-      const int definition = plans_.definitions()[at(term.value)];
+      const int definition = plans_.definitions()[term.value];
       inner_.push_back(at(definition));
       flatten(p_.body[at(definition)], sign, like);
     }
@@ -72,18 +72,18 @@ class Regrouping {
 
   // What reducing for the key costs at and below this value as the tree stands now; only for values of the root's type.
   MoveCost cost_now(ValueId id, const ReductionKey& key, const Value& like, bool is_root) const {
-    if ((is_root || plans_.uses().only_user(id) >= 0) && same_type(p_.values[at(id)], like))
+    if ((is_root || plans_.uses().only_user(id) >= 0) && same_type(p_.values[id], like))
       if (const ReductionPlan* plan = plans_.find(id, key)) return plan->best();
     MoveCost sum;
     if (!is_root && !is_inner(id, like)) return sum;
-    for (const Term& term : terms_of(p_.body[at(plans_.definitions()[at(id)])]))
+    for (const Term& term : terms_of(p_.body[at(plans_.definitions()[id])]))
       sum = sum + cost_now(term.value, key, like, false);
     return sum;
   }
 
   bool regroup(std::size_t root) {
     const ValueId y = p_.body[root].outputs[0];
-    const Value like = p_.values[at(y)];
+    const Value like = p_.values[y];
     leaves_.clear();
     inner_.clear();
     flatten(p_.body[root], false, like);
@@ -106,7 +106,7 @@ class Regrouping {
   bool split(const ReductionKey& key, const Value& like) {
     const auto can = [&](const Term& leaf) {
       return plans_.uses().only_user(leaf.value) >= 0 && plans_.find(leaf.value, key) &&
-             same_type(p_.values[at(leaf.value)], like);
+             same_type(p_.values[leaf.value], like);
     };
     group_.clear();
     rest_.clear();
@@ -146,7 +146,7 @@ class Regrouping {
   }
 
   ValueId append_one(std::vector<Instr>& to, const Instr& old, const char* function, std::vector<ValueId> inputs) {
-    const Value like = p_.values[at(old.outputs[0])];
+    const Value like = p_.values[old.outputs[0]];
     const ValueId id = add_value(p_, like.name, {like.dtype, like.shape, like.sharding});
     Map map{one_function(function, std::vector<DType>(inputs.size(), like.dtype), like.dtype)};
     to.push_back({std::move(map), std::move(inputs), {id}, old.origin});

@@ -9,85 +9,84 @@
 namespace weft {
 
 Uses::Uses(const Program& program) : kept(program.values.size()), first_(program.values.size() + 1) {
-  std::vector<int> last(program.values.size(), -1);  // the user that was met last
+  ByValue<int> last(program.values.size(), -1);  // the user that was met last
   const auto each_use = [&](const auto& visit) {
     std::fill(last.begin(), last.end(), -1);
     for (int i = 0; i < static_cast<int>(program.body.size()); ++i)
       for (ValueId id : program.body[at(i)].inputs)
-        if (std::exchange(last[at(id)], i) != i) visit(id, i);
+        if (std::exchange(last[id], i) != i) visit(id, i);
   };
-  each_use([&](ValueId id, int) { ++first_[at(id) + 1]; });
+  each_use([&](ValueId id, int) { ++first_[at(id.number()) + 1]; });
   std::partial_sum(first_.begin(), first_.end(), first_.begin());
   list_.resize(first_.back());
   std::vector<std::size_t> next = first_;
-  each_use([&](ValueId id, int user) { list_[next[at(id)]++] = user; });
-  for (const ProgramOutput& output : program.outputs) kept[at(output.value)] = true;
+  each_use([&](ValueId id, int user) { list_[next[at(id.number())]++] = user; });
+  for (const ProgramOutput& output : program.outputs) kept[output.value] = true;
   for (const ProgramVariable& variable : program.variables)
-    if (variable.update) kept[at(*variable.update)] = true;
+    if (variable.update) kept[*variable.update] = true;
 }
 
-int Uses::only_user(ValueId id) const { return users(id).size() == 1 && !kept[at(id)] ? users(id)[0] : -1; }
+int Uses::only_user(ValueId id) const { return users(id).size() == 1 && !kept[id] ? users(id)[0] : -1; }
 
 ValueStrides::ValueStrides(const Program& program) : p_(program), others_of_(program.values.size(), -1) {
   for (const Instr& instr : program.body) {
     if (const auto* view = instr.as<View>()) set(instr.outputs[0], view->strides);
     if (!instr.is<Shard>()) continue;
     const std::vector<std::int64_t>* whole = other(instr.inputs[0]);
-    set(instr.outputs[0], whole ? *whole : dense_strides(program.values[at(instr.inputs[0])].shape));
+    set(instr.outputs[0], whole ? *whole : dense_strides(program.values[instr.inputs[0]].shape));
   }
 }
 
 const std::vector<std::int64_t>* ValueStrides::other(ValueId id) const {
-  return at(id) < others_of_.size() && others_of_[at(id)] >= 0 ? &others_[at(others_of_[at(id)])] : nullptr;
+  return others_of_.has(id) && others_of_[id] >= 0 ? &others_[at(others_of_[id])] : nullptr;
 }
 
 bool ValueStrides::is_dense(ValueId id) const {
   const std::vector<std::int64_t>* strides = other(id);
-  return !strides || *strides == dense_strides(p_.values[at(id)].shape);
+  return !strides || *strides == dense_strides(p_.values[id].shape);
 }
 
 std::vector<std::int64_t> ValueStrides::of(ValueId id) const {
   const std::vector<std::int64_t>* strides = other(id);
-  return strides ? *strides : dense_strides(p_.values[at(id)].shape);
+  return strides ? *strides : dense_strides(p_.values[id].shape);
 }
 
 void ValueStrides::set(ValueId id, std::vector<std::int64_t> strides) {
-  if (at(id) >= others_of_.size()) others_of_.resize(at(id) + 1, -1);
-  others_of_[at(id)] = static_cast<int>(others_.size());
+  if (!others_of_.has(id)) others_of_.resize(at(id.number()) + 1, -1);
+  others_of_[id] = static_cast<int>(others_.size());
   others_.push_back(std::move(strides));
 }
 
-std::vector<int> definitions_of(const Program& program) {
-  std::vector<int> definitions(program.values.size(), -1);
+ByValue<int> definitions_of(const Program& program) {
+  ByValue<int> definitions(program.values.size(), -1);
   for (std::size_t i = 0; i < program.body.size(); ++i)
-    for (ValueId id : program.body[i].outputs) definitions[at(id)] = static_cast<int>(i);
+    for (ValueId id : program.body[i].outputs) definitions[id] = static_cast<int>(i);
   return definitions;
 }
 
 ValueType type_of(const Program& program, ValueId id) {
-  const Value& v = program.values[at(id)];
+  const Value& v = program.values[id];
   return {v.dtype, v.shape, v.sharding};
 }
 
 std::int64_t bytes_of(const Program& program, ValueId id) {
-  const Value& v = program.values[at(id)];
+  const Value& v = program.values[id];
   return v.shape.elements() * static_cast<std::int64_t>(size_of(v.dtype));
 }
 
 ValueId add_value(Program& program, const std::string& name, ValueType type) {
-  program.values.push_back({name, type.dtype, std::move(type.shape), std::move(type.sharding)});
-  return static_cast<ValueId>(program.values.size()) - 1;
+  return program.values.add({name, type.dtype, std::move(type.shape), std::move(type.sharding)});
 }
 
-ValueId resolved(const std::vector<ValueId>& by, ValueId id) {
-  while (at(id) < by.size() && by[at(id)] != id) id = by[at(id)];
+ValueId resolved(const ByValue<ValueId>& by, ValueId id) {
+  while (by.has(id) && by[id] != id) id = by[id];
   return id;
 }
 
-void replace_uses(Program& program, std::vector<ValueId> by) {
-  for (std::size_t i = 0; i < by.size(); ++i) by[i] = resolved(by, static_cast<ValueId>(i));
+void replace_uses(Program& program, ByValue<ValueId> by) {
+  for (const ValueId id : by.ids()) by[id] = resolved(by, id);
   const auto replace = [&](ValueId& id) {
-    if (at(id) < by.size()) id = by[at(id)];
+    if (by.has(id)) id = by[id];
   };
   for (Instr& instr : program.body)
     for (ValueId& id : instr.inputs) replace(id);
@@ -128,16 +127,16 @@ bool reads_as_it_lies(const Instr& user) {
 }  // namespace
 
 bool lies_freely(const Program& program, const Uses& uses, ValueId id) {
-  const Shape& shape = program.values[at(id)].shape;
+  const Shape& shape = program.values[id].shape;
   const auto reads = [&](int position) { return reads_as_it_lies(program.body[at(position)]); };
   const auto picks = [&](int position) {
     const Instr& user = program.body[at(position)];
     const auto* view = user.as<View>();
-    if (!view || uses.kept[at(user.outputs[0])]) return false;
-    return restrided(*view, program.values[at(user.outputs[0])].shape, shape, dense_strides(shape)).has_value() &&
+    if (!view || uses.kept[user.outputs[0]]) return false;
+    return restrided(*view, program.values[user.outputs[0]].shape, shape, dense_strides(shape)).has_value() &&
            std::ranges::all_of(uses.users(user.outputs[0]), reads);
   };
-  return !uses.kept[at(id)] &&
+  return !uses.kept[id] &&
          std::ranges::all_of(uses.users(id), [&](int position) { return reads(position) || picks(position); });
 }
 

@@ -21,12 +21,13 @@ struct Uses {
 
   // Positions in the body, ascending, each once.
   std::span<const int> users(ValueId id) const {
-    return std::span(list_).subspan(first_[at(id)], first_[at(id) + 1] - first_[at(id)]);
+    const std::size_t i = at(id.number());
+    return std::span(list_).subspan(first_[i], first_[i + 1] - first_[i]);
   }
   // The one instruction that uses it, if the program itself does not keep it as an output or update; else -1.
   int only_user(ValueId id) const;
 
-  std::vector<bool> kept;  // an output or an update
+  ByValue<bool> kept;  // an output or an update
 
  private:
   std::vector<std::size_t> first_;  // per value, and one more: where its users begin in the list
@@ -46,20 +47,20 @@ class ValueStrides {
   const std::vector<std::int64_t>* other(ValueId id) const;
 
   const Program& p_;
-  std::vector<int> others_of_;                     // per value: which of `others_`; -1: dense
+  ByValue<int> others_of_;                         // per value: which of `others_`; -1: dense
   std::vector<std::vector<std::int64_t>> others_;  // of views
 };
 
 // The position in the body that defines each value; -1 for inputs and variables.
-std::vector<int> definitions_of(const Program& program);
+ByValue<int> definitions_of(const Program& program);
 
 ValueType type_of(const Program& program, ValueId id);
 std::int64_t bytes_of(const Program& program, ValueId id);
 ValueId add_value(Program& program, const std::string& name, ValueType type);
 
 // Every use of id becomes a use of by[id], again and again until by[id] is id.
-void replace_uses(Program& program, std::vector<ValueId> by);
-ValueId resolved(const std::vector<ValueId>& by, ValueId id);
+void replace_uses(Program& program, ByValue<ValueId> by);
+ValueId resolved(const ByValue<ValueId>& by, ValueId id);
 
 // How a view of that shape looks when the dense value it sees comes to lie with other strides, one per dim of `value`.
 // Nothing if it does more than take a range of each dim, perhaps under another name.

@@ -69,10 +69,10 @@ class Schedule {
   int start_of(int i) const {
     int ready = -1;
     for (ValueId id : p_.body[at(i)].inputs) {
-      const int definition = defined_[at(id)];
+      const int definition = defined_[id];
       if (definition < 0) continue;
       int root = definition;
-      while (root >= 0 && is_view(p_.body[at(root)])) root = defined_[at(p_.body[at(root)].inputs[0])];
+      while (root >= 0 && is_view(p_.body[at(root)])) root = defined_[p_.body[at(root)].inputs[0]];
       if (root >= 0 && is_collective(p_.body[at(root)])) return i;
       ready = std::max(ready, definition);
     }
@@ -90,7 +90,7 @@ class Schedule {
 
   Program p_;
   const Uses uses_;
-  const std::vector<int> defined_;
+  const ByValue<int> defined_;
   const int end_;
   std::vector<Slot> slots_;  // per instruction
   std::vector<std::pair<Slot, Instr>> dones_;

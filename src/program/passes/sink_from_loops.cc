@@ -13,7 +13,7 @@ namespace {
 // One accumulator of a body: next = last + term, and nothing else looks at any of them.
 struct Accumulator {
   std::size_t add = 0;  // position of the sum
-  ValueId term = 0;
+  ValueId term;
 };
 
 bool adds_two(const Instr& instr) {
@@ -32,7 +32,7 @@ class LoopBody {
 
   std::optional<Accumulator> accumulator(std::size_t k) const {
     const ValueId last = body_.inputs[k + 1].value, next = body_.outputs[k].value;
-    const int add = definitions_[at(next)];
+    const int add = definitions_[next];
     if (add < 0 || !uses_.users(next).empty() || uses_.only_user(last) != add || !adds_two(body_.body[at(add)]))
       return std::nullopt;
     if (kept_times_.at(next) != 1) return std::nullopt;
@@ -44,7 +44,7 @@ class LoopBody {
 
   // The all_reduce that gives the value, if one does.
   const Instr* all_reduce_of(ValueId id) const {
-    const Instr* instr = definitions_[at(id)] < 0 ? nullptr : &body_.body[at(definitions_[at(id)])];
+    const Instr* instr = definitions_[id] < 0 ? nullptr : &body_.body[at(definitions_[id])];
     const auto* operation = instr ? instr->as<AllReduce>() : nullptr;
     return operation && operation->how == Reduce::kSum && instr->inputs.size() == 1 ? instr : nullptr;
   }
@@ -54,8 +54,8 @@ class LoopBody {
     for (ValueId& id : body_.body[sum.add].inputs)
       if (id == reduce.outputs[0]) id = reduce.inputs[0];
     for (ValueId id : {body_.inputs[k + 1].value, body_.outputs[k].value})
-      make_pending(body_.values[at(id)].sharding, reduce.as<AllReduce>()->axes, Reduce::kSum);
-    left_out_[at(definitions_[at(reduce.outputs[0])])] = true;
+      make_pending(body_.values[id].sharding, reduce.as<AllReduce>()->axes, Reduce::kSum);
+    left_out_[at(definitions_[reduce.outputs[0]])] = true;
   }
 
   void finish() {
@@ -66,7 +66,7 @@ class LoopBody {
  private:
   Program& body_;
   Uses uses_;
-  std::vector<int> definitions_;
+  ByValue<int> definitions_;
   std::unordered_map<ValueId, int> kept_times_;  // how many outputs a value is
   std::vector<bool> left_out_;                   // by position
 };
@@ -116,7 +116,7 @@ class LoopSinker {
   }
 
   void reduce_after(Instr& loop, std::size_t k, const Instr& reduce, std::vector<Instr>& before) {
-    Value pending = p_.values[at(loop.outputs[k])];
+    Value pending = p_.values[loop.outputs[k]];
     make_pending(pending.sharding, reduce.as<AllReduce>()->axes, Reduce::kSum);
     const ValueId zero = add_value(p_, pending.name, {pending.dtype, pending.shape, pending.sharding});
     const ValueId sum = add_value(p_, pending.name, {pending.dtype, pending.shape, pending.sharding});

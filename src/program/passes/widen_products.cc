@@ -17,22 +17,20 @@ bool is_widening(const Instr& instr) {
 
 Program widen_products(Program p, const PassOptions&) {
   const Uses uses(p);
-  std::vector<ValueId> by(p.values.size());
-  for (std::size_t i = 0; i < by.size(); ++i) by[i] = static_cast<ValueId>(i);
+  ByValue<ValueId> by = identity<ValueId>(p.values.size());
   for (Instr& instr : p.body) {
     if (!instr.is<Contract>()) continue;
     const ValueId id = instr.outputs[0];
-    const DType dtype = p.values[at(id)].dtype;
+    const DType dtype = p.values[id].dtype;
     const std::span<const int> users = uses.users(id);
     const bool narrow = dtype == DType::kBF16 || dtype == DType::kF16;
-    if (!narrow || uses.kept[at(id)] || users.empty()) continue;
+    if (!narrow || uses.kept[id] || users.empty()) continue;
     if (!std::ranges::all_of(users, [&](int user) { return is_widening(p.body[at(user)]); })) continue;
-    p.values[at(id)].dtype = DType::kF32;
-    for (int user : users) by[at(p.body[at(user)].outputs[0])] = id;
+    p.values[id].dtype = DType::kF32;
+    for (int user : users) by[p.body[at(user)].outputs[0]] = id;
   }
-  std::erase_if(p.body, [&](const Instr& instr) {
-    return !instr.outputs.empty() && by[at(instr.outputs[0])] != instr.outputs[0];
-  });
+  std::erase_if(p.body,
+                [&](const Instr& instr) { return !instr.outputs.empty() && by[instr.outputs[0]] != instr.outputs[0]; });
   replace_uses(p, std::move(by));
   return p;
 }

@@ -188,7 +188,7 @@ Kernel contract(const KernelArgs& args) {
 
 // See WorkspaceBytes.
 std::int64_t contract_bytes(const Program& program, const Instr& instr,
-                            const std::vector<std::vector<std::int64_t>>& strides) {
+                            const ByValue<std::vector<std::int64_t>>& strides) {
   const TensorView x = unplaced_view(program, instr.inputs[0], strides),
                    y = unplaced_view(program, instr.inputs[1], strides),
                    out = unplaced_view(program, instr.outputs[0], strides);

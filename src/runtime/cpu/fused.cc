@@ -25,7 +25,7 @@ Extent extent_of(const Shape& shape, const RowPlan& plan) {
 // Where no result fixes the border: as many columns as every operand and result lays out in one run, up to a tile.
 void widen_columns(const Program& body, RowPlan& plan, const std::vector<TensorView>& views) {
   for (const Instr& instr : body.body) {
-    const Extent extent = plan.extents[static_cast<std::size_t>(instr.outputs[0])];
+    const Extent extent = plan.extents[instr.outputs[0]];
     if (instr.is<ReduceDims>() || extent == Extent::kRow || extent == Extent::kColumn) return;
   }
   const auto in_one_run = [&](const std::vector<Dim>& rows, const std::vector<Dim>& cols) {
@@ -43,8 +43,7 @@ void widen_columns(const Program& body, RowPlan& plan, const std::vector<TensorV
     plan.cols = std::move(cols);
   }
   for (const ProgramInput& input : body.inputs) {
-    const auto id = static_cast<std::size_t>(input.value);
-    plan.extents[id] = extent_of(body.values[id].shape, plan);
+    plan.extents[input.value] = extent_of(body.values[input.value].shape, plan);
   }
 }
 
@@ -62,10 +61,7 @@ Program body_of_one(const KernelArgs& args) {
   Program body;
   body.mesh = args.program.mesh;
   Instr instr{args.instr.operation, {}, {}, {}};
-  const auto add = [&](ValueId id) {
-    body.values.push_back(args.program.values[static_cast<std::size_t>(id)]);
-    return static_cast<ValueId>(body.values.size()) - 1;
-  };
+  const auto add = [&](ValueId id) { return body.values.add(args.program.values[id]); };
   for (ValueId id : args.instr.inputs) {
     instr.inputs.push_back(add(id));
     body.inputs.push_back({"", instr.inputs.back()});

@@ -152,7 +152,7 @@ class ScatterKernel {
 
 // See WorkspaceBytes.
 std::int64_t scatter_bytes(const Program& program, const Instr& instr,
-                           const std::vector<std::vector<std::int64_t>>& strides) {
+                           const ByValue<std::vector<std::int64_t>>& strides) {
   const auto input = [&](std::size_t i) { return unplaced_view(program, instr.inputs[i], strides); };
   const bool fast = ScatterKernel::takes(input(0), input(1), unplaced_view(program, instr.outputs[0], strides),
                                          instr.as<ScatterAdd>()->dim);

@@ -20,13 +20,12 @@ class Collector {
   Terms collect() {
     for (std::size_t i = 0; i < body_.inputs.size(); ++i) {
       const ValueId id = body_.inputs[i].value;
-      term_of_[at(id)] = add({.kind = Term::Kind::kOperand,
-                              .dtype = body_.values[at(id)].dtype,
-                              .extent = plan_.extents[at(id)],
-                              .operand = static_cast<int>(i)});
+      term_of_[id] = add({.kind = Term::Kind::kOperand,
+                          .dtype = body_.values[id].dtype,
+                          .extent = plan_.extents[id],
+                          .operand = static_cast<int>(i)});
     }
-    for (const Instr& instr : body_.body)
-      term_of_[at(instr.outputs[0])] = instr.is<Map>() ? map(instr) : reduction(instr);
+    for (const Instr& instr : body_.body) term_of_[instr.outputs[0]] = instr.is<Map>() ? map(instr) : reduction(instr);
     for (const ProgramOutput& output : body_.outputs) terms_.outputs.push_back(result(output.value));
     return std::move(terms_);
   }
@@ -50,7 +49,7 @@ class Collector {
   }
 
   int node(const MapNode& node, const std::vector<int>& of_node, const Instr& instr) {
-    if (node.op == "input") return term_of_[at(instr.inputs[at(node.input)])];
+    if (node.op == "input") return term_of_[instr.inputs[at(node.input)]];
     Term term{.dtype = node.dtype, .literal = node.literal, .dim = node.dim};
     for (int arg : node.args) {
       term.args.push_back(of_node[at(arg)]);
@@ -72,7 +71,7 @@ class Collector {
   }
 
   void index(Term& term, const Instr& instr) const {
-    const Value& value = body_.values[at(instr.outputs[0])];
+    const Value& value = body_.values[instr.outputs[0]];
     term.kind = Term::Kind::kIndex;
     term.begin = shard_begin(value.shape, value.sharding, body_.mesh, processor_)[value.shape.position(term.dim)];
     term.extent = Extent::kColumn;
@@ -92,13 +91,13 @@ class Collector {
 
   int reduction(const Instr& instr) {
     const ValueId from = instr.inputs[0], to = instr.outputs[0];
-    const Extent extent = plan_.extents[at(to)];
-    const bool of_rows = plan_.extents[at(from)] == Extent::kRow;
-    const int arg = spread(term_of_[at(from)], of_rows ? Extent::kRow : Extent::kFull);
+    const Extent extent = plan_.extents[to];
+    const bool of_rows = plan_.extents[from] == Extent::kRow;
+    const int arg = spread(term_of_[from], of_rows ? Extent::kRow : Extent::kFull);
     return add({.kind = extent == Extent::kRow      ? Term::Kind::kJoinColumns
                         : extent == Extent::kColumn ? Term::Kind::kJoinRows
                                                     : Term::Kind::kJoinAll,
-                .dtype = body_.values[at(to)].dtype,
+                .dtype = body_.values[to].dtype,
                 .extent = extent,
                 .args = {arg},
                 .how = instr.as<ReduceDims>()->how});
@@ -106,7 +105,7 @@ class Collector {
 
   // An output is never the operand's own memory: what lies over the operand would be written before it is read.
   int result(ValueId id) {
-    const int t = spread(term_of_[at(id)], plan_.extents[at(id)]);
+    const int t = spread(term_of_[id], plan_.extents[id]);
     if (term(t).kind != Term::Kind::kOperand) return t;
     return add({.kind = Term::Kind::kSpread, .dtype = term(t).dtype, .extent = term(t).extent, .args = {t}});
   }
@@ -114,7 +113,7 @@ class Collector {
   const Program& body_;
   const RowPlan& plan_;
   const int processor_;
-  std::vector<int> term_of_;  // by value
+  ByValue<int> term_of_;  // by value
   Terms terms_;
 };
 

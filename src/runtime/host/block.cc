@@ -35,37 +35,37 @@ Block::Block(const Program& program, const MemoryPlan& plan, std::byte* arena, c
 }
 
 void Block::place_values(const MemoryPlan& plan, std::byte* arena, const std::map<ValueId, void*>& held) {
-  const std::vector<std::vector<std::int64_t>> strides = strides_of(program_);
-  for (std::size_t i = 0; i < program_.values.size(); ++i) {
-    const Value& value = program_.values[i];
+  const ByValue<std::vector<std::int64_t>> strides = strides_of(program_);
+  for (const ValueId id : program_.values.ids()) {
+    const Value& value = program_.values[id];
     TensorView view{nullptr,
                     value.dtype,
                     value.shape,
-                    strides[i],
+                    strides[id],
                     shard_begin(value.shape, value.sharding, program_.mesh, binder_.processor()),
                     {}};
     for (const Dim& dim : global_shape(value.shape, value.sharding, program_.mesh)) view.whole.push_back(dim.size);
-    const auto external = held.find(static_cast<ValueId>(i));
-    const int storage = plan.storage_of[i];
+    const auto external = held.find(id);
+    const int storage = plan.storage_of[id];
     if (external != held.end()) view.data = external->second;
     else if (storage != MemoryPlan::kExternal) view.data = arena + plan.storages[at(storage)].offset;
     views_.push_back(std::move(view));
   }
-  for (const auto& [next, last] : plan.over) views_[at(next)].data = views_[at(last)].data;
+  for (const auto& [next, last] : plan.over) views_[next].data = views_[last].data;
 }
 
 void Block::place_views() {
   for (const Instr& instr : program_.body) {
     if (!is_view(instr)) continue;
-    const TensorView& from = views_[at(instr.inputs[0])];
+    const TensorView& from = views_[instr.inputs[0]];
     std::int64_t offset = 0;
     if (const auto* view = instr.as<View>()) offset = view->offset;
     if (const auto* shard = instr.as<Shard>()) {
       const std::size_t dim = from.shape.position(shard->dim);
-      offset = program_.mesh.coordinate(binder_.processor(), shard->axes) *
-               views_[at(instr.outputs[0])].shape[dim].size * from.strides[dim];
+      offset = program_.mesh.coordinate(binder_.processor(), shard->axes) * views_[instr.outputs[0]].shape[dim].size *
+               from.strides[dim];
     }
-    views_[at(instr.outputs[0])].data =
+    views_[instr.outputs[0]].data =
         static_cast<std::byte*>(from.data) + offset * static_cast<std::int64_t>(size_of(from.dtype));
   }
 }
@@ -131,10 +131,10 @@ KernelArgs Block::args_of(int position, const MemoryPlan& plan, std::byte* arena
                   .workers = &binder_.workers(),
                   .workspace = workspace_of(plan, position, arena),
                   .served_by = nullptr};
-  for (ValueId id : instr.inputs) args.inputs.push_back(views_[at(id)]);
-  for (ValueId id : instr.outputs) args.outputs.push_back(views_[at(id)]);
+  for (ValueId id : instr.inputs) args.inputs.push_back(views_[id]);
+  for (ValueId id : instr.outputs) args.outputs.push_back(views_[id]);
   if (is_collective(instr))
-    args.label = str("of '", program_.values[at(instr.outputs[0])].name, "', ", join(instr.origin.causes, ", "));
+    args.label = str("of '", program_.values[instr.outputs[0]].name, "', ", join(instr.origin.causes, ", "));
   args.group = [this](const Axes& axes) -> comm::Group& { return binder_.group(program_.mesh, axes); };
   return args;
 }
@@ -145,7 +145,7 @@ Kernel Block::checked(Kernel kernel, const Instr& instr) const {
   if (!binder_.checks().ids || !looks_up_ids(instr)) return kernel;
   const std::string& dim = instr.as<Gather>()->dim;
   return [kernel = std::move(kernel), table = view(instr.inputs[0]), ids = view(instr.inputs[1]), dim,
-          name = program_.values[at(instr.inputs[1])].name](const StepState& state) {
+          name = program_.values[instr.inputs[1]].name](const StepState& state) {
     if (const std::string found = id_out_of_range(table, ids, dim); !found.empty())
       throw RunError({.what = str("'", name, "' has ", found), .where = "", .fix = ""});
     kernel(state);
@@ -157,7 +157,7 @@ Kernel Block::with_finite_check(Kernel kernel, const Instr& instr) const {
   const auto named = [&](const std::vector<ValueId>& ids) {
     std::vector<std::pair<std::string, TensorView>> views;
     for (const ValueId id : ids)
-      if (is_float(program_.values[at(id)].dtype)) views.emplace_back(program_.values[at(id)].name, views_[at(id)]);
+      if (is_float(program_.values[id].dtype)) views.emplace_back(program_.values[id].name, views_[id]);
     return views;
   };
   return [kernel = std::move(kernel), inputs = named(instr.inputs),
@@ -184,7 +184,7 @@ Kernel Block::bound_loop(const Instr& instr, const MemoryPlan& plan, std::byte* 
   std::map<ValueId, void*> held;
   std::vector<ElementCopy> first, next;
   for (std::size_t i = 0; i < instr.inputs.size(); ++i)
-    held[body.inputs[i + 1].value] = views_[at(i < carried ? instr.outputs[i] : instr.inputs[i])].data;
+    held[body.inputs[i + 1].value] = views_[i < carried ? instr.outputs[i] : instr.inputs[i]].data;
   for (std::size_t k = 0; k < carried; ++k)
     if (view(instr.inputs[k]).data != view(instr.outputs[k]).data)
       first.emplace_back(view(instr.inputs[k]), view(instr.outputs[k]));

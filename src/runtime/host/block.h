@@ -59,7 +59,7 @@ class Block {
   Block(const Program& program, const MemoryPlan& plan, std::byte* arena, const std::map<ValueId, void*>& held,
         Binder& binder);
 
-  const TensorView& view(ValueId id) const { return views_[static_cast<std::size_t>(id)]; }
+  const TensorView& view(ValueId id) const { return views_[id]; }
 
   // Throws a FailureError. The failure of an instruction names the processor, the instruction, its tensor and the
   // user's lines, and aborts the wire, so that no peer waits.
@@ -78,7 +78,7 @@ class Block {
 
   const Program& program_;
   Binder& binder_;
-  std::vector<TensorView> views_;
+  ByValue<TensorView> views_;
   std::vector<BoundInstr> steps_;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 Target with_workspaces(Target target, const KernelTable& table) {
   target.workspace_bytes = [workspaces = table.workspaces](const Program& program, const Instr& instr,
-                                                           const std::vector<std::vector<std::int64_t>>& strides) {
+                                                           const ByValue<std::vector<std::int64_t>>& strides) {
     const auto found = workspaces.find(name_of(instr));
     return found == workspaces.end() ? 0 : found->second(program, instr, strides);
   };
@@ -92,8 +92,7 @@ BindReport HostEngine::describe(const std::shared_ptr<const Compiled>& compiled,
   std::uintptr_t next = kVariables;
   for (const ProgramVariable& variable : compiled->program.variables) {
     variables.push_back(reinterpret_cast<void*>(next));
-    next += static_cast<std::uintptr_t>(
-        aligned_bytes(bytes_of(compiled->program.values[static_cast<std::size_t>(variable.value)])));
+    next += static_cast<std::uintptr_t>(aligned_bytes(bytes_of(compiled->program.values[variable.value])));
   }
   const HostProgram bound(compiled, device, reinterpret_cast<std::byte*>(kArena), variables, {});
   return {device.allocated(MemoryUse::kScratch), bound.instructions()};

@@ -48,9 +48,9 @@ TensorView dense_view(void* data, DType dtype, const Shape& shape) {
   return view;
 }
 
-TensorView unplaced_view(const Program& program, ValueId id, const std::vector<std::vector<std::int64_t>>& strides) {
-  const Value& value = program.values[static_cast<std::size_t>(id)];
-  return {nullptr, value.dtype, value.shape, strides[static_cast<std::size_t>(id)], {}, {}};
+TensorView unplaced_view(const Program& program, ValueId id, const ByValue<std::vector<std::int64_t>>& strides) {
+  const Value& value = program.values[id];
+  return {nullptr, value.dtype, value.shape, strides[id], {}, {}};
 }
 
 }  // namespace weft

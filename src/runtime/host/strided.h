@@ -84,6 +84,6 @@ void copy_elements(const TensorView& from, const TensorView& to);
 TensorView dense_view(void* data, DType dtype, const Shape& shape);
 
 // How a value of the program lies, wherever that is.
-TensorView unplaced_view(const Program& program, ValueId id, const std::vector<std::vector<std::int64_t>>& strides);
+TensorView unplaced_view(const Program& program, ValueId id, const ByValue<std::vector<std::int64_t>>& strides);
 
 }  // namespace weft

@@ -17,7 +17,7 @@ Kernel reference::serve(const KernelArgs& args) {
 std::int64_t reference::wide_bytes(const Program& program, const Instr& instr,
                                    const std::vector<std::vector<std::int64_t>>&) {
   const auto wide = [&](ValueId id) {
-    return aligned_bytes(program.values[at(id)].shape.elements() * std::int64_t{sizeof(double)});
+    return aligned_bytes(program.values[id].shape.elements() * std::int64_t{sizeof(double)});
   };
   if (instr.is<ScatterAdd>()) return wide(instr.outputs[0]);
   return wide(instr.inputs[0]) + wide(instr.inputs[1]) + wide(instr.outputs[0]);
