@@ -2,7 +2,7 @@
 // Roof of all_reduce in place with two processors: a loop in which each sums its half of both buffers into both.
 #include <iostream>
 
-#include "weft/bench.h"
+#include "weft/detail/bench.h"
 
 int main() {
   weft::bench::CollectivesOptions options;

@@ -1,5 +1,5 @@
 // weft bench: measures the speed of the parts on this machine.
-#include "weft/bench.h"
+#include "weft/detail/bench.h"
 
 #include <iostream>
 #include <memory>

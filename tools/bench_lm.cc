@@ -13,10 +13,11 @@
 #include "lm_report.h"
 #include "lm_weights.h"
 #include "options.h"
+#include "weft/detail/session_access.h"
 #include "weft/explain.h"
 #include "weft/optim.h"
-#include "weft/progress.h"
-#include "weft/words.h"
+#include "weft/detail/progress.h"
+#include "weft/detail/words.h"
 
 namespace weft::tools {
 
@@ -218,7 +219,7 @@ void run_lm(const LmOptions& o) {
   report.compile_s = step.compile_seconds();
   set_lm_weights(session, sizes);
   train(o, lm_batch(lm, sizes), lm, *optimizer, step, report);
-  report.peak_bytes = session.peak_resident_bytes();
+  report.peak_bytes = detail::peak_resident_bytes(session);
   trace.write(step);
   if (wire::process() != 0) return;  // the first process prints
   if (mesh.size() > 1)

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "paper_configs.h"
-#include "weft/train.h"
+#include "weft/detail/train_parts.h"
 
 namespace weft::tools {
 

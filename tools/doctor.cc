@@ -1,5 +1,5 @@
 // weft doctor: lists what Weft can use on this machine.
-#include "weft/doctor.h"
+#include "weft/detail/doctor.h"
 
 #include <algorithm>
 #include <iostream>

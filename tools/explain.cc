@@ -7,9 +7,9 @@
 
 #include "config_options.h"
 #include "weft/explain.h"
-#include "weft/models.h"
+#include "weft/detail/models.h"
 #include "weft/train.h"
-#include "weft/words.h"
+#include "weft/detail/words.h"
 
 namespace weft::tools {
 

@@ -13,6 +13,7 @@
 #include "name_rules.h"
 #include "options.h"
 #include "weft/checkpoint.h"
+#include "weft/detail/safetensors.h"
 #include "weft/tensor_file.h"
 
 namespace weft::tools {

@@ -10,8 +10,8 @@
 #include "options.h"
 #include "weft/checkpoint.h"
 #include "weft/tensor_file.h"
-#include "weft/train.h"
-#include "weft/words.h"
+#include "weft/detail/train_parts.h"
+#include "weft/detail/words.h"
 
 namespace weft::tools {
 

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "lm_weights.h"
-#include "weft/progress.h"
+#include "weft/detail/progress.h"
 
 namespace weft::tools {
 

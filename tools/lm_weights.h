@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/models.h"
+#include "weft/detail/models.h"
 #include "weft/session.h"
 
 namespace weft::tools {

@@ -6,8 +6,8 @@
 
 #include "config_options.h"
 #include "paper_configs.h"
-#include "weft/train.h"
-#include "weft/words.h"
+#include "weft/detail/train_parts.h"
+#include "weft/detail/words.h"
 
 namespace weft::tools {
 

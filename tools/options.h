@@ -10,7 +10,7 @@
 
 #include "weft/error.h"
 #include "weft/mesh.h"
-#include "weft/models.h"
+#include "weft/detail/models.h"
 
 namespace weft::tools {
 

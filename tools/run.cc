@@ -1,5 +1,5 @@
 // weft run: runs a program from its text form, on threads, on the mesh that the text names.
-#include "weft/run.h"
+#include "weft/detail/stored_program.h"
 
 #include <chrono>
 #include <cmath>

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "config_options.h"
-#include "weft/progress.h"
-#include "weft/train.h"
+#include "weft/detail/progress.h"
+#include "weft/detail/train_parts.h"
 
 namespace weft::tools {
 
@@ -15,6 +15,7 @@ struct TrainWords {
   ConfigWords words;
   train::TrainOptions options;
   std::vector<std::string> rename;
+  std::string fail_at;
   bool quiet = false, print_config = false, dry_run = false, json = false;
 };
 
@@ -50,7 +51,7 @@ void run_train(const TrainWords& o) {
   options.progress = !o.quiet;
   options.allow_change = o.words.allow_change;
   for (const std::string& text : o.rename) options.init.rename.push_back(parse_rename(text));
-  const train::Trained done = train::train(config, options);
+  const train::Trained done = train::train_until(o.fail_at, config, options);
   if (o.quiet || wire::process() != 0) return;
   std::cout << (done.stopped ? "stopped" : "done") << " at step " << done.step << "; checkpoints and metrics are in "
             << config.out() << "\n";
@@ -94,7 +95,7 @@ void add_train(CLI::App& app, Action& action) {
   sub->add_flag("--json", o->json, "With --dry-run: one JSON object, see docs/explain.md");
   sub->add_flag("--quiet", o->quiet, "Print nothing");
   sub->add_option("--trace", o->options.trace, "Write a trace of the last steps to this file; see docs/bench.md");
-  sub->add_option("--fail-at", o->options.fail_at,
+  sub->add_option("--fail-at", o->fail_at,
                   "For tests: kill this process at PHASE:N; phases: step, save-begun, mid-shard, before-rename, "
                   "before-latest");
   sub->callback([o, &action] { action = [o] { run_train(*o); }; });

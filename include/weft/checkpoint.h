@@ -20,6 +20,11 @@
 
 namespace weft {
 
+class Checkpoints;
+namespace detail {
+void on_phase(Checkpoints& checkpoints, std::function<void(const std::string& phase)> hook);
+}
+
 // The state that is saved with the variables.
 struct CheckpointState {
   std::int64_t step = 0;
@@ -32,9 +37,6 @@ struct CheckpointOptions {
   bool async = true;              // write on a thread while the program continues
   bool finite = false;            // a variable with a NaN or infinity is a RunError, and nothing is saved
   double deadline_seconds = 600;  // how long processor 0 waits for the files of other processes
-  // For tests: called, on the thread that writes, at "save-begun", "mid-shard" (repeatedly), "before-rename" and
-  // "before-latest".
-  std::function<void(const std::string& phase)> at = {};
 };
 
 // Saves a session's variables. All processes make one, with the same options, and make the same calls; errors are
@@ -56,6 +58,7 @@ class Checkpoints {
   std::exception_ptr failure() const;
 
  private:
+  friend void detail::on_phase(Checkpoints& checkpoints, std::function<void(const std::string& phase)> hook);
   struct Writer;
   std::unique_ptr<Writer> writer_;
 };

@@ -14,11 +14,6 @@ namespace weft {
 // The largest number of elements of a tensor: the bytes of very many tensors of this size still fit 64 bits.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 44;
 
-// Names that begin with it are reserved for dims inside the library's functions, so that they never equal a name of a
-// program. Graphs and layouts refuse these names.
-constexpr char kOwnDim = '#';
-constexpr bool is_own_dim(std::string_view name) { return name.starts_with(kOwnDim); }
-
 // A tensor dimension: a name of letters, digits, '_', '.', '/' or '#', which does not begin with '#', and a size from
 // one to kMostElements.
 struct Dim {
@@ -64,8 +59,6 @@ class Shape {
 };
 
 bool same_dims(const Shape& a, const Shape& b);  // equal up to order
-std::vector<std::int64_t> dense_strides(const Shape& shape);
-double volume(const Shape& shape);  // the product of the sizes as a double, for example the work of a contraction
 
 std::ostream& operator<<(std::ostream& out, const Dim& dim);      // batch=64
 std::ostream& operator<<(std::ostream& out, const Shape& shape);  // [batch=64 heads=16]

@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -158,21 +157,6 @@ class Executable {
   std::shared_ptr<ExecutableState> state_;
 };
 
-// The shard of a variable on one processor: its begin and its sizes along the dims of `whole`.
-struct VariableShard {
-  std::string variable;
-  std::string slot_of;  // the variable whose optimizer state this is, if any
-  Shape whole;
-  DType dtype = DType::kF32;   // of the bytes that the processor holds
-  DType stored = DType::kF32;  // what a checkpoint holds: VariableOptions::stored, `dtype` of optimizer state
-  std::vector<std::int64_t> begin, sizes;
-  int processor = 0;
-  bool is_primary = false;  // the first holder of this shard: at coordinate 0 of the axes that do not split it
-
-  std::int64_t elements() const;
-  std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of(dtype); }
-};
-
 class Session {
  public:
   explicit Session(const Mesh& mesh, const wire::Choice& wire = wire::automatic(),
@@ -185,23 +169,6 @@ class Session {
   void set_value(const std::string& variable, const Array& value);
   std::vector<std::string> variables() const;
   const Mesh& mesh() const;
-  // Whether `here` is true in any process. All processes must call.
-  bool any(bool here) const;
-  const std::vector<int>& processors() const;  // the processors of this process, ascending
-
-  // The shards that the processors of this process hold, by variable and processor; read_shard and write_shard copy
-  // their bytes, dense in the order of the variable's dims. Nothing is sent: each process handles its shards.
-  // InternalError if the number of bytes differs.
-  std::vector<VariableShard> shards() const;
-  void read_shard(const VariableShard& shard, std::span<std::byte> out) const;
-  void write_shard(const VariableShard& shard, std::span<const std::byte> in);
-
-  // Waits for all processes. If some pass an error, every process throws the error of the lowest processor. Reports of
-  // a missing process use `what`, the purpose of the wait. All processes must call.
-  void agree(const std::exception_ptr& error, const std::string& what) const;
-
-  // The sum over all processes of the peak resident memory so far. All processes must call.
-  std::int64_t peak_resident_bytes() const;
 
  private:
   friend struct SessionState;

@@ -58,16 +58,6 @@ class TensorFile {
   std::map<std::string, std::string> metadata_;
 };
 
-// The header of a .safetensors up to its data: the bytes of these tensors, in this order, without gaps. Its length is a
-// multiple of 8 bytes. UserError for a name that the format cannot hold; the error names `path`.
-struct StoredTensor {
-  std::string name;
-  DType dtype = DType::kF32;
-  std::vector<std::int64_t> sizes;
-};
-std::string safetensors_header(const std::string& path, const std::vector<StoredTensor>& tensors,
-                               const std::map<std::string, std::string>& metadata = {});
-
 // Writes to a temporary file in the same folder and renames it, so that a file at the path is complete or unchanged.
 void write_safetensors(const std::string& path, const std::map<std::string, Array>& tensors,
                        const std::map<std::string, std::string>& metadata = {});

@@ -14,7 +14,6 @@
 #include "weft/checkpoint.h"
 #include "weft/config.h"
 #include "weft/explain.h"
-#include "weft/models.h"
 
 namespace weft::train {
 
@@ -35,10 +34,7 @@ struct Evaluation {
 };
 
 struct TrainOptions {
-  bool progress = true;  // lines on standard output and, on a terminal, a bar on standard error
-  // For tests: the process kills itself at the N-th time that it comes to a phase, "step:5", "save-begun:2", "mid-shard:1",
-  // "before-rename:1", "before-latest:1"; with "@1" behind it, only process 1 of several does.
-  std::string fail_at = {};
+  bool progress = true;    // lines on standard output and, on a terminal, a bar on standard error
   std::string trace = {};  // the file of a trace of the last steps, as Executable::trace
   WarmStart init = {};     // not used by a run that has a checkpoint: it goes on from there
   // Settings whose value may be another than that of the checkpoint, although they give its weights their meaning: those
@@ -57,24 +53,6 @@ struct Trained {
 // UserError for a config that cannot be run, or that gives the weights it goes on from another meaning; RunError if a processor, a disk or the numbers fail: a loss that is not finite
 // ends the run with the instruction that made the first NaN or infinity, and leaves the last checkpoint.
 Trained train(const Config& config, const TrainOptions& options = {});
-
-// The config with what its data and vocabulary decide: the number of tokens, the layout's missing parts.
-Config completed(const Config& config);
-
-// What a checkpoint of this run keeps besides its weights, by the names of the files: "config.toml", with absolute paths
-// of the data and without mesh.wire and run.out, and "vocabulary.model", a copy, unless the vocabulary is "bytes".
-std::map<std::string, std::string> stored_texts(const Config& config);
-// The config of a checkpoint's run, to be used in this process: the vocabulary is the checkpoint's copy, run.out the folder
-// in which the checkpoint lies, mesh.wire the default. UserError if the checkpoint has no config.
-Config stored_config(const Checkpoint& checkpoint);
-
-// The weights of the config's model and their shapes.
-std::map<std::string, Shape> weight_shapes(const Config& config);
-
-// One step of the config's training as a graph, with its fetches and updates, mesh and layout. Nothing runs and no data is
-// read.
-models::Model step_model(const Config& config);
-Store store_of(const Config& config);  // mesh.store and mesh.store_level
 
 // What that step costs on each processor, read off the program. UserError, with the setting, if the layout cannot work.
 struct PlanOptions {

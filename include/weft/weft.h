@@ -16,7 +16,6 @@
 #include "weft/number.h"
 #include "weft/ops.h"
 #include "weft/optim.h"
-#include "weft/run.h"
 #include "weft/schedule.h"
 #include "weft/session.h"
 #include "weft/tensor.h"

@@ -1,12 +1,13 @@
-// Session::agree: an error of one process becomes the error of all.
+// agree(): an error of one process becomes the error of all.
 #include <algorithm>
 #include <cstring>
 
 #include "api/state.h"
 #include "base/bytes.h"
+#include "weft/detail/session_access.h"
 #include "weft/error.h"
 
-namespace weft {
+namespace weft::detail {
 
 namespace {
 
@@ -59,19 +60,19 @@ ErrorReport report_from_bytes(std::string_view text) {
 
 }  // namespace
 
-void Session::agree(const std::exception_ptr& error, const std::string& what) const {
-  if (state_->processors->all_are_local()) {
+void agree(const Session& session, const std::exception_ptr& error, const std::string& what) {
+  Processors& processors = *SessionState::of(session).processors;
+  if (processors.all_are_local()) {
     if (error) std::rethrow_exception(error);
     return;
   }
-  state_->processors->make_ready();
+  processors.make_ready();
   const std::string mine = error ? to_bytes(report_of(error)) : "";
   // The first processor of a process sends its report, the others of the process send zeros.
   const auto gathered = [&](const std::vector<std::int64_t>& report) {
     const std::vector<std::int64_t> zeros(report.size(), 0);
-    return state_->processors->gather_numbers(static_cast<std::int64_t>(report.size()), what, [&](int p) {
-      return p == state_->processors->first() ? report.data() : zeros.data();
-    });
+    return processors.gather_numbers(static_cast<std::int64_t>(report.size()), what,
+                                     [&](int p) { return p == processors.first() ? report.data() : zeros.data(); });
   };
   // First the size of every report, then, if there is one, the reports.
   const std::vector<std::int64_t> sizes = gathered({static_cast<std::int64_t>(mine.size())});
@@ -87,4 +88,4 @@ void Session::agree(const std::exception_ptr& error, const std::string& what) co
       .raise();
 }
 
-}  // namespace weft
+}  // namespace weft::detail

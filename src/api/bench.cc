@@ -1,5 +1,5 @@
-// The collectives bench behind weft/bench.h.
-#include "weft/bench.h"
+// The collectives bench behind weft/detail/bench.h.
+#include "weft/detail/bench.h"
 
 #include "base/str.h"
 #include "comm/measure.h"

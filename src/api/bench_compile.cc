@@ -9,7 +9,7 @@
 #include "api/explain_parts.h"
 #include "base/str.h"
 #include "program/memory_plan.h"
-#include "weft/bench.h"
+#include "weft/detail/bench.h"
 #include "weft/error.h"
 
 namespace weft::bench {

@@ -1,5 +1,5 @@
 // Lists what Weft can use on this machine. Reads files of the system; a missing file gives "unknown", never an error.
-#include "weft/doctor.h"
+#include "weft/detail/doctor.h"
 
 #include <sched.h>
 #include <unistd.h>

@@ -10,7 +10,7 @@
 #include "program/ir.h"
 #include "runtime/engine.h"
 #include "weft/explain.h"
-#include "weft/progress.h"
+#include "weft/detail/progress.h"
 
 namespace weft {
 

@@ -6,7 +6,7 @@
 
 #include "api/system_files.h"
 #include "base/str.h"
-#include "weft/doctor.h"
+#include "weft/detail/doctor.h"
 
 namespace weft {
 

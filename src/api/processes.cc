@@ -1,11 +1,12 @@
-// Session::any and Session::peak_resident_bytes: results over all processes.
+// Results over all processes of a session.
 #include <fstream>
 #include <numeric>
 #include <sstream>
 
 #include "api/state.h"
+#include "weft/detail/session_access.h"
 
-namespace weft {
+namespace weft::detail {
 
 namespace {
 
@@ -21,22 +22,25 @@ std::int64_t peak_bytes_of_this_process() {
 
 }  // namespace
 
-bool Session::any(bool here) const {
-  if (state_->processors->all_are_local()) return here;
-  state_->processors->make_ready();
+const std::vector<int>& processors(const Session& session) { return SessionState::of(session).processors->local(); }
+
+bool any(const Session& session, bool here) {
+  Processors& processors = *SessionState::of(session).processors;
+  if (processors.all_are_local()) return here;
+  processors.make_ready();
   const std::int64_t mine = here ? 1 : 0;
   const std::vector<std::int64_t> all =
-      state_->processors->gather_numbers(1, "of a question, Session::any", [&](int) { return &mine; });
+      processors.gather_numbers(1, "of a question to all processes", [&](int) { return &mine; });
   return std::accumulate(all.begin(), all.end(), std::int64_t{0}) > 0;
 }
 
-std::int64_t Session::peak_resident_bytes() const {
-  state_->processors->make_ready();
+std::int64_t peak_resident_bytes(const Session& session) {
+  Processors& processors = *SessionState::of(session).processors;
+  processors.make_ready();
   const std::int64_t mine = peak_bytes_of_this_process(), none = 0;
-  const std::vector<std::int64_t> all =
-      state_->processors->gather_numbers(1, "of the memory in use, Session::peak_resident_bytes",
-                                         [&](int p) { return p == state_->processors->first() ? &mine : &none; });
+  const std::vector<std::int64_t> all = processors.gather_numbers(
+      1, "of the memory in use", [&](int p) { return p == processors.first() ? &mine : &none; });
   return std::accumulate(all.begin(), all.end(), std::int64_t{0});
 }
 
-}  // namespace weft
+}  // namespace weft::detail

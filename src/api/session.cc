@@ -10,7 +10,7 @@
 #include "language/graph_data.h"
 #include "program/text.h"
 #include "runtime/processor_names.h"
-#include "weft/activity.h"
+#include "weft/detail/activity.h"
 
 namespace weft {
 
@@ -182,7 +182,5 @@ std::vector<std::string> Session::variables() const {
 }
 
 const Mesh& Session::mesh() const { return state_->mesh(); }
-
-const std::vector<int>& Session::processors() const { return state_->processors->local(); }
 
 }  // namespace weft

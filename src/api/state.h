@@ -26,6 +26,8 @@ struct SessionState {
                       const SessionOptions& options);
   static Session open(std::shared_ptr<Processors> processors, const SessionOptions& options);
 
+  static SessionState& of(const Session& session) { return *session.state_; }
+
   const Mesh& mesh() const { return processors->mesh(); }
   // UserError if there is none.
   const SessionVariable& variable(const std::string& name) const;

@@ -8,9 +8,9 @@
 #include "program/verify.h"
 #include "runtime/host/initial.h"
 #include "runtime/runner.h"
-#include "weft/doctor.h"
+#include "weft/detail/doctor.h"
 #include "weft/error.h"
-#include "weft/run.h"
+#include "weft/detail/stored_program.h"
 
 namespace weft {
 

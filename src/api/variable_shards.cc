@@ -1,35 +1,37 @@
-// The shards of variables as the user's program sees them.
+// The shards of a session's variables, for checkpoints.
 #include <cstring>
 #include <functional>
 #include <numeric>
 
 #include "runtime/shards.h"
 #include "api/state.h"
+#include "weft/detail/session_access.h"
 #include "weft/error.h"
 
-namespace weft {
+namespace weft::detail {
 
 std::int64_t VariableShard::elements() const {
   return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-std::vector<VariableShard> Session::shards() const {
+std::vector<VariableShard> shards(const Session& session) {
+  const SessionState& state = SessionState::of(session);
   std::vector<VariableShard> all;
-  for (const auto& [name, held] : state_->variables) {
+  for (const auto& [name, held] : state.variables) {
     const Value& value = held.value;
-    const Shape whole = global_shape(value.shape, value.sharding, state_->mesh());
+    const Shape whole = global_shape(value.shape, value.sharding, state.mesh());
     std::vector<std::int64_t> sizes;
     for (const Dim& dim : value.shape) sizes.push_back(dim.size);
-    for (const int p : state_->processors->local())
+    for (const int p : state.processors->local())
       all.push_back({.variable = name,
                      .slot_of = held.slot_of,
                      .whole = whole,
                      .dtype = value.dtype,
                      .stored = held.stored,
-                     .begin = shard_begin(value.shape, value.sharding, state_->mesh(), p),
+                     .begin = shard_begin(value.shape, value.sharding, state.mesh(), p),
                      .sizes = sizes,
                      .processor = p,
-                     .is_primary = is_primary_shard(value, state_->mesh(), p)});
+                     .is_primary = is_primary_shard(value, state.mesh(), p)});
   }
   return all;
 }
@@ -50,14 +52,16 @@ void* memory_of(SessionState& session, const VariableShard& shard, std::size_t b
 
 }  // namespace
 
-void Session::read_shard(const VariableShard& shard, std::span<std::byte> out) const {
-  const void* from = memory_of(*state_, shard, out.size());
-  state_->processors->device(shard.processor).read(from, out);
+void read_shard(const Session& session, const VariableShard& shard, std::span<std::byte> out) {
+  SessionState& state = SessionState::of(session);
+  const void* from = memory_of(state, shard, out.size());
+  state.processors->device(shard.processor).read(from, out);
 }
 
-void Session::write_shard(const VariableShard& shard, std::span<const std::byte> in) {
-  void* to = memory_of(*state_, shard, in.size());
-  state_->processors->device(shard.processor).write(in, to);
+void write_shard(Session& session, const VariableShard& shard, std::span<const std::byte> in) {
+  SessionState& state = SessionState::of(session);
+  void* to = memory_of(state, shard, in.size());
+  state.processors->device(shard.processor).write(in, to);
 }
 
-}  // namespace weft
+}  // namespace weft::detail

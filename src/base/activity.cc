@@ -1,4 +1,4 @@
-#include "weft/activity.h"
+#include "weft/detail/activity.h"
 
 #include <chrono>
 #include <mutex>

@@ -1,4 +1,4 @@
-#include "weft/progress.h"
+#include "weft/detail/progress.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

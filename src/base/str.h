@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/words.h"
+#include "weft/detail/words.h"
 
 namespace weft {
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "data/formats.h"
+#include "weft/detail/safetensors.h"
 
 namespace weft {
 

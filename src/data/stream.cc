@@ -6,7 +6,7 @@
 
 #include "data/file_bytes.h"
 #include "data/shuffle.h"
-#include "weft/words.h"
+#include "weft/detail/words.h"
 
 namespace weft::data {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "data/formats.h"
-#include "weft/words.h"
+#include "weft/detail/words.h"
 
 namespace weft {
 

@@ -6,7 +6,7 @@
 
 #include "data/text_file.h"
 #include "weft/data.h"
-#include "weft/words.h"
+#include "weft/detail/words.h"
 
 namespace weft::data {
 

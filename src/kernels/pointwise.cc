@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 #include "kernels/vmath.h"
-#include "weft/words.h"
+#include "weft/detail/words.h"
 
 namespace weft {
 

@@ -5,6 +5,7 @@
 
 #include "base/dispatch.h"
 #include "base/str.h"
+#include "language/shape_math.h"
 #include "weft/error.h"
 
 namespace weft {

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "base/str.h"
+#include "language/shape_math.h"
 #include "weft/error.h"
 
 namespace weft {

@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "base/str.h"
+#include "language/shape_math.h"
 
 namespace weft {
 

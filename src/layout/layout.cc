@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/str.h"
+#include "language/shape_math.h"
 #include "layout/words.h"
 #include "weft/dim.h"
 #include "weft/error.h"

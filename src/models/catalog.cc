@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "weft/error.h"
-#include "weft/words.h"
+#include "weft/detail/words.h"
 
 namespace weft::models {
 

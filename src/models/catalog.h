@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/models.h"
+#include "weft/detail/models.h"
 
 namespace weft::models {
 

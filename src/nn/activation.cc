@@ -1,6 +1,6 @@
 #include "weft/error.h"
 #include "weft/nn.h"
-#include "weft/words.h"
+#include "weft/detail/words.h"
 
 namespace weft::nn {
 

@@ -1,7 +1,7 @@
 #include "nn/seen.h"
 #include "weft/error.h"
 #include "weft/nn.h"
-#include "weft/words.h"
+#include "weft/detail/words.h"
 
 namespace weft::nn {
 

@@ -1,5 +1,6 @@
 // Dims that the user cut into blocks: halos between blocks, and convolutions of the image that the blocks form.
 #include "base/str.h"
+#include "language/shape_math.h"
 #include "weft/convolution.h"
 #include "weft/error.h"
 #include "weft/ops.h"

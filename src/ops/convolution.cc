@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/str.h"
+#include "language/shape_math.h"
 #include "ops/windows.h"
 
 namespace weft {

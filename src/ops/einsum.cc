@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/str.h"
+#include "language/shape_math.h"
 #include "ops/rules.h"
 
 namespace weft {

@@ -1,6 +1,7 @@
 // loop: a body that runs repeatedly. The body is a set of nodes of the same graph; the loop is one op whose operands
 // are the initial carried values and the tensors that the body reads from outside.
 #include "base/str.h"
+#include "language/shape_math.h"
 #include "ops/loop_body.h"
 #include "ops/rules.h"
 

@@ -1,6 +1,7 @@
 // split: a tensor in equal ranges of one dim. It is one op with many results, so its gradient is one concat. Slices
 // would give a sum of as many padded tensors.
 #include "base/str.h"
+#include "language/shape_math.h"
 #include "ops/exchange.h"
 #include "ops/rules.h"
 #include "ops/samples.h"

@@ -2,7 +2,7 @@
 
 #include "weft/error.h"
 #include "weft/optim.h"
-#include "weft/words.h"
+#include "weft/detail/words.h"
 
 namespace weft::optim {
 

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "weft/error.h"
-#include "weft/words.h"
+#include "weft/detail/words.h"
 
 namespace weft::optim {
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/index.h"
+#include "language/shape_math.h"
 #include "program/builder.h"
 #include "program/packing.h"
 

@@ -5,6 +5,7 @@
 
 #include "base/index.h"
 #include "base/str.h"
+#include "language/shape_math.h"
 #include "program/partial.h"
 #include "program/text.h"
 #include "program/verify_rules.h"

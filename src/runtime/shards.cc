@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "language/shape_math.h"
+
 namespace weft {
 
 namespace {

@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "train/progress.h"
-#include "weft/activity.h"
+#include "weft/detail/activity.h"
 
 namespace weft::train {
 

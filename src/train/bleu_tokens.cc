@@ -3,7 +3,7 @@
 
 #include "weft/error.h"
 #include "weft/evaluate.h"
-#include "weft/words.h"
+#include "weft/detail/words.h"
 
 namespace weft::evaluate {
 

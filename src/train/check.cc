@@ -5,7 +5,7 @@
 #include "train/parts.h"
 #include "train/error_setting.h"
 #include "weft/error.h"
-#include "weft/words.h"
+#include "weft/detail/words.h"
 
 namespace weft::train {
 

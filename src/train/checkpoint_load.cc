@@ -4,6 +4,7 @@
 
 #include "train/checkpoint_data.h"
 #include "train/checkpoint_files.h"
+#include "weft/detail/session_access.h"
 #include "weft/error.h"
 
 namespace weft {
@@ -16,7 +17,7 @@ using Numbers = std::vector<std::int64_t>;
 // One variable of the session: where it is in the checkpoint, and its pieces in this process.
 struct Filled {
   std::string source;
-  std::vector<VariableShard> shards;
+  std::vector<detail::VariableShard> shards;
 };
 
 std::string listed(const std::vector<std::string>& names) {
@@ -40,7 +41,7 @@ class Loader {
  private:
   void plan() {
     std::vector<std::string> missing;
-    for (VariableShard& shard : session_.shards()) {
+    for (detail::VariableShard& shard : detail::shards(session_)) {
       if (!options_.optimizer_state && !shard.slot_of.empty()) continue;
       if (plan_.empty() || plan_.back().shards[0].variable != shard.variable) {
         const auto [source, rule] = source_of(shard);
@@ -65,7 +66,7 @@ class Loader {
   }
 
   // The variable's name in the checkpoint, and the rule that says so; as many as there are rules if none does.
-  std::pair<std::string, std::size_t> source_of(const VariableShard& shard) const {
+  std::pair<std::string, std::size_t> source_of(const detail::VariableShard& shard) const {
     const std::string& name = shard.variable;
     const auto& rules = options_.rename;
     for (std::size_t i = 0; i < rules.size(); ++i) {
@@ -87,7 +88,7 @@ class Loader {
                     "index.json"});
   }
 
-  void check_fit(const std::string& source, const VariableShard& shard) const {
+  void check_fit(const std::string& source, const detail::VariableShard& shard) const {
     const CheckpointVariable& stored = data_.index.variables.at(source).variable;
     const bool is_castable = is_float(stored.dtype) && is_float(shard.dtype);
     if (!same_dims(stored.shape, shard.whole) || (stored.dtype != shard.dtype && !is_castable))
@@ -113,7 +114,7 @@ class Loader {
   // Every piece that nobody reads whole is read by one process for its checksum. Who reads what is only known of this
   // process, so pieces that others read whole may be read once more.
   void verify() const {
-    const std::vector<int>& here = session_.processors();
+    const std::vector<int>& here = detail::processors(session_);
     int next = 0;
     for (const Filled& variable : plan_)
       for (const checkpoint::Piece& piece : data_.index.variables.at(variable.source).pieces) {
@@ -124,7 +125,7 @@ class Loader {
   }
 
   bool is_read_whole(const Filled& variable, const checkpoint::Piece& piece) const {
-    return std::any_of(variable.shards.begin(), variable.shards.end(), [&](const VariableShard& shard) {
+    return std::any_of(variable.shards.begin(), variable.shards.end(), [&](const detail::VariableShard& shard) {
       const auto [begin, sizes] = box_of(variable, shard);
       bool is_inside = true;
       for (std::size_t d = 0; d < begin.size(); ++d)
@@ -134,7 +135,7 @@ class Loader {
   }
 
   // The shard's begin and sizes in the checkpoint's order of dims.
-  std::pair<Numbers, Numbers> box_of(const Filled& variable, const VariableShard& shard) const {
+  std::pair<Numbers, Numbers> box_of(const Filled& variable, const detail::VariableShard& shard) const {
     Numbers begin, sizes;
     for (const Dim& dim : data_.index.variables.at(variable.source).variable.shape) {
       const std::size_t d = shard.whole.position(dim.name);
@@ -146,8 +147,8 @@ class Loader {
 
   void fill(const Filled& variable) {
     const CheckpointVariable& stored = data_.index.variables.at(variable.source).variable;
-    std::map<Numbers, std::vector<const VariableShard*>> by_begin;  // replicas are read once
-    for (const VariableShard& shard : variable.shards) by_begin[shard.begin].push_back(&shard);
+    std::map<Numbers, std::vector<const detail::VariableShard*>> by_begin;  // replicas are read once
+    for (const detail::VariableShard& shard : variable.shards) by_begin[shard.begin].push_back(&shard);
     for (const auto& [place, shards] : by_begin) {
       const auto [begin, sizes] = box_of(variable, *shards[0]);
       std::vector<Dim> dims, wanted;
@@ -158,7 +159,8 @@ class Loader {
       data_.read(variable.source, begin, sizes, {part.bytes(), bytes});
       if (dims != wanted) part = part.transposed(Shape(wanted));
       if (stored.dtype != shards[0]->dtype) part = part.cast(shards[0]->dtype);
-      for (const VariableShard* shard : shards) session_.write_shard(*shard, {part.bytes(), shard->bytes()});
+      for (const detail::VariableShard* shard : shards)
+        detail::write_shard(session_, *shard, {part.bytes(), shard->bytes()});
     }
   }
 
@@ -178,7 +180,7 @@ void Checkpoint::load(Session& session, const LoadOptions& options) const {
   } catch (...) {
     error = std::current_exception();
   }
-  session.agree(error, "to load a checkpoint");
+  detail::agree(session, error, "to load a checkpoint");
 }
 
 }  // namespace weft

@@ -9,7 +9,7 @@
 #include "train/checkpoint_data.h"
 #include "train/checkpoint_files.h"
 #include "weft/error.h"
-#include "weft/words.h"
+#include "weft/detail/words.h"
 
 namespace weft {
 

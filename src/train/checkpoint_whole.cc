@@ -5,6 +5,7 @@
 #include "train/checkpoint_files.h"
 #include "train/checkpoint_index.h"
 #include "weft/checkpoint.h"
+#include "weft/detail/safetensors.h"
 #include "weft/error.h"
 #include "weft/tensor_file.h"
 

@@ -15,7 +15,9 @@
 
 #include "train/checkpoint_files.h"
 #include "train/checkpoint_index.h"
-#include "weft/checkpoint.h"
+#include "weft/detail/checkpoint_hook.h"
+#include "weft/detail/safetensors.h"
+#include "weft/detail/session_access.h"
 #include "weft/error.h"
 #include "weft/tensor_file.h"
 
@@ -81,18 +83,21 @@ std::string reason_of(const std::exception_ptr& error) {
 // One processor's file: the shards it speaks for, in the order of the file, and a copy of their bytes.
 struct ShardFile {
   int processor = 0;
-  std::vector<VariableShard> shards;
+  std::vector<detail::VariableShard> shards;
   std::vector<std::byte> bytes;  // keeps its memory from save to save
 };
 
-CheckpointVariable variable_of(const VariableShard& shard) { return {shard.whole, shard.stored, shard.slot_of}; }
+CheckpointVariable variable_of(const detail::VariableShard& shard) {
+  return {shard.whole, shard.stored, shard.slot_of};
+}
 
-std::size_t stored_bytes(const VariableShard& shard) {
+std::size_t stored_bytes(const detail::VariableShard& shard) {
   return static_cast<std::size_t>(shard.elements()) * size_of(shard.stored);
 }
 
 // Values of the shard's dtype as the checkpoint holds them: rounded, if that is narrower. `room` keeps what was cast.
-std::span<const std::byte> as_stored(const VariableShard& shard, std::span<const std::byte> values, Array& room) {
+std::span<const std::byte> as_stored(const detail::VariableShard& shard, std::span<const std::byte> values,
+                                     Array& room) {
   if (shard.dtype == shard.stored) return values;
   const auto count = static_cast<std::int64_t>(values.size() / size_of(shard.dtype));
   Array held({{"elements", count}}, shard.dtype);
@@ -118,6 +123,8 @@ struct Checkpoints::Writer {
   std::unique_ptr<checkpoint::FolderLock> lock;
   std::vector<ShardFile> files;
 
+  std::function<void(const std::string& phase)> hook = {};  // of detail::on_phase
+
   // Of the save at hand.
   bool is_busy = false;
   CheckpointState state;
@@ -134,7 +141,7 @@ struct Checkpoints::Writer {
   std::string partial() const { return checkpoint::path_in(options.folder, checkpoint::unfinished_name(state.step)); }
 
   void at(const char* phase) const {
-    if (options.at) options.at(phase);
+    if (hook) hook(phase);
   }
 
   void open();
@@ -153,7 +160,7 @@ struct Checkpoints::Writer {
 };
 
 void Checkpoints::Writer::open() {
-  leads = session.processors()[0] == 0;
+  leads = detail::processors(session)[0] == 0;
   std::exception_ptr error = caught([&] {
     check(options);
     if (!leads) return;
@@ -161,27 +168,27 @@ void Checkpoints::Writer::open() {
     lock = std::make_unique<checkpoint::FolderLock>(options.folder);
     for (const std::string& path : checkpoint::contents_of(options.folder).leftovers) checkpoint::remove_all(path);
   });
-  session.agree(error, "to open the folder of checkpoints");
+  detail::agree(session, error, "to open the folder of checkpoints");
   error = caught([&] {
     if (!std::filesystem::exists(checkpoint::path_in(options.folder, ".lock")))
-      throw UserError({.what = sentence("processor ", session.processors()[0], " does not see the folder '",
+      throw UserError({.what = sentence("processor ", detail::processors(session)[0], " does not see the folder '",
                                         options.folder, "' that processor 0 has opened"),
                        .where = "Checkpoints",
                        .fix = "save to a folder that all hosts share, by its absolute path"});
   });
-  session.agree(error, "to find the folder of checkpoints");
+  detail::agree(session, error, "to find the folder of checkpoints");
   prepare();
 }
 
 // Gives every file its shards and memory. Wide stored dtypes first, then names, as write_safetensors has them.
 void Checkpoints::Writer::prepare() {
-  files.resize(session.processors().size());
+  files.resize(detail::processors(session).size());
   for (std::size_t i = 0; i < files.size(); ++i) {
-    files[i].processor = session.processors()[i];
+    files[i].processor = detail::processors(session)[i];
     files[i].shards.clear();
   }
   index = {.step = state.step, .mesh = session.mesh().text(), .variables = {}, .files = {}, .texts = {}};
-  for (VariableShard& shard : session.shards()) {
+  for (detail::VariableShard& shard : detail::shards(session)) {
     index.variables[shard.variable].variable = variable_of(shard);
     if (!shard.is_primary) continue;
     const auto file =
@@ -189,11 +196,12 @@ void Checkpoints::Writer::prepare() {
     file->shards.push_back(std::move(shard));
   }
   for (ShardFile& file : files) {
-    std::stable_sort(file.shards.begin(), file.shards.end(), [](const VariableShard& a, const VariableShard& b) {
-      return size_of(a.stored) > size_of(b.stored);
-    });
+    std::stable_sort(file.shards.begin(), file.shards.end(),
+                     [](const detail::VariableShard& a, const detail::VariableShard& b) {
+                       return size_of(a.stored) > size_of(b.stored);
+                     });
     std::size_t bytes = 0;
-    for (const VariableShard& shard : file.shards) bytes += shard.bytes();
+    for (const detail::VariableShard& shard : file.shards) bytes += shard.bytes();
     file.bytes.resize(bytes);
   }
 }
@@ -201,8 +209,8 @@ void Checkpoints::Writer::prepare() {
 void Checkpoints::Writer::copy_shards() {
   for (ShardFile& file : files) {
     std::span<std::byte> rest(file.bytes);
-    for (const VariableShard& shard : file.shards) {
-      session.read_shard(shard, rest.first(shard.bytes()));
+    for (const detail::VariableShard& shard : file.shards) {
+      detail::read_shard(session, shard, rest.first(shard.bytes()));
       rest = rest.subspan(shard.bytes());
     }
   }
@@ -210,7 +218,7 @@ void Checkpoints::Writer::copy_shards() {
 
 void Checkpoints::Writer::begin(const CheckpointState& next) {
   state = next;
-  session.agree(caught([&] {
+  detail::agree(session, caught([&] {
                   checkpoint::check_state(state, "Checkpoints::save");
                   if (!leads) return;
                   checkpoint::remove_all(partial());
@@ -247,14 +255,14 @@ void Checkpoints::Writer::write_files() {
 void Checkpoints::Writer::write_file(const ShardFile& file) {
   const std::string name = checkpoint::shard_name(file.processor), path = checkpoint::path_in(partial(), name);
   std::vector<StoredTensor> tensors;
-  for (const VariableShard& shard : file.shards) tensors.push_back({shard.variable, shard.stored, shard.sizes});
+  for (const detail::VariableShard& shard : file.shards) tensors.push_back({shard.variable, shard.stored, shard.sizes});
   const std::string header = safetensors_header(path, tensors);
   checkpoint::NewFile out(path);
   out.write(header);
   std::span<const std::byte> rest(file.bytes);
   std::size_t written_bytes = header.size();
   Array room;
-  for (const VariableShard& shard : file.shards) {
+  for (const detail::VariableShard& shard : file.shards) {
     std::uint32_t crc = 0;
     for (std::size_t left = shard.bytes(); left > 0;) {
       const std::span<const std::byte> held = rest.first(std::min(left, kChunk)), chunk = as_stored(shard, held, room);
@@ -294,7 +302,7 @@ void Checkpoints::Writer::leave_notes(const std::exception_ptr& error) const {
 
 void Checkpoints::Writer::collect_notes() {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.deadline_seconds);
-  const std::vector<int>& here = session.processors();
+  const std::vector<int>& here = detail::processors(session);
   for (int p = 0; p < session.mesh().size(); ++p) {
     if (std::find(here.begin(), here.end(), p) != here.end()) continue;
     const std::string path = checkpoint::path_in(partial(), note_name(p));
@@ -366,9 +374,9 @@ void Checkpoints::Writer::finish() {
   };
   const std::exception_ptr error = written.get_future().get();
   try {
-    session.agree(error, "to write a checkpoint");
+    detail::agree(session, error, "to write a checkpoint");
     if (thread.joinable()) thread.join();
-    session.agree(commit_error, "to finish a checkpoint");
+    detail::agree(session, commit_error, "to finish a checkpoint");
   } catch (...) {
     give_up();
   }
@@ -390,6 +398,10 @@ void Checkpoints::save(const CheckpointState& state) {
 }
 
 void Checkpoints::wait() { writer_->finish(); }
+
+void detail::on_phase(Checkpoints& checkpoints, std::function<void(const std::string& phase)> hook) {
+  checkpoints.writer_->hook = std::move(hook);
+}
 
 std::exception_ptr Checkpoints::failure() const {
   return writer_->is_busy && writer_->has_failed ? writer_->first_error : nullptr;

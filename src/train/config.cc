@@ -14,7 +14,7 @@
 #include "train/settings.h"
 #include "train/tasks.h"
 #include "weft/error.h"
-#include "weft/words.h"
+#include "weft/detail/words.h"
 
 namespace weft::train {
 

@@ -6,7 +6,7 @@
 #include "train/settings.h"
 #include "train/stored.h"
 #include "weft/error.h"
-#include "weft/words.h"
+#include "weft/detail/words.h"
 
 namespace weft::train {
 

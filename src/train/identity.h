@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/train.h"
+#include "weft/detail/train_parts.h"
 
 namespace weft::train {
 

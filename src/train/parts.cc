@@ -5,8 +5,9 @@
 #include <sstream>
 
 #include "train/error_setting.h"
+#include "weft/detail/session_access.h"
+#include "weft/detail/words.h"
 #include "weft/error.h"
-#include "weft/words.h"
 
 namespace weft::train {
 
@@ -137,7 +138,7 @@ std::optional<data::Batch> next_batch(const Session& session, const Config& conf
   } catch (...) {
     error = std::current_exception();
   }
-  session.agree(error, "of the next batch");
+  detail::agree(session, error, "of the next batch");
   return batch;
 }
 

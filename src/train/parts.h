@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "weft/data.h"
+#include "weft/detail/train_parts.h"
 #include "weft/optim.h"
 #include "weft/schedule.h"
-#include "weft/train.h"
 
 namespace weft::train {
 

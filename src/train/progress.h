@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "weft/progress.h"
+#include "weft/detail/progress.h"
 
 namespace weft::train {
 

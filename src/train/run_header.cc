@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "train/parts.h"
-#include "weft/progress.h"
+#include "weft/detail/progress.h"
 
 namespace weft::train {
 

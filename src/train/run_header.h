@@ -4,7 +4,7 @@
 #include <string>
 
 #include "weft/config.h"
-#include "weft/doctor.h"
+#include "weft/detail/doctor.h"
 #include "weft/explain.h"
 
 namespace weft::train {

@@ -8,7 +8,7 @@
 #include "train/scorer.h"
 #include "train/text_stream.h"
 #include "weft/error.h"
-#include "weft/progress.h"
+#include "weft/detail/progress.h"
 
 namespace weft::train {
 

@@ -19,7 +19,9 @@
 #include "train/scorer.h"
 #include "train/signals.h"
 #include "train/stored.h"
-#include "weft/activity.h"
+#include "weft/detail/activity.h"
+#include "weft/detail/checkpoint_hook.h"
+#include "weft/detail/session_access.h"
 #include "weft/error.h"
 
 namespace weft::train {
@@ -68,7 +70,7 @@ std::string rescaled_schedule(const Config& config, const Checkpoint& from) {
 
 // Whether checkpoints hold weights in another dtype than the optimizer updates, as a sentence; "" if not.
 std::string rounding_of(const Session& session) {
-  for (const VariableShard& shard : session.shards())
+  for (const detail::VariableShard& shard : detail::shards(session))
     if (shard.stored != shard.dtype)
       return "checkpoints hold weights as " + std::string(name_of(shard.stored)) + ", which the optimizer updates as " +
              std::string(name_of(shard.dtype));
@@ -142,10 +144,10 @@ struct StartedStep {
 
 class Trainer {
  public:
-  Trainer(const Config& config, const TrainOptions& options)
+  Trainer(const Config& config, const TrainOptions& options, const std::string& fail_at)
       : config_(config),
         options_(options),
-        fault_(options.fail_at),
+        fault_(fail_at),
         from_(Checkpoint::latest(config_.out())),
         progress_(config_.run.steps, options.progress && first_process()) {
     done_.first = done_.step = first();
@@ -261,18 +263,18 @@ Trained Trainer::run() {
 
 void Trainer::steps() {
   const StopSignals signals;
-  Checkpoints checkpoints(machinery_->session, {.folder = config_.out(),
-                                                .keep = static_cast<int>(config_.run.keep),
-                                                .finite = true,
-                                                .at = [this](const std::string& phase) { fault_.at(phase); }});
+  Checkpoints checkpoints(machinery_->session,
+                          {.folder = config_.out(), .keep = static_cast<int>(config_.run.keep), .finite = true});
+  detail::on_phase(checkpoints, [this](const std::string& phase) { fault_.at(phase); });
   for (std::int64_t step = first() + 1; step <= config_.run.steps && !done_.stopped; ++step) {
     begin(step);
     if (begun_.size() > 1) take_oldest(checkpoints);  // while the processors are at this one
     if (first_process() && checkpoints.failure()) warn_of_failed_save(checkpoints.failure());
     const bool last = step == config_.run.steps;
     const bool asked = signals.asked();
-    const bool stops_or_saves = machinery_->session.any(asked || minutes_passed());  // one question in most steps
-    done_.stopped = stops_or_saves && machinery_->session.any(asked) && !last;
+    const bool stops_or_saves =
+        detail::any(machinery_->session, asked || minutes_passed());  // one question in most steps
+    done_.stopped = stops_or_saves && detail::any(machinery_->session, asked) && !last;
     const bool evaluates = last || due(config_.run.eval_every, step);
     const bool saves = last || stops_or_saves || due(config_.run.checkpoint_every, step);
     if (evaluates || saves) take_oldest(checkpoints);
@@ -455,12 +457,14 @@ void Trainer::not_finite(Checkpoints& checkpoints, std::int64_t step, double los
 
 }  // namespace
 
-Trained train(const Config& config, const TrainOptions& options) {
+Trained train_until(const std::string& fail_at, const Config& config, const TrainOptions& options) {
   const Config whole = completed(config);
   check(whole);
   check_files("data.train", whole.data.train);
   check_files("data.dev", whole.data.dev);
-  return Trainer(whole, options).run();
+  return Trainer(whole, options, fail_at).run();
 }
+
+Trained train(const Config& config, const TrainOptions& options) { return train_until("", config, options); }
 
 }  // namespace weft::train

@@ -14,7 +14,7 @@
 #include "comm/wire.h"
 #include "runtime/runner.h"
 #include "support/sampling.h"
-#include "weft/models.h"
+#include "weft/detail/models.h"
 #include "weft/optim.h"
 
 namespace {

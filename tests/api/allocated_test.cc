@@ -4,7 +4,7 @@
 
 #include "api/state.h"
 #include "support/compile.h"
-#include "weft/models.h"
+#include "weft/detail/models.h"
 #include "weft/optim.h"
 #include "weft/weft.h"
 

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "language/shape_math.h"
 #include "support/compile.h"
 #include "base/str.h"
 #include "program/cost.h"

@@ -5,7 +5,7 @@
 #include "program/cost.h"
 #include "program/memory_plan.h"
 #include "support/expect_error.h"
-#include "weft/models.h"
+#include "weft/detail/models.h"
 #include "weft/weft.h"
 
 namespace weft::memory_limit_test {

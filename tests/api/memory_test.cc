@@ -3,7 +3,7 @@
 
 #include "support/compile.h"
 #include "program/memory_plan.h"
-#include "weft/models.h"
+#include "weft/detail/models.h"
 
 namespace weft::memory_test {
 namespace {

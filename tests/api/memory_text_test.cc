@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "support/expect_error.h"
-#include "weft/doctor.h"
+#include "weft/detail/doctor.h"
 
 namespace weft::memory_text_test {
 namespace {

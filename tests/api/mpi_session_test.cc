@@ -5,6 +5,7 @@
 #include "network.h"
 #include "support/expect_error.h"
 #include "support/processes.h"
+#include "weft/detail/session_access.h"
 
 namespace weft::mpi_session_test {
 namespace {
@@ -94,7 +95,7 @@ TEST_F(MpiSession, EachNeedsItsOwnPartOfAnInput) {
   PendingRun first = step.start({{x, values}});
   PendingRun second = step.start({{x, values}});
   EXPECT_EQ(first.get().scalar(sum), 276);
-  EXPECT_TRUE(session.any(wire::process() == ranks - 1));
+  EXPECT_TRUE(detail::any(session, wire::process() == ranks - 1));
   EXPECT_EQ(second.get().scalar(sum), 276);
 }
 

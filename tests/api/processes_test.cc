@@ -10,6 +10,7 @@
 #include "runtime/host/host_engine.h"
 #include "support/expect_error.h"
 #include "support/processes.h"
+#include "weft/detail/session_access.h"
 
 namespace weft::processes_test {
 namespace {
@@ -56,7 +57,7 @@ TEST_P(Processes, HoldOnlyTheirOwnShards) {
     Session session = SessionState::open(processors, {});
     train(session, "hidden:p");
     EXPECT_EQ(processors->local(), mine);
-    for (const VariableShard& shard : session.shards())
+    for (const detail::VariableShard& shard : detail::shards(session))
       EXPECT_EQ(std::count(mine.begin(), mine.end(), shard.processor), 1) << shard.variable;
     for (const int p : mine) EXPECT_GT(processors->device(p).allocated(MemoryUse::kVariables), 0) << p;
   }));

@@ -5,6 +5,7 @@
 #include "network.h"
 #include "support/expect_error.h"
 #include "support/processes.h"
+#include "weft/detail/session_access.h"
 
 namespace weft::shards_test {
 namespace {
@@ -29,11 +30,11 @@ TEST(SessionShards, TileTheVariable) {
                                level == 0 ? Store() : Store::parse("*:x", level));
       std::map<std::string, std::vector<int>> covered{{"w", std::vector<int>(24)}, {"w.m", std::vector<int>(4)}};
       const Array whole = session.value("w");
-      for (const VariableShard& shard : session.shards()) {
+      for (const detail::VariableShard& shard : detail::shards(session)) {
         EXPECT_EQ(shard.slot_of, shard.variable == "w" ? "" : "w");
         EXPECT_EQ(shard.dtype, DType::kF32);
         std::vector<float> bytes(static_cast<std::size_t>(shard.elements()));
-        session.read_shard(shard, std::as_writable_bytes(std::span(bytes)));
+        detail::read_shard(session, shard, std::as_writable_bytes(std::span(bytes)));
         for (std::int64_t i = 0; i < shard.elements(); ++i) {
           const bool is_w = shard.variable == "w";
           const std::int64_t at = is_w ? (shard.begin[0] + i / shard.sizes[1]) * 6 + shard.begin[1] + i % shard.sizes[1]
@@ -51,15 +52,16 @@ TEST(SessionShards, TileTheVariable) {
 
 TEST(SessionShards, AreWritten) {
   Session session = opened("x:2 y:3", "a:x b:y");
-  EXPECT_EQ(session.processors(), (std::vector<int>{0, 1, 2, 3, 4, 5}));
-  for (const VariableShard& shard : session.shards()) {
+  EXPECT_EQ(detail::processors(session), (std::vector<int>{0, 1, 2, 3, 4, 5}));
+  for (const detail::VariableShard& shard : detail::shards(session)) {
     const std::vector<float> values(static_cast<std::size_t>(shard.elements()), static_cast<float>(shard.begin[0]));
-    session.write_shard(shard, std::as_bytes(std::span(values)));
+    detail::write_shard(session, shard, std::as_bytes(std::span(values)));
   }
   const Array w = session.value("w");
   for (std::int64_t i = 0; i < 24; ++i) EXPECT_EQ(w.at(i), i < 12 ? 0 : 2);
   std::vector<std::byte> short_of(4);
-  EXPECT_INTERNAL_ERROR(session.read_shard(session.shards()[0], short_of), "a shard's bytes are not as many as it has");
+  EXPECT_INTERNAL_ERROR(detail::read_shard(session, detail::shards(session)[0], short_of),
+                        "a shard's bytes are not as many as it has");
 }
 
 TEST(SessionAgree, EveryProcessThrowsTheFirstError) {
@@ -67,21 +69,21 @@ TEST(SessionAgree, EveryProcessThrowsTheFirstError) {
     std::atomic<int> heard = 0;
     const auto errors = test::as_processes(processes, 6, [&](int process, std::unique_ptr<comm::Wire> wire) {
       Session session = SessionState::open(Mesh::parse("x:6"), std::move(wire), engine_named("reference", ""), {});
-      session.agree(nullptr, "of a test");
+      detail::agree(session, nullptr, "of a test");
       const ErrorText text{.what = "at " + std::to_string(process), .where = "a", .fix = ""};
       const auto error = [&](const auto& own) { return process == 0 ? nullptr : std::make_exception_ptr(own); };
-      EXPECT_USER_ERROR(session.agree(error(UserError(text)), "of a test"), "error: at 1\nwhere: a");
-      EXPECT_RUN_ERROR(session.agree(error(RunError(text)), "of a test"), "error: at 1\nwhere: a");
+      EXPECT_USER_ERROR(detail::agree(session, error(UserError(text)), "of a test"), "error: at 1\nwhere: a");
+      EXPECT_RUN_ERROR(detail::agree(session, error(RunError(text)), "of a test"), "error: at 1\nwhere: a");
       const auto other = process == 1 ? std::make_exception_ptr(std::runtime_error("odd")) : nullptr;
-      EXPECT_INTERNAL_ERROR(session.agree(other, "of a test"), "odd");
-      session.agree(nullptr, "of a test");
+      EXPECT_INTERNAL_ERROR(detail::agree(session, other, "of a test"), "odd");
+      detail::agree(session, nullptr, "of a test");
       ++heard;
     });
     EXPECT_EQ(heard, processes);
   }
   Session alone{Mesh()};
-  alone.agree(nullptr, "");
-  EXPECT_THROW(alone.agree(std::make_exception_ptr(std::out_of_range("x")), ""), std::out_of_range);
+  detail::agree(alone, nullptr, "");
+  EXPECT_THROW(detail::agree(alone, std::make_exception_ptr(std::out_of_range("x")), ""), std::out_of_range);
 }
 
 TEST(ExecutableStep, ChoosesTheRandomNumbers) {

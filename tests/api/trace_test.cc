@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/expect_error.h"
+#include "weft/detail/session_access.h"
 #include "weft/explain.h"
 #include "weft/ops.h"
 #include "weft/session.h"
@@ -120,7 +121,7 @@ TEST(Trace, RefusesWithoutARun) {
 
 TEST(Session, KnowsItsPeakMemory) {
   const Session session{Mesh::parse("data:2")};
-  EXPECT_GT(session.peak_resident_bytes(), 1 << 20);
+  EXPECT_GT(detail::peak_resident_bytes(session), 1 << 20);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "weft/progress.h"
+#include "weft/detail/progress.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -30,7 +30,8 @@ void train_in(const std::string& folder, const Death& death) {
     if (phase == death.phase && --left == 0) raise(SIGKILL);
   };
   Training t(kGrid);
-  Checkpoints checkpoints(t.session, {.folder = folder, .keep = 2, .at = at});
+  Checkpoints checkpoints(t.session, {.folder = folder, .keep = 2});
+  detail::on_phase(checkpoints, at);
   if (const std::optional<Checkpoint> found = Checkpoint::latest(folder)) t.resume(*found);
   std::ofstream losses(folder + "/losses", std::ios::app);
   losses.precision(17);

@@ -8,6 +8,7 @@
 #include "checkpoint/training.h"
 #include "support/expect_error.h"
 #include "support/processes.h"
+#include "weft/detail/session_access.h"
 
 namespace weft::processes_test {
 namespace {
@@ -88,7 +89,8 @@ TEST(CheckpointProcesses, OneFails) {
           throw RunError({.what = "the disk is on fire", .where = "a test", .fix = "use water"});
       };
       // With two processes the first has all pieces; with the other layout both have.
-      Checkpoints checkpoints(t.session, {.folder = folder, .async = async, .at = at});
+      Checkpoints checkpoints(t.session, {.folder = folder, .async = async});
+      detail::on_phase(checkpoints, at);
       checkpoints.save({.step = 1});
       checkpoints.wait();
       is_failing = process == 0;
@@ -119,7 +121,8 @@ TEST(CheckpointProcesses, AnotherFails) {
       if (process == 1 && phase == "mid-shard")
         throw RunError({.what = "the disk is on fire", .where = "a test", .fix = "use water"});
     };
-    Checkpoints checkpoints(t.session, {.folder = folder, .at = at});
+    Checkpoints checkpoints(t.session, {.folder = folder});
+    detail::on_phase(checkpoints, at);
     checkpoints.save({.step = 1});
     while (!checkpoints.failure()) std::this_thread::yield();  // the first one is told, too
     const std::string part = process == 0 ? "processor 1 failed to write its part of the checkpoint: " : "";
@@ -144,7 +147,8 @@ TEST(CheckpointProcesses, OneNeverComes) {
     const auto at = [&](const std::string& phase) {
       if (process == 1 && phase == "save-begun") std::filesystem::remove_all(folder + "/.step-00000001.partial");
     };
-    Checkpoints checkpoints(t.session, {.folder = folder, .deadline_seconds = 0.2, .at = at});
+    Checkpoints checkpoints(t.session, {.folder = folder, .deadline_seconds = 0.2});
+    detail::on_phase(checkpoints, at);
     checkpoints.save({.step = 1});
   });
   EXPECT_FALSE(Checkpoint::latest(folder).has_value());
@@ -212,7 +216,7 @@ TEST_F(MpiCheckpoint, BetweenRanksAndThreads) {
   Training t(ranks(), place());
   {
     if (wire::process() == 0) std::filesystem::remove_all(folder);
-    t.session.agree(nullptr, "for an empty folder");
+    detail::agree(t.session, nullptr, "for an empty folder");
     Checkpoints checkpoints(t.session, {.folder = folder});
     for (int i = 0; i < 3; ++i) {
       t.train(1);
@@ -232,7 +236,7 @@ TEST_F(MpiCheckpoint, BetweenRanksAndThreads) {
   expect_equal(again.values(), want);
   EXPECT_EQ(again.train(2), losses);
 
-  t.session.agree(nullptr, "for all to have read");
+  detail::agree(t.session, nullptr, "for all to have read");
   const std::string other = folder + "_threads";
   if (wire::process() == 0) {
     std::filesystem::remove_all(other);
@@ -240,7 +244,7 @@ TEST_F(MpiCheckpoint, BetweenRanksAndThreads) {
     checkpoints.save(threads.state());
     checkpoints.wait();
   }
-  t.session.agree(nullptr, "for the threads' checkpoint");
+  detail::agree(t.session, nullptr, "for the threads' checkpoint");
   Training third(ranks(), place());
   third.resume(Checkpoint::open(other));
   expect_equal(third.values(), want);
@@ -251,8 +255,8 @@ TEST_F(MpiCheckpoint, ErrorsAreHeardByAll) {
   std::exception_ptr error;
   if (wire::process() == test::ranks() - 1)
     error = std::make_exception_ptr(UserError({.what = "mine", .where = "here", .fix = "so"}));
-  EXPECT_USER_ERROR(session.agree(error, "of a test"), "error: mine\nwhere: here\nfix:   so");
-  session.agree(nullptr, "of a test");
+  EXPECT_USER_ERROR(detail::agree(session, error, "of a test"), "error: mine\nwhere: here\nfix:   so");
+  detail::agree(session, nullptr, "of a test");
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ TEST(MpiRankKillChild, Trains) {
       .mesh = "data:2 model:2", .layout = "batch:data hidden:model", .store = Store::parse("*:data", 1)};
   test::Training t(Session(Mesh::parse(grid.mesh), wire::mpi(), device::reference(), {.seed = 7, .store = grid.store}),
                    grid);
-  Checkpoints checkpoints(t.session, {.folder = folder, .keep = 2, .at = at});
+  Checkpoints checkpoints(t.session, {.folder = folder, .keep = 2});
+  detail::on_phase(checkpoints, at);
   if (const std::optional<Checkpoint> found = Checkpoint::latest(folder)) t.resume(*found);
   std::ofstream losses;
   if (wire::process() == 0) losses.open(str(folder, "/losses"), std::ios::app);

@@ -167,7 +167,8 @@ TEST(CheckpointSave, TellsTheLatestOnlyWhenAllIsThere) {
     const std::optional<Checkpoint> found = Checkpoint::latest(folder);
     latest.push_back(found ? found->state().step : -1);
   };
-  Checkpoints checkpoints(t.session, {.folder = folder, .at = at});
+  Checkpoints checkpoints(t.session, {.folder = folder});
+  detail::on_phase(checkpoints, at);
   checkpoints.save({.step = 1});
   checkpoints.wait();
   EXPECT_THAT(phases, ElementsAre("save-begun", "mid-shard", "before-rename", "before-latest"));
@@ -188,7 +189,8 @@ TEST(CheckpointSave, TellsOfAFailureWithoutWaiting) {
   const auto at = [&](const std::string& phase) {
     if (fails && phase == "before-rename") throw RunError({.what = "no room", .where = "disk", .fix = "make some"});
   };
-  Checkpoints checkpoints(t.session, {.folder = folder, .at = at});
+  Checkpoints checkpoints(t.session, {.folder = folder});
+  detail::on_phase(checkpoints, at);
   EXPECT_FALSE(checkpoints.failure());
   checkpoints.save({.step = 1});
   while (!checkpoints.failure()) std::this_thread::yield();

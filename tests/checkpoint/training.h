@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "weft/checkpoint.h"
+#include "weft/detail/checkpoint_hook.h"
 #include "weft/nn.h"
 #include "weft/optim.h"
 #include "weft/weft.h"

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "data/files.h"
+#include "language/shape_math.h"
 #include "support/expect_error.h"
 #include "weft/tensor_file.h"
 

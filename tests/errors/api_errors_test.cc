@@ -4,9 +4,9 @@
 #include <fstream>
 
 #include "errors/lines.h"
-#include "weft/bench.h"
+#include "weft/detail/bench.h"
 #include "weft/explain.h"
-#include "weft/models.h"
+#include "weft/detail/models.h"
 
 namespace weft::api_errors_test {
 namespace {

@@ -1,5 +1,5 @@
 // The bench and the doctor through the public headers.
-#include "weft/bench.h"
+#include "weft/detail/bench.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "support/expect_error.h"
-#include "weft/doctor.h"
-#include "weft/models.h"
+#include "weft/detail/doctor.h"
+#include "weft/detail/models.h"
 
 namespace weft::bench_test {
 namespace {

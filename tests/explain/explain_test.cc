@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/expect_error.h"
-#include "weft/models.h"
+#include "weft/detail/models.h"
 #include "weft/ops.h"
 #include "weft/optim.h"
 

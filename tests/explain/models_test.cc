@@ -1,5 +1,5 @@
 // The built-in models: sizes, parameters and refusals.
-#include "weft/models.h"
+#include "weft/detail/models.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

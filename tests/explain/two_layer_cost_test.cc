@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "weft/explain.h"
-#include "weft/models.h"
+#include "weft/detail/models.h"
 
 namespace weft::two_layer_cost_test {
 namespace {

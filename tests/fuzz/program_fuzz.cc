@@ -7,7 +7,7 @@
 #include "program/cost.h"
 #include "program/text.h"
 #include "program/verify.h"
-#include "weft/run.h"
+#include "weft/detail/stored_program.h"
 
 namespace weft::fuzz {
 namespace {

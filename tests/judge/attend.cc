@@ -6,6 +6,7 @@
 
 #include "base/index.h"
 #include "judge/sums.h"
+#include "language/shape_math.h"
 #include "program/operation.h"  // AttendRules: the attribute of the two ops
 
 namespace weft::judge {

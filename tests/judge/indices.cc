@@ -5,6 +5,7 @@
 
 #include "base/index.h"
 #include "judge/sums.h"
+#include "language/shape_math.h"
 
 namespace weft::judge {
 

@@ -2,6 +2,7 @@
 // operands on.
 #include "base/index.h"
 #include "judge/judge.h"
+#include "language/shape_math.h"
 
 namespace weft::judge {
 

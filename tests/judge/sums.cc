@@ -4,6 +4,7 @@
 #include "base/index.h"
 #include "base/reduce.h"
 #include "judge/sums.h"
+#include "language/shape_math.h"
 
 namespace weft::judge {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "language/shape_math.h"
 #include "weft/error.h"
 
 namespace weft::judge {

@@ -4,6 +4,7 @@
 #include "base/index.h"
 #include "judge/sums.h"
 #include "program/windows.h"  // Direction and PoolKind: attributes of the two ops
+#include "language/shape_math.h"
 #include "weft/convolution.h"
 
 namespace weft::judge {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/str.h"
+#include "language/shape_math.h"
 #include "weft/array.h"
 #include "weft/error.h"
 

@@ -4,7 +4,7 @@
 #include "models/tiny.h"
 #include "program/cost.h"
 #include "support/compile.h"
-#include "weft/models.h"
+#include "weft/detail/models.h"
 #include "weft/nn.h"
 
 namespace weft::test::options_test {

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "base/str.h"
+#include "language/shape_math.h"
 #include "support/expect_error.h"
 #include "weft/session.h"
 

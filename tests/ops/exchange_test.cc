@@ -11,6 +11,7 @@
 #include <random>
 
 #include "base/str.h"
+#include "language/shape_math.h"
 #include "program/text.h"
 #include "program/verify.h"
 #include "support/expect_error.h"

@@ -9,6 +9,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "language/shape_math.h"
 #include "program/builder.h"
 
 namespace weft::test {

@@ -9,7 +9,7 @@
 #include "program/cost.h"
 #include "store/models.h"
 #include "weft/explain.h"
-#include "weft/models.h"
+#include "weft/detail/models.h"
 
 namespace weft::counts_test {
 namespace {

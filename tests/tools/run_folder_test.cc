@@ -8,7 +8,7 @@
 
 #include "support/command.h"
 #include "support/expect_error.h"
-#include "weft/train.h"
+#include "weft/detail/train_parts.h"
 
 namespace weft::run_folder_test {
 namespace {

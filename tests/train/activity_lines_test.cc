@@ -6,7 +6,7 @@
 #include <atomic>
 #include <future>
 
-#include "weft/activity.h"
+#include "weft/detail/activity.h"
 
 namespace weft::train::activity_lines_test {
 namespace {

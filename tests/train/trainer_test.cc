@@ -175,10 +175,10 @@ TEST(Trainer, ATraceIsOfTheLastStepsAndItsFileIsTriedFirst) {
 
 TEST(Trainer, MomentsToFailAtAreChecked) {
   const SmallRun run("fail");
-  EXPECT_USER_ERROR(train(run.config, {.progress = false, .fail_at = "lunch:1"}), "'lunch:1' is no moment to fail at",
+  EXPECT_USER_ERROR(train_until("lunch:1", run.config, kQuiet), "'lunch:1' is no moment to fail at",
                     "write PHASE:N or PHASE:N@PROCESS; the phases are: step, save-begun, mid-shard, before-rename, "
                     "before-latest");
-  EXPECT_USER_ERROR(train(run.config, {.progress = false, .fail_at = "step:0"}), "'step:0' is no moment");
+  EXPECT_USER_ERROR(train_until("step:0", run.config, kQuiet), "'step:0' is no moment");
 }
 
 TEST(Trainer, PairsForALanguageModelAlone) {

@@ -113,7 +113,8 @@ double count_weights(const TransformerOptions& o) {
   const auto real = [](std::int64_t n) { return static_cast<double>(n); };
   const double d_model = real(o.d_model), d_kv = real(o.d_kv), d_ff = real(o.d_ff), heads = real(o.heads);
   const double per_norm = o.norm == Norm::kScale ? 1 : o.norm == Norm::kLayer && o.norm_bias ? 2 * d_model : d_model;
-  const double attention = d_model * d_kv * (2 * heads + (o.shared_kv ? 1 : 2) * volume(s.heads().memory));
+  const double attention =
+      d_model * d_kv * (2 * heads + (o.shared_kv ? 1 : 2) * static_cast<double>(s.heads().memory.elements()));
   const auto factors = static_cast<double>(o.activation.size());
   const double feed_forward = (factors + 1) * d_model * d_ff + (o.ff_bias ? factors * d_ff + d_model : 0);
   const double contextual = o.positions == Positions::kRelativeContextual ? heads * d_kv * real(o.buckets) : 0;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "language/shape_math.h"
 #include "program/attend.h"
 #include "program/matrix_form.h"
 #include "program/passes/passes.h"

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "language/shape_math.h"
 #include "program/matrix_form.h"
 #include "program/passes/passes.h"
 #include "program/passes/rewrite.h"

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "language/shape_math.h"
 #include "program/passes/passes.h"
 #include "program/passes/rewrite.h"
 

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "language/shape_math.h"
 #include "program/attend.h"
 
 namespace weft {

@@ -1,5 +1,6 @@
 // Collectives: pack the operand for the wire, communicate, unpack. A wire knows blocks in rank order; here a block is a
 // shard of one dim, so a gather along an inner dim moves blocks into place afterwards.
+#include "language/shape_math.h"
 #include "runtime/host/kernel_table.h"
 #include "runtime/host/strided.h"
 #include "runtime/host/views.h"

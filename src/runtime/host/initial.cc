@@ -5,6 +5,7 @@
 #include "runtime/host/initial.h"
 #include "base/dispatch.h"
 #include "base/philox.h"
+#include "language/shape_math.h"
 #include "runtime/cpu/random_run.h"
 #include "runtime/host/strided.h"
 #include "runtime/host/views.h"

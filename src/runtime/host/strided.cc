@@ -1,6 +1,7 @@
 #include "runtime/host/strided.h"
 
 #include "base/dispatch.h"
+#include "language/shape_math.h"
 
 namespace weft {
 

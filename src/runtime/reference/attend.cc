@@ -3,6 +3,7 @@
 #include <cmath>
 #include <optional>
 
+#include "language/shape_math.h"
 #include "runtime/host/attend_views.h"
 #include "runtime/reference/kernels.h"
 #include "runtime/reference/windows.h"

@@ -1,5 +1,6 @@
 // StoredProgram: a program in its text form, run on threads without its graph: for bug reports. The text comes from
 // Executable::text() or `weft explain --program`; docs/run.md.
+// Not part of the API's promise: it may change in any release.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
 // Progress of long work for people: numbers in units, and a line on the terminal that is redrawn.
+// Not part of the API's promise: it may change in any release.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
 // doctor: what Weft can use on this machine, and whether a run fits into its memory.
+// Not part of the API's promise: it may change in any release.
 #pragma once
 
 #include <cstdint>

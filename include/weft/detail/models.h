@@ -1,5 +1,6 @@
 // Built-in models, by name and with settable sizes: what `weft explain` shows. Each is a graph made of the public
 // functions alone, with what to fetch and update, and a mesh and layout that suit it.
+// Not part of the API's promise: it may change in any release.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // Activity: a long piece of work of this process and how much of it is done, for processes that wait for it. Threads:
 // one thread starts and ends an activity; any thread may read it.
+// Not part of the API's promise: it may change in any release.
 #pragma once
 
 #include <cstdint>

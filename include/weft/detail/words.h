@@ -1,4 +1,5 @@
 // Suggestions for misspelt words, for programs with errors in three lines.
+// Not part of the API's promise: it may change in any release.
 #pragma once
 
 #include <cstdint>

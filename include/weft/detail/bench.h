@@ -1,4 +1,5 @@
 // Measures parts of Weft on this machine.
+// Not part of the API's promise: it may change in any release.
 #pragma once
 
 #include <cstddef>
