@@ -1,6 +1,7 @@
 // Element types. bf16 and f16 are stored as 16 bits; arithmetic on them is in f32 and rounded once.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <ostream>
 #include <string>
@@ -32,5 +33,31 @@ struct F16 {
   explicit F16(float value);  // rounds to nearest even, keeps NaN, overflows to infinity
   explicit operator float() const;
 };
+
+// The dtype whose elements are stored as T: float, double, BF16, F16, std::int32_t, std::int64_t, std::uint32_t,
+// std::uint8_t or bool.
+template <class T>
+inline constexpr DType kDTypeOf = [] {
+  static_assert(sizeof(T) == 0, "no dtype is stored as this type");
+  return DType::kF32;
+}();
+template <>
+inline constexpr DType kDTypeOf<float> = DType::kF32;
+template <>
+inline constexpr DType kDTypeOf<double> = DType::kF64;
+template <>
+inline constexpr DType kDTypeOf<BF16> = DType::kBF16;
+template <>
+inline constexpr DType kDTypeOf<F16> = DType::kF16;
+template <>
+inline constexpr DType kDTypeOf<std::int32_t> = DType::kI32;
+template <>
+inline constexpr DType kDTypeOf<std::int64_t> = DType::kI64;
+template <>
+inline constexpr DType kDTypeOf<std::uint32_t> = DType::kU32;
+template <>
+inline constexpr DType kDTypeOf<std::uint8_t> = DType::kU8;
+template <>
+inline constexpr DType kDTypeOf<bool> = DType::kBool;
 
 }  // namespace weft

@@ -50,13 +50,15 @@ struct Choice {
   std::string name;
 };
 Choice cpu();        // fast: vectors, oneDNN's products, all cores that the process may use
-Choice reference();  // slow and readable: what the others are held to
-// The names of the devices of this build, the default first: what --device may say.
+Choice reference();  // slow and readable; tests compare all devices with it
+// The names of the devices of this build, the default first: the values of --device.
 std::vector<std::string> names();
 }  // namespace device
 
-using Updates = Tensors;                              // the results of assign() or of an optimizer
-using Feeds = std::vector<std::pair<Tensor, Array>>;  // inputs and their values
+using Updates = Tensors;  // the results of assign() or of an optimizer
+// Inputs and their values. A run copies an array straight to the processors if it has the dtype and dim order of the
+// input. Array::view() and Array::wrap() keep the array itself from being copied.
+using Feeds = std::vector<std::pair<Tensor, Array>>;
 
 // The runs of an executable that are recorded instruction by instruction: see Executable::trace.
 struct TraceOptions {
@@ -125,11 +127,11 @@ class Executable {
   // Runs one step and waits for it. Variables change only if every processor succeeds. UserError for missing, unknown
   // or misshapen inputs; RunError, with the processor's coordinates, if a processor fails: the session is then
   // unusable.
-  Values run(const Feeds& feeds = {});
+  Values run(Feeds feeds = {});
   // Starts a step and returns at once. If an earlier step of this session is still running, waits for it first; if that
   // step failed, throws its error. All other calls that need the processors do the same. Start step n + 1 before you
   // read step n, and the processors never wait for the host.
-  PendingRun start(const Feeds& feeds = {});
+  PendingRun start(Feeds feeds = {});
   // The range [first, second) of an input along one of its dims that the processors of this process read. UserError if
   // the input lacks the dim.
   std::pair<std::int64_t, std::int64_t> local_range(const Tensor& input, const std::string& dim) const;

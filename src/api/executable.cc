@@ -2,7 +2,6 @@
 #include <iostream>
 #include <limits>
 
-#include "api/print_text.h"
 #include "api/state.h"
 #include "api/trace.h"
 #include "base/index.h"
@@ -14,8 +13,8 @@ namespace weft {
 
 namespace {
 
-// The array for one input, in its dim order and dtype.
-Array fitted(const Program& program, const ProgramInput& input, const Array& given) {
+// The array for one input, in its dim order and dtype. It is copied only if one of them differs.
+Array fitted(const Program& program, const ProgramInput& input, Array given) {
   const Value& value = program.values[input.value];
   const Shape whole = global_shape(value.shape, value.sharding, program.mesh);
   const bool kinds_agree = is_float(given.dtype()) == is_float(value.dtype);
@@ -24,6 +23,7 @@ Array fitted(const Program& program, const ProgramInput& input, const Array& giv
                                  given.shape(), " was given"),
                      .where = "Executable::run",
                      .fix = "give an array with the input's dims and kind of dtype"});
+  if (given.shape() == whole && given.dtype() == value.dtype) return given;
   return given.transposed(whole).cast(value.dtype);
 }
 
@@ -45,9 +45,9 @@ std::string advice_on_missing(const ExecutableState& state, const std::string& n
   return "feed every input that the fetched tensors and updates stand on";
 }
 
-std::vector<Array> fitted_feeds(const ExecutableState& state, const Feeds& feeds) {
-  std::map<std::string, const Array*> given;
-  for (const auto& [tensor, array] : feeds) {
+std::vector<Array> fitted_feeds(const ExecutableState& state, Feeds feeds) {
+  std::map<std::string, Array*> given;
+  for (auto& [tensor, array] : feeds) {
     const std::string& name = input_name(state, tensor, "Executable::run");
     if (!given.emplace(name, &array).second)
       throw UserError({.what = str("input '", name, "' was fed twice"),
@@ -61,7 +61,7 @@ std::vector<Array> fitted_feeds(const ExecutableState& state, const Feeds& feeds
       throw UserError({.what = str("input '", input.name, "' was not given"),
                        .where = "Executable::run",
                        .fix = advice_on_missing(state, input.name)});
-    arrays.push_back(fitted(state.program(), input, *found->second));
+    arrays.push_back(fitted(state.program(), input, std::move(*found->second)));
   }
   return arrays;
 }
@@ -88,8 +88,8 @@ struct RunArrays {
   void take(const HostEvent& event, const SessionState& session) {
     if (event.what == "metric") metrics[event.text] = event.value.item();
     else if (session.processors->first() != 0) return;  // the process of processor 0 prints
-    else if (session.options.print) session.options.print(print_text(event.text, event.value));
-    else std::cout << print_text(event.text, event.value) << "\n";
+    else if (session.options.print) session.options.print(str(event.text, " ", event.value));
+    else std::cout << event.text << " " << event.value << "\n";
   }
 };
 
@@ -119,10 +119,10 @@ Values PendingRun::get() {
   return values;
 }
 
-PendingRun Executable::start(const Feeds& feeds) {
+PendingRun Executable::start(Feeds feeds) {
   Processors& processors = *state_->session->processors;
   std::int64_t begin = TraceLog::now();
-  const auto arrays = std::make_shared<RunArrays>(RunArrays{fitted_feeds(*state_, feeds), {}});
+  const auto arrays = std::make_shared<RunArrays>(RunArrays{fitted_feeds(*state_, std::move(feeds)), {}});
   for (std::size_t i = 0; i < state_->fetch.size(); ++i)
     arrays->fetched.push_back(processors.room_for(state_->program().values[state_->program().outputs[i].value]));
   const bool waits = processors.has_pending_step();
@@ -143,7 +143,7 @@ PendingRun Executable::start(const Feeds& feeds) {
   return PendingRun(std::make_shared<RunState>(RunState{state_, arrays, state_->runner->start(std::move(job))}));
 }
 
-Values Executable::run(const Feeds& feeds) { return start(feeds).get(); }
+Values Executable::run(Feeds feeds) { return start(std::move(feeds)).get(); }
 
 std::pair<std::int64_t, std::int64_t> Executable::local_range(const Tensor& input, const std::string& dim) const {
   const std::string& name = input_name(*state_, input, "Executable::local_range");

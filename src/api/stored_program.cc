@@ -3,7 +3,6 @@
 #include <iostream>
 #include <iterator>
 
-#include "api/print_text.h"
 #include "base/str.h"
 #include "program/verify.h"
 #include "runtime/host/initial.h"
@@ -155,8 +154,8 @@ class Run {
     StepJob job{.args = {.seed = options_.seed, .step = number, .deadline = processors_->deadline()}};
     job.args.host = [metrics, print = options_.print](const HostEvent& event) {
       if (event.what == "metric" && event.value.elements() == 1) (*metrics)[event.text] = event.value.item();
-      else if (print) print(print_text(event.text, event.value));
-      else std::cout << print_text(event.text, event.value) << "\n";
+      else if (print) print(str(event.text, " ", event.value));
+      else std::cout << event.text << " " << event.value << "\n";
     };
     job.feed = [inputs, runner = runner_.get()](int p, BoundProgram&) { runner->feed(p, inputs); };
     job.fetch = [fetched, runner = runner_.get()](int p, const BoundProgram&) { runner->fetch(p, *fetched); };

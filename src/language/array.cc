@@ -12,22 +12,62 @@ namespace weft {
 
 namespace {
 
-void check_count(const Shape& shape, std::size_t count) {
+void check_count(const Shape& shape, std::size_t count, const Place& where = "Array") {
   if (static_cast<std::size_t>(shape.elements()) != count)
     throw UserError(
         {.what = str("an array of shape ", shape, " needs ", shape.elements(), " values, but ", count, " were given"),
-         .where = "Array",
+         .where = where,
          .fix = "give as many values as the shape has elements, in row-major order"});
+}
+
+// The C++ type that stores the dtype.
+const char* stored_as(DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return "float";
+    case DType::kBF16: return "BF16";
+    case DType::kF16: return "F16";
+    case DType::kF64: return "double";
+    case DType::kI32: return "std::int32_t";
+    case DType::kI64: return "std::int64_t";
+    case DType::kU32: return "std::uint32_t";
+    case DType::kU8: return "std::uint8_t";
+    case DType::kBool: return "bool";
+  }
+  throw InternalError("a dtype outside its enum");
+}
+
+// The elements from `begin` on along the dims from `dim` on: the innermost dim without brackets if it is the only one.
+void print_elements(std::ostream& out, const Array& array, std::size_t dim, std::int64_t begin, bool shortens) {
+  constexpr std::int64_t kEdge = 3;
+  const Shape& shape = array.shape();
+  if (dim == shape.rank()) {
+    out << array.number(begin);
+    return;
+  }
+  std::int64_t stride = 1;
+  for (std::size_t d = dim + 1; d < shape.rank(); ++d) stride *= shape[d].size;
+  const std::int64_t size = shape[dim].size;
+  for (std::int64_t i = 0; i < size; ++i) {
+    if (shortens && size > 2 * kEdge && i == kEdge) {
+      out << " …";
+      i = size - kEdge;
+    }
+    if (i > 0) out << " ";
+    const bool is_row = dim + 1 < shape.rank();
+    if (is_row) out << "[";
+    print_elements(out, array, dim + 1, begin + i * stride, shortens);
+    if (is_row) out << "]";
+  }
 }
 
 }  // namespace
 
 Array::Array(Shape shape, DType dtype)
-    : shape_(std::move(shape)), dtype_(dtype), data_(static_cast<std::size_t>(shape_.elements()) * size_of(dtype)) {}
+    : shape_(std::move(shape)), dtype_(dtype), owned_(static_cast<std::size_t>(shape_.elements()) * size_of(dtype)) {}
 
 Array::Array(Shape shape, const std::vector<float>& values) : Array(std::move(shape), DType::kF32) {
   check_count(shape_, values.size());
-  std::memcpy(data_.data(), values.data(), data_.size());
+  std::memcpy(owned_.data(), values.data(), owned_.size());
 }
 
 Array::Array(Shape shape, const std::vector<double>& values, DType dtype) : Array(std::move(shape), dtype) {
@@ -37,12 +77,12 @@ Array::Array(Shape shape, const std::vector<double>& values, DType dtype) : Arra
 
 Array::Array(Shape shape, const std::vector<std::int32_t>& values) : Array(std::move(shape), DType::kI32) {
   check_count(shape_, values.size());
-  std::memcpy(data_.data(), values.data(), data_.size());
+  std::memcpy(owned_.data(), values.data(), owned_.size());
 }
 
 Array::Array(Shape shape, const std::vector<std::int64_t>& values) : Array(std::move(shape), DType::kI64) {
   check_count(shape_, values.size());
-  std::memcpy(data_.data(), values.data(), data_.size());
+  std::memcpy(owned_.data(), values.data(), owned_.size());
 }
 
 Array Array::scalar(const Number& value, DType dtype) {
@@ -51,20 +91,43 @@ Array Array::scalar(const Number& value, DType dtype) {
   return array;
 }
 
+Array Array::over(Shape shape, DType dtype, const void* values, std::size_t count, Site site) {
+  check_count(shape, count, site);
+  Array array;
+  array.shape_ = std::move(shape);
+  array.dtype_ = dtype;
+  array.owned_.clear();
+  array.wrapped_ = static_cast<const std::byte*>(values);
+  return array;
+}
+
+void Array::own() {
+  owned_.assign(wrapped_, wrapped_ + static_cast<std::size_t>(elements()) * size_of(dtype_));
+  wrapped_ = nullptr;
+}
+
+void Array::check_stored_as(DType wanted, Site site) const {
+  if (wanted == dtype_) return;
+  throw UserError(
+      {.what = str("span<", stored_as(wanted), "> of an array ", dtype_, " ", shape_),
+       .where = site,
+       .fix = str("write span<", stored_as(dtype_), ">(), or cast(DType) the array to ", wanted, " first")});
+}
+
 double Array::at(std::int64_t index) const {
-  return visit_dtype(dtype_, [&]<class T>() { return to_double(reinterpret_cast<const T*>(data_.data())[index]); });
+  return visit_dtype(dtype_, [&]<class T>() { return to_double(reinterpret_cast<const T*>(bytes())[index]); });
 }
 
 Number Array::number(std::int64_t index) const {
   return visit_dtype(dtype_, [&]<class T>() -> Number {
-    const T x = reinterpret_cast<const T*>(data_.data())[index];
+    const T x = reinterpret_cast<const T*>(bytes())[index];
     if constexpr (std::is_integral_v<T>) return x;
     else return to_double(x);
   });
 }
 
 void Array::set(std::int64_t index, const Number& value) {
-  visit_dtype(dtype_, [&]<class T>() { reinterpret_cast<T*>(data_.data())[index] = from_number<T>(value); });
+  visit_dtype(dtype_, [&]<class T>() { reinterpret_cast<T*>(bytes())[index] = from_number<T>(value); });
 }
 
 double Array::item() const {
@@ -100,6 +163,15 @@ Array Array::transposed(const Shape& order) const {
   }
   return result;
 }
+
+std::ostream& operator<<(std::ostream& out, const Array& array) {
+  constexpr std::int64_t kMost = 64;
+  out << array.dtype() << " " << array.shape() << ": ";
+  print_elements(out, array, 0, 0, array.elements() > kMost);
+  return out;
+}
+
+std::string to_string(const Array& array) { return str(array); }
 
 double relative_difference(const Array& a, const Array& b) {
   if (a.shape() != b.shape())

@@ -13,6 +13,7 @@ namespace {
 
 struct Counts {
   std::atomic<int> devices = 0, programs = 0, steps = 0, uploads = 0, downloads = 0, fills = 0;
+  std::atomic<const void*> uploaded = nullptr;  // the memory of the array that was uploaded last
 };
 
 class CountingProgram : public BoundProgram {
@@ -48,6 +49,7 @@ class CountingDevice : public Device {
   void read(const void* from, std::span<std::byte> to) override { inside_->read(from, to); }
   void upload(const Array& whole, const Value& value, void* shard) override {
     ++counts_.uploads;
+    counts_.uploaded = whole.bytes();
     inside_->upload(whole, value, shard);
   }
   void download(const void* shard, const Value& value, Array& whole) override {
@@ -127,6 +129,37 @@ TEST(CountingEngine, RunsASessionLikeAnyOther) {
   EXPECT_EQ(counts.steps, 4);
   EXPECT_EQ(counts.uploads, 4);
   EXPECT_EQ(counts.downloads, 2 * (2 + 1) + 1);  // per run: y of both processors, the sum of one; w of one
+}
+
+TEST(CountingEngine, UploadsStraightFromWrappedMemory) {
+  Counts& counts = counting().counts;
+  Graph g;
+  const Dim batch{"batch", 4}, width{"width", 6};
+  const Tensor x = g.input("x", {batch, width});
+  const Tensor y = x * 2.0;
+  Session session(Mesh::parse("data:2"), wire::threads(), {"counting"});
+  Executable step = session.compile(g, Layout::parse("batch:data"), {.fetch = {y}});
+  std::vector<float> memory(24, 3);
+  EXPECT_EQ(step.run({{x, Array::wrap({batch, width}, memory)}})[y].at(23), 6);
+  EXPECT_EQ(counts.uploaded, memory.data());
+  // A new step sees new contents of the memory.
+  memory[23] = 4;
+  const Feeds feeds = {{x, Array::wrap({batch, width}, memory)}};
+  EXPECT_EQ(step.start(feeds).get()[y].at(23), 8);
+  EXPECT_EQ(counts.uploaded, memory.data());
+  const Array owner({batch, width}, memory);
+  step.run({{x, owner.view()}});
+  EXPECT_EQ(counts.uploaded, owner.bytes());
+  // An array that is moved into the feeds is not copied either.
+  Array moved({batch, width}, memory);
+  const void* address = moved.bytes();
+  Feeds own;
+  own.emplace_back(x, std::move(moved));
+  step.run(std::move(own));
+  EXPECT_EQ(counts.uploaded, address);
+  // In another dim order it is.
+  EXPECT_EQ(step.run({{x, Array::wrap({width, batch}, memory)}})[y].at(23), 8);
+  EXPECT_NE(counts.uploaded, memory.data());
 }
 
 TEST(CountingEngine, LacksWhatItSaysItLacks) {
