@@ -11,10 +11,11 @@ struct GatedOptions {
   std::string name = "gated";
 };
 
-// (x value) * sigmoid(x gate + bias): x with `made` in the place of `reduced`. Variables: "value" and "gate" [reduced,
-// made], "bias" [made]. UserError if x lacks `reduced` or has `made` already.
-Tensor gated(const Tensor& x, const Dim& reduced, const Dim& made, const GatedOptions& options = {},
+// (x value) * sigmoid(x gate + bias): x with `made` in place of `from`. Variables: "value" and "gate" [from, made], "bias"
+// [made]. UserError if x lacks `from` or already has `made`.
+Tensor gated(const Tensor& x, const DimRef& from, const Dim& made, const GatedOptions& options = {},
              Site site = Site::current()) {
+  const Dim reduced = from.in(x, site);
   if (!x.shape().has(reduced) || x.shape().has(made.name))
     throw UserError({.what = options.name + " goes from dim " + reduced.name + " to dim " + made.name + ", but '" +
                              x.name() + "' has no " + reduced.name + " or has " + made.name + " already",

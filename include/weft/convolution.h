@@ -27,11 +27,11 @@ Window window(const Dim& dim, std::int64_t taps, Padding padding, std::int64_t s
 // The sum of products of x and filter over all taps and over the other dims that both have, except the dims that `kept`
 // names (groups, the channels of a depthwise filter). The result has the remaining dims of x, then the dims that only
 // the filter has.
-Tensor convolution(const Tensor& x, const Tensor& filter, const std::vector<Window>& windows, const Shape& kept = {},
+Tensor convolution(const Tensor& x, const Tensor& filter, const std::vector<Window>& windows, const DimRefs& kept = {},
                    Site site = Site::current());
 // The transpose (the gradient of x): from output positions to elements. The windows' dims are dims of the result.
 Tensor convolution_transpose(const Tensor& y, const Tensor& filter, const std::vector<Window>& windows,
-                             const Shape& kept = {}, Site site = Site::current());
+                             const DimRefs& kept = {}, Site site = Site::current());
 
 // --- Convolution by order of dims ---
 // x [batch…, spatial…, channels], filter [taps…, channels / groups, out] -> [batch…, spatial…, out]. The channel dims
@@ -57,7 +57,7 @@ Tensor conv3d_transpose(const Tensor& x, const Tensor& filter, const ConvOptions
 Tensor depthwise_conv(const Tensor& x, const Tensor& filter, const ConvOptions& options = {},
                       Site site = Site::current());
 // Along `length`: depthwise [taps, channels], tap 0 at relative position `first`, then pointwise [channels, out…].
-Tensor separable_conv1d(const Tensor& x, const Tensor& depthwise, const Tensor& pointwise, const Dim& length,
+Tensor separable_conv1d(const Tensor& x, const Tensor& depthwise, const Tensor& pointwise, const DimRef& length,
                         std::int64_t first, Site site = Site::current());
 
 // --- Pooling ---
@@ -71,14 +71,14 @@ Tensor avg_pool(const Tensor& x, const std::vector<Window>& windows, Site site =
 // --- Blocks: a dim that the user cut into (blocks, size), Mesh-TensorFlow's way to split space ---
 // Adds to every block `halo` elements from before and after it: zeros at the ends, or the opposite end with `wrap`. A
 // halo may be longer than a block. left_halo_exchange adds only the elements before it.
-Tensor halo_exchange(const Tensor& x, const Dim& blocks, const Dim& size, std::int64_t halo, bool wrap = false,
+Tensor halo_exchange(const Tensor& x, const DimRef& blocks, const DimRef& size, std::int64_t halo, bool wrap = false,
                      Site site = Site::current());
-Tensor left_halo_exchange(const Tensor& x, const Dim& blocks, const Dim& size, std::int64_t halo, bool wrap = false,
-                          Site site = Site::current());
+Tensor left_halo_exchange(const Tensor& x, const DimRef& blocks, const DimRef& size, std::int64_t halo,
+                          bool wrap = false, Site site = Site::current());
 // x [batch…, blocks…, spatial…, channels], each spatial dim uncut or cut into blocks: convolves the complete image. The
 // result has the same dims with out in place of channels; its size must divide into equal blocks.
 struct Blocks {
-  Dim blocks, size;
+  DimRef blocks, size;
 };
 Tensor conv2d_with_blocks(const Tensor& x, const Tensor& filter, const std::vector<Blocks>& blocks,
                           const ConvOptions& options = {}, Site site = Site::current());

@@ -45,7 +45,7 @@ Init variance_scaling(double scale, Fan fan, const Shape& in, const Shape& out, 
 // this variable's name with `parts[i]` in place of `dim`: "qkv/kernel" [d_model, qkv=3, …] stacked along "qkv" starts
 // like "q/kernel", "k/kernel" and "v/kernel" [d_model, …]. `scales`, if given, are factors for the initial values of
 // each part.
-Init stacked(Init each, const std::string& dim, std::vector<std::string> parts, std::vector<double> scales = {});
+Init stacked(Init each, const DimRef& dim, std::vector<std::string> parts, std::vector<double> scales = {});
 // A normal distribution of standard deviation 1 / sqrt(the product of these dims).
 Init fan_in(const Shape& dims);
 inline Init fan_in(const Dim& dim) { return fan_in(Shape{dim}); }
@@ -106,17 +106,17 @@ std::string variable_name(const Tensor& x);
 // gradient.
 Tensors gradients(const Tensors& ys, const Tensors& xs, const Tensors& dys = {}, Site site = Site::current());
 
-// A scalar and its derivative by each x.
+// A scalar and its gradient with respect to each x.
 struct ValueAndGradients {
   Tensor value;
   Tensors gradients;
 };
-// Calls the function once and differentiates its result. UserError if that is no floating-point scalar, or if it does not
-// depend on an x.
+// Calls the function once and differentiates its result. UserError if the result is not a floating-point scalar, or if it
+// does not depend on an x.
 ValueAndGradients value_and_grad(const std::function<Tensor(const Tensors& xs)>& function, const Tensors& xs,
                                  Site site = Site::current());
 
-// Ops made while it lives belong to the update: what an optimizer does after gradients().
+// During its lifetime new ops belong to the update phase: the ops of an optimizer after gradients().
 class UpdatePhase {
  public:
   explicit UpdatePhase(const Tensor& any);

@@ -1,5 +1,6 @@
-// Functions on tensors. Dims are matched, broadcast and reduced by name; no function takes an integer axis. The last
-// argument of every function is the user's line, by default the line of the call.
+// Functions on tensors. Dims are matched, broadcast and reduced by name; no function takes an integer axis. A dim that a
+// tensor has is given as a Dim or by its name: softmax(x, vocab), softmax(x, "vocab"). The last argument of every
+// function is the user's line, by default the line of the call.
 #pragma once
 
 #include <functional>
@@ -36,13 +37,13 @@ Tensor random_bernoulli(const Graph& g, const Shape& shape, double probability, 
 Tensor random_gumbel(const Graph& g, const Shape& shape, DType dtype = DType::kF32, Site site = Site::current());
 // x times uniform random numbers from 1 - epsilon to 1 + epsilon.
 Tensor multiplicative_jitter(const Tensor& x, double epsilon = 1e-2, Site site = Site::current());
-// Keeps an element with probability `keep` and divides it by `keep`, otherwise 0. `noise_shape`: the dims along which
+// Keeps an element with probability `keep` and divides it by `keep`, otherwise 0. `noise_dims`: the dims along which
 // draws differ; along all other dims one draw is shared. Default: all dims.
 Tensor dropout(const Tensor& x, double keep, Site site = Site::current());
-Tensor dropout(const Tensor& x, double keep, const Shape& noise_shape, Site site = Site::current());
+Tensor dropout(const Tensor& x, double keep, const DimRefs& noise_dims, Site site = Site::current());
 // With a run-time probability, an f32 scalar: it may change between steps.
 Tensor dropout(const Tensor& x, const Tensor& keep, Site site = Site::current());
-Tensor dropout(const Tensor& x, const Tensor& keep, const Shape& noise_shape, Site site = Site::current());
+Tensor dropout(const Tensor& x, const Tensor& keep, const DimRefs& noise_dims, Site site = Site::current());
 
 // --- Pointwise ---
 Tensor identity(const Tensor& x, Site site = Site::current());
@@ -117,54 +118,54 @@ Tensor einsum(const Tensors& xs, const Shape& output, Site site = Site::current(
 // Without an output: sums dims that occur in two or more inputs and keeps the rest in order of appearance.
 Tensor einsum(const Tensors& xs, Site site = Site::current());
 // Sums exactly these dims.
-Tensor einsum_over(const Tensors& xs, const Shape& reduced, Site site = Site::current());
+Tensor einsum_over(const Tensors& xs, const DimRefs& reduced, Site site = Site::current());
 // Over all dims, or over the named dims.
 Tensor reduce_sum(const Tensor& x, Site site = Site::current());
-Tensor reduce_sum(const Tensor& x, const Shape& dims, Site site = Site::current());
+Tensor reduce_sum(const Tensor& x, const DimRefs& dims, Site site = Site::current());
 Tensor mean(const Tensor& x, Site site = Site::current());
-Tensor mean(const Tensor& x, const Shape& dims, Site site = Site::current());
+Tensor mean(const Tensor& x, const DimRefs& dims, Site site = Site::current());
 Tensor reduce_max(const Tensor& x, Site site = Site::current());
-Tensor reduce_max(const Tensor& x, const Shape& dims, Site site = Site::current());
+Tensor reduce_max(const Tensor& x, const DimRefs& dims, Site site = Site::current());
 Tensor reduce_min(const Tensor& x, Site site = Site::current());
-Tensor reduce_min(const Tensor& x, const Shape& dims, Site site = Site::current());
+Tensor reduce_min(const Tensor& x, const DimRefs& dims, Site site = Site::current());
 Tensor reduce_product(const Tensor& x, Site site = Site::current());
-Tensor reduce_product(const Tensor& x, const Shape& dims, Site site = Site::current());
+Tensor reduce_product(const Tensor& x, const DimRefs& dims, Site site = Site::current());
 Tensor reduce_any(const Tensor& x, Site site = Site::current());  // of bool
-Tensor reduce_any(const Tensor& x, const Shape& dims, Site site = Site::current());
+Tensor reduce_any(const Tensor& x, const DimRefs& dims, Site site = Site::current());
 Tensor reduce_all(const Tensor& x, Site site = Site::current());
-Tensor reduce_all(const Tensor& x, const Shape& dims, Site site = Site::current());
+Tensor reduce_all(const Tensor& x, const DimRefs& dims, Site site = Site::current());
 // Sums the dims that `output` lacks; the result has the dim order of `output`.
-Tensor reduce_sum_to(const Tensor& x, const Shape& output, Site site = Site::current());
+Tensor reduce_sum_to(const Tensor& x, const DimRefs& output, Site site = Site::current());
 // log sum exp over a dim, without overflow; `extra_logit` is an additional class.
-Tensor reduce_logsumexp(const Tensor& x, const Dim& dim, Site site = Site::current());
-Tensor reduce_logsumexp(const Tensor& x, const Dim& dim, const Operand& extra_logit, Site site = Site::current());
-Tensor softmax(const Tensor& x, const Dim& dim, Site site = Site::current());
-Tensor softmax(const Tensor& x, const Dim& dim, const Operand& extra_logit, Site site = Site::current());
-Tensor log_softmax(const Tensor& x, const Dim& dim, Site site = Site::current());
+Tensor reduce_logsumexp(const Tensor& x, const DimRef& dim, Site site = Site::current());
+Tensor reduce_logsumexp(const Tensor& x, const DimRef& dim, const Operand& extra_logit, Site site = Site::current());
+Tensor softmax(const Tensor& x, const DimRef& dim, Site site = Site::current());
+Tensor softmax(const Tensor& x, const DimRef& dim, const Operand& extra_logit, Site site = Site::current());
+Tensor log_softmax(const Tensor& x, const DimRef& dim, Site site = Site::current());
 // Targets with the class dim are probabilities; integers without it are ids. An id out of range has no loss: write -1
 // if there is no label; CompileOptions::check_ids finds ids that are too large. Adds z_loss * logsumexp^2.
-Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const Dim& classes, double z_loss = 0,
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const DimRef& classes, double z_loss = 0,
                      Site site = Site::current());
 // For targets from 0 to 1, element by element: softplus(x) - x * target.
 Tensor sigmoid_cross_entropy(const Tensor& logits, const Tensor& targets, Site site = Site::current());
-Tensor cumsum(const Tensor& x, const Dim& dim, bool exclusive = false, bool reverse = false,
+Tensor cumsum(const Tensor& x, const DimRef& dim, bool exclusive = false, bool reverse = false,
               Site site = Site::current());
-Tensor cummax(const Tensor& x, const Dim& dim, bool reverse = false, Site site = Site::current());
+Tensor cummax(const Tensor& x, const DimRef& dim, bool reverse = false, Site site = Site::current());
 
 // --- Indices ---
 Tensor one_hot(const Tensor& indices, const Dim& dim, double on = 1, double off = 0, DType dtype = DType::kF32,
                Site site = Site::current());
 // x at dim = indices; zeros if out of range (CompileOptions::check_ids finds these ids). Dims that both have are
 // matched.
-Tensor gather(const Tensor& x, const Tensor& indices, const Dim& dim, Site site = Site::current());
+Tensor gather(const Tensor& x, const Tensor& indices, const DimRef& dim, Site site = Site::current());
 // Starts from zeros with `dim` in place of the indices' dims, except the dims that `keep` names, and adds each update
 // at its index.
-Tensor scatter_add(const Tensor& updates, const Tensor& indices, const Dim& dim, const Shape& keep = {},
+Tensor scatter_add(const Tensor& updates, const Tensor& indices, const Dim& dim, const DimRefs& keep = {},
                    Site site = Site::current());
 // take_along reads each line of x along `dim` at separate indices. The indices have the dim too (in any size) and may
 // lack other dims of x; an index out of range gives zeros. put_along is its transpose: starts from zeros along `dim`
 // and adds each element at its index.
-Tensor take_along(const Tensor& x, const Tensor& indices, const Dim& dim, Site site = Site::current());
+Tensor take_along(const Tensor& x, const Tensor& indices, const DimRef& dim, Site site = Site::current());
 Tensor put_along(const Tensor& x, const Tensor& indices, const Dim& dim, Site site = Site::current());
 
 // In order; of equal values the lower index comes first, and NaN counts as the largest.
@@ -172,14 +173,14 @@ struct SortResult {
   Tensor values, indices;  // indices: i32, the original position of each value
 };
 using TopKResult = SortResult;
-SortResult sort(const Tensor& x, const Dim& dim, bool descending = false, Site site = Site::current());
+SortResult sort(const Tensor& x, const DimRef& dim, bool descending = false, Site site = Site::current());
 // The largest along `dim`, descending, or the smallest, ascending; `k` is a new dim at the end.
-TopKResult top_k(const Tensor& x, const Dim& dim, const Dim& k, bool smallest = false, Site site = Site::current());
-Tensor argmax(const Tensor& x, const Dim& dim, Site site = Site::current());
-Tensor argmin(const Tensor& x, const Dim& dim, Site site = Site::current());
+TopKResult top_k(const Tensor& x, const DimRef& dim, const Dim& k, bool smallest = false, Site site = Site::current());
+Tensor argmax(const Tensor& x, const DimRef& dim, Site site = Site::current());
+Tensor argmin(const Tensor& x, const DimRef& dim, Site site = Site::current());
 // The element of rank n along `dim`, from 0: the largest (smallest).
-Tensor nth_largest(const Tensor& x, std::int64_t n, const Dim& dim, Site site = Site::current());
-Tensor nth_smallest(const Tensor& x, std::int64_t n, const Dim& dim, Site site = Site::current());
+Tensor nth_largest(const Tensor& x, std::int64_t n, const DimRef& dim, Site site = Site::current());
+Tensor nth_smallest(const Tensor& x, std::int64_t n, const DimRef& dim, Site site = Site::current());
 // Draws a class of `dim`, in i32: class i with probability softmax(logits / temperature)_i; at temperature 0 the
 // likeliest. The result has no gradient. `keep_top_k`: draws only logits above the (k+1)-th largest (if several logits
 // equal it, none of them is drawn); 0 keeps all. `keep_top_p`: of these, draws only the likeliest that together reach
@@ -189,31 +190,32 @@ struct SampleOptions {
   std::int64_t keep_top_k = 0;
   double keep_top_p = 1;
 };
-Tensor sample_categorical(const Tensor& logits, const Dim& dim, const SampleOptions& options = {},
+Tensor sample_categorical(const Tensor& logits, const DimRef& dim, const SampleOptions& options = {},
                           Site site = Site::current());
 // Reads, or writes, `size` elements from a run-time scalar index on, clamped to fit.
-Tensor dynamic_slice(const Tensor& x, const Tensor& begin, const Dim& dim, std::int64_t size,
+Tensor dynamic_slice(const Tensor& x, const Tensor& begin, const DimRef& dim, std::int64_t size,
                      Site site = Site::current());
-Tensor dynamic_update(const Tensor& x, const Tensor& piece, const Tensor& begin, const Dim& dim,
+Tensor dynamic_update(const Tensor& x, const Tensor& piece, const Tensor& begin, const DimRef& dim,
                       Site site = Site::current());
 
 // --- Shapes and movement ---
 Tensor broadcast(const Tensor& x, const Shape& shape, Site site = Site::current());  // any order; copies along new dims
-Tensor transpose(const Tensor& x, const Shape& order, Site site = Site::current());
+Tensor transpose(const Tensor& x, const DimRefs& order, Site site = Site::current());
 Tensor reshape(const Tensor& x, const Shape& shape, Site site = Site::current());  // row-major
-Tensor rename(const Tensor& x, const Dim& from, const std::string& to, Site site = Site::current());
-Tensor split_dim(const Tensor& x, const Dim& dim, const Shape& into, Site site = Site::current());
-Tensor merge_dims(const Tensor& x, const Shape& dims, const std::string& into, Site site = Site::current());
-Tensor concat(const Tensors& xs, const std::string& dim, Site site = Site::current());
-Tensors split(const Tensor& x, const Dim& dim, int parts, Site site = Site::current());
+Tensor rename(const Tensor& x, const DimRef& from, const std::string& to, Site site = Site::current());
+Tensor split_dim(const Tensor& x, const DimRef& dim, const Shape& into, Site site = Site::current());
+Tensor merge_dims(const Tensor& x, const DimRefs& dims, const std::string& into, Site site = Site::current());
+// Only the name of `dim` counts: the tensors may have different sizes along it.
+Tensor concat(const Tensors& xs, const DimRef& dim, Site site = Site::current());
+Tensors split(const Tensor& x, const DimRef& dim, int parts, Site site = Site::current());
 Tensor stack(const Tensors& xs, const std::string& dim, Site site = Site::current());  // the new dim comes first
-Tensors unstack(const Tensor& x, const Dim& dim, Site site = Site::current());
-Tensor slice(const Tensor& x, const Dim& dim, std::int64_t begin, std::int64_t size, Site site = Site::current());
-Tensor pad(const Tensor& x, const Dim& dim, std::int64_t before, std::int64_t after, Site site = Site::current());
+Tensors unstack(const Tensor& x, const DimRef& dim, Site site = Site::current());
+Tensor slice(const Tensor& x, const DimRef& dim, std::int64_t begin, std::int64_t size, Site site = Site::current());
+Tensor pad(const Tensor& x, const DimRef& dim, std::int64_t before, std::int64_t after, Site site = Site::current());
 // Moves elements by +offset to higher indices. Elements that leave are lost and zeros enter, unless `wrap`.
-Tensor shift(const Tensor& x, const Dim& dim, std::int64_t offset, bool wrap = false, Site site = Site::current());
+Tensor shift(const Tensor& x, const DimRef& dim, std::int64_t offset, bool wrap = false, Site site = Site::current());
 // By run-time offsets, which may lack any dim of x: each line of x along `dim` has a separate offset.
-Tensor dynamic_shift(const Tensor& x, const Tensor& offset, const Dim& dim, bool wrap = false,
+Tensor dynamic_shift(const Tensor& x, const Tensor& offset, const DimRef& dim, bool wrap = false,
                      Site site = Site::current());
 // Sets the layout of this value by these rules (`dim:axis`, `dim:-` = unsplit), in place of the global layout's.
 Tensor with_layout(const Tensor& x, std::string_view layout, Site site = Site::current());
@@ -252,11 +254,11 @@ LoopResult loop(const Graph& g, std::int64_t trips, const Tensors& first,
 // Runs a batch in equal parts, one after another. `step` is called once, with one part of each input (the batch dim
 // divided by `parts`). Results that have the batch dim are returned for the whole batch; other results are summed over
 // the parts. Part i takes every parts-th example, so the parts are the same under every layout.
-Tensors microbatch(const Tensors& inputs, const Dim& batch, std::int64_t parts,
+Tensors microbatch(const Tensors& inputs, const DimRef& batch, std::int64_t parts,
                    const std::function<Tensors(const Tensors& part)>& step, Site site = Site::current());
 // The mean of a scalar loss over the parts. Its gradients are computed part by part in the same loop and summed, so
 // that the values of only one part are in memory at a time.
-Tensor microbatch_loss(const Tensors& inputs, const Dim& batch, std::int64_t parts,
+Tensor microbatch_loss(const Tensors& inputs, const DimRef& batch, std::int64_t parts,
                        const std::function<Tensor(const Tensors& part)>& loss, Site site = Site::current());
 // The function's results. Its intermediate values are not kept for the backward pass but recomputed there, with the
 // same random numbers.

@@ -134,7 +134,7 @@ class Executable {
   PendingRun start(Feeds feeds = {});
   // The range [first, second) of an input along one of its dims that the processors of this process read. UserError if
   // the input lacks the dim.
-  std::pair<std::int64_t, std::int64_t> local_range(const Tensor& input, const std::string& dim) const;
+  std::pair<std::int64_t, std::int64_t> local_range(const Tensor& input, const DimRef& dim) const;
 
   double compile_seconds() const;  // from the graph to bound kernels, without allocating memory
   std::string report() const;      // bytes, flops and collectives per processor, and the warnings

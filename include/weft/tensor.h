@@ -1,9 +1,12 @@
 // Tensor: a handle to a value of a Graph. Cheap to copy; keeps its graph alive.
 #pragma once
 
+#include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "weft/dim.h"
@@ -45,6 +48,41 @@ class Tensor {
 };
 
 using Tensors = std::vector<Tensor>;
+
+// A dim of an existing tensor, given as a Dim or by its name. Functions take a DimRef for a dim that a tensor has, and a
+// Dim for a dim that they make.
+class DimRef {
+ public:
+  DimRef() = default;  // no dim
+  DimRef(const Dim& dim) : dim_(dim) {}
+  DimRef(std::string name, std::int64_t size) : dim_{std::move(name), size} {}
+  DimRef(const char* name) : DimRef(std::string(name)) {}
+  DimRef(std::string name) : dim_{std::move(name), 0} {}
+
+  const std::string& name() const { return dim_.name; }
+  // The dim with its size in `x`. A Dim is returned as it was given: the function that uses it compares the sizes.
+  // UserError for a name that x lacks, or that none of `xs` has.
+  Dim in(const Tensor& x, Site site = Site::current()) const;
+  Dim in(const Tensors& xs, Site site = Site::current()) const;
+
+ private:
+  Dim dim_;  // size 0: given by name
+};
+
+// Several dims of an existing tensor, in order: {batch, length}, {"batch", "length"} or a Shape.
+class DimRefs {
+ public:
+  DimRefs() = default;
+  DimRefs(std::initializer_list<DimRef> dims) : dims_(dims) {}
+  DimRefs(const Shape& shape) : dims_(shape.begin(), shape.end()) {}
+
+  bool empty() const { return dims_.empty(); }
+  Shape in(const Tensor& x, Site site = Site::current()) const;  // like DimRef::in
+  Shape in(const Tensors& xs, Site site = Site::current()) const;
+
+ private:
+  std::vector<DimRef> dims_;
+};
 
 // A tensor or a number as an operand of an operator, with its line.
 class Operand {

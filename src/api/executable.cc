@@ -145,11 +145,11 @@ PendingRun Executable::start(Feeds feeds) {
 
 Values Executable::run(Feeds feeds) { return start(std::move(feeds)).get(); }
 
-std::pair<std::int64_t, std::int64_t> Executable::local_range(const Tensor& input, const std::string& dim) const {
+std::pair<std::int64_t, std::int64_t> Executable::local_range(const Tensor& input, const DimRef& dim) const {
   const std::string& name = input_name(*state_, input, "Executable::local_range");
-  const std::optional<std::size_t> position = input.shape().find(dim);
+  const std::optional<std::size_t> position = input.shape().find(dim.name());
   if (!position)
-    throw UserError({.what = str("input '", name, "' ", input.shape(), " has no dim '", dim, "'"),
+    throw UserError({.what = str("input '", name, "' ", input.shape(), " has no dim '", dim.name(), "'"),
                      .where = "Executable::local_range",
                      .fix = "name one of its dims"});
   std::pair<std::int64_t, std::int64_t> range{input.shape()[*position].size, 0};

@@ -32,8 +32,8 @@ Init variance_scaling(double scale, Fan fan, const Shape& in, const Shape& out, 
   return init::uniform(-std::sqrt(3.0) * deviation, std::sqrt(3.0) * deviation);
 }
 
-Init stacked(Init each, const std::string& dim, std::vector<std::string> parts, std::vector<double> scales) {
-  each.stacked = dim;
+Init stacked(Init each, const DimRef& dim, std::vector<std::string> parts, std::vector<double> scales) {
+  each.stacked = dim.name();
   each.parts = std::move(parts);
   each.scales = std::move(scales);
   return each;

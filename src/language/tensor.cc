@@ -1,5 +1,7 @@
 #include "weft/tensor.h"
 
+#include <algorithm>
+
 #include "base/str.h"
 #include "language/graph_data.h"
 
@@ -26,6 +28,36 @@ Site Tensor::site() const { return graph_of(*this, "site").node(id_).site; }
 Tensor Tensor::named(const std::string& name) const {
   graph_of(*this, "name").nodes[static_cast<std::size_t>(id_.node)].name = name;
   return *this;
+}
+
+Dim DimRef::in(const Tensor& x, Site site) const { return dim_.size != 0 ? dim_ : in(Tensors{x}, site); }
+
+Dim DimRef::in(const Tensors& xs, Site site) const {
+  if (dim_.size != 0) return dim_;
+  std::vector<std::string> known;
+  for (const Tensor& x : xs) {
+    if (const auto found = x.shape().find(dim_.name)) return x.shape()[*found];
+    for (const std::string& name : x.shape().names())
+      if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
+  }
+  const std::string near = nearest_word(dim_.name, known);
+  const std::string of = xs.size() == 1 ? str("'", xs[0].name(), "' ", xs[0].shape(), " has") : "the tensors have";
+  throw UserError({.what = str(of, " no dim '", dim_.name, "'"),
+                   .where = site,
+                   .fix = near.empty() ? str("name one of its dims: ", known.empty() ? "none" : join(known, ", "))
+                                       : str("did you mean '", near, "'?")});
+}
+
+Shape DimRefs::in(const Tensor& x, Site site) const {
+  std::vector<Dim> dims;
+  for (const DimRef& dim : dims_) dims.push_back(dim.in(x, site));
+  return Shape(std::move(dims));
+}
+
+Shape DimRefs::in(const Tensors& xs, Site site) const {
+  std::vector<Dim> dims;
+  for (const DimRef& dim : dims_) dims.push_back(dim.in(xs, site));
+  return Shape(std::move(dims));
 }
 
 }  // namespace weft

@@ -133,15 +133,16 @@ const OpDef& kPutAlong = define_op({
 
 }  // namespace
 
-Tensor take_along(const Tensor& x, const Tensor& indices, const Dim& dim, Site site) {
-  return apply(kTakeAlong, {x, indices}, {{"dim", dim}}, site);
+Tensor take_along(const Tensor& x, const Tensor& indices, const DimRef& dim, Site site) {
+  return apply(kTakeAlong, {x, indices}, {{"dim", dim.in(x, site)}}, site);
 }
 
 Tensor put_along(const Tensor& x, const Tensor& indices, const Dim& dim, Site site) {
   return apply(kPutAlong, {x, indices}, {{"dim", dim}}, site);
 }
 
-Tensor dynamic_shift(const Tensor& x, const Tensor& offset, const Dim& dim, bool wrap, Site site) {
+Tensor dynamic_shift(const Tensor& x, const Tensor& offset, const DimRef& along, bool wrap, Site site) {
+  const Dim dim = along.in(x, site);
   if (!is_integer(offset.dtype()) || offset.shape().has(dim.name))
     throw UserError({.what = str("dynamic_shift cannot move along ", dim, " by ", offset.dtype(), " ", offset.shape()),
                      .where = str("dynamic_shift at ", to_string(site)),

@@ -45,11 +45,16 @@ Tensor with_halos(const char* name, const Tensor& x, const Dim& blocks, const Di
 
 using Conv = Tensor (*)(const Tensor&, const Tensor&, const ConvOptions&, Site);
 
+// A cut dim of a tensor.
+struct CutDim {
+  Dim blocks, size;
+};
+
 // x with each cut dim joined again, under the name of its blocks, so that a layout of the blocks splits it.
-Tensor image_of(const char* name, const Tensor& x, const std::vector<Blocks>& blocks, Site site) {
+Tensor image_of(const char* name, const Tensor& x, const std::vector<CutDim>& blocks, Site site) {
   std::vector<Dim> order;
   Shape cut;
-  for (const Blocks& b : blocks) {
+  for (const CutDim& b : blocks) {
     if (!x.shape().has(b.blocks) || !x.shape().has(b.size) || cut.has(b.blocks.name) || cut.has(b.size.name) ||
         b.blocks.name == b.size.name)
       throw UserError({.what = str(name, " of ", x.shape(), " with blocks ", b.blocks, " of ", b.size),
@@ -59,24 +64,26 @@ Tensor image_of(const char* name, const Tensor& x, const std::vector<Blocks>& bl
   }
   for (const Dim& dim : x.shape()) {
     bool is_blocks = false;
-    for (const Blocks& b : blocks) {
+    for (const CutDim& b : blocks) {
       if (b.size == dim) order.push_back(b.blocks);
       is_blocks = is_blocks || b.blocks == dim;
     }
     if (!is_blocks) order.push_back(dim);
   }
-  Tensor image = transpose(x, order, site);
-  for (const Blocks& b : blocks) image = merge_dims(image, {b.blocks, b.size}, b.blocks.name, site);
+  Tensor image = transpose(x, Shape(order), site);
+  for (const CutDim& b : blocks) image = merge_dims(image, {b.blocks, b.size}, b.blocks.name, site);
   return image;
 }
 
-Tensor with_blocks(const char* name, Conv conv, const Tensor& x, const Tensor& filter,
-                   const std::vector<Blocks>& blocks, const ConvOptions& options, Site site) {
+Tensor with_blocks(const char* name, Conv conv, const Tensor& x, const Tensor& filter, const std::vector<Blocks>& named,
+                   const ConvOptions& options, Site site) {
+  std::vector<CutDim> blocks;
+  for (const Blocks& b : named) blocks.push_back({b.blocks.in(x, site), b.size.in(x, site)});
   Tensor y = conv(image_of(name, x, blocks, site), filter, options, site);
   const Dim out = y.shape()[y.shape().rank() - 1];
   std::vector<Dim> order = x.shape().dims();
   order.back() = out;
-  for (const Blocks& b : blocks) {
+  for (const CutDim& b : blocks) {
     const Dim whole = y.shape().dim(b.blocks.name);
     if (whole.size % b.blocks.size != 0)
       throw UserError(
@@ -91,18 +98,19 @@ Tensor with_blocks(const char* name, Conv conv, const Tensor& x, const Tensor& f
   }
   // Dims without blocks may have other sizes too.
   for (Dim& dim : order) dim = y.shape().dim(dim.name);
-  return transpose(y, order, site);
+  return transpose(y, Shape(order), site);
 }
 
 }  // namespace
 
-Tensor halo_exchange(const Tensor& x, const Dim& blocks, const Dim& size, std::int64_t halo, bool wrap, Site site) {
-  return with_halos("halo_exchange", x, blocks, size, halo, wrap, true, site);
+Tensor halo_exchange(const Tensor& x, const DimRef& blocks, const DimRef& size, std::int64_t halo, bool wrap,
+                     Site site) {
+  return with_halos("halo_exchange", x, blocks.in(x, site), size.in(x, site), halo, wrap, true, site);
 }
 
-Tensor left_halo_exchange(const Tensor& x, const Dim& blocks, const Dim& size, std::int64_t halo, bool wrap,
+Tensor left_halo_exchange(const Tensor& x, const DimRef& blocks, const DimRef& size, std::int64_t halo, bool wrap,
                           Site site) {
-  return with_halos("left_halo_exchange", x, blocks, size, halo, wrap, false, site);
+  return with_halos("left_halo_exchange", x, blocks.in(x, site), size.in(x, site), halo, wrap, false, site);
 }
 
 Tensor conv2d_with_blocks(const Tensor& x, const Tensor& filter, const std::vector<Blocks>& blocks,

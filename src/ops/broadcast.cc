@@ -45,7 +45,8 @@ Tensor broadcast(const Tensor& x, const Shape& shape, Site site) {
   return apply(kBroadcast, {x}, {{"shape", shape}}, site);
 }
 
-Tensor transpose(const Tensor& x, const Shape& order, Site site) {
+Tensor transpose(const Tensor& x, const DimRefs& dims, Site site) {
+  const Shape order = dims.in(x, site);
   if (!same_dims(x.shape(), order))
     throw UserError({.what = str("cannot transpose ", x.shape(), " to ", order),
                      .where = str("transpose at ", to_string(site)),

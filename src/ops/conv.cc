@@ -153,8 +153,9 @@ Tensor depthwise_conv(const Tensor& x, const Tensor& filter, const ConvOptions& 
   return convolution(x, filter, windows_of(call), {channels}, site);
 }
 
-Tensor separable_conv1d(const Tensor& x, const Tensor& depthwise, const Tensor& pointwise, const Dim& length,
+Tensor separable_conv1d(const Tensor& x, const Tensor& depthwise, const Tensor& pointwise, const DimRef& along,
                         std::int64_t first, Site site) {
+  const Dim length = along.in(x, site);
   Shape own = depthwise.shape().minus(x.shape());
   if (own.rank() != 1)
     throw UserError({.what = str("separable_conv1d of ", x.shape(), " by ", depthwise.shape(), " along dim ", length),

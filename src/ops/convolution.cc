@@ -241,14 +241,14 @@ Shape joined_dims(const Shape& x, const Shape& filter, const Windows& windows, c
 
 }  // namespace
 
-Tensor convolution(const Tensor& x, const Tensor& filter, const Windows& windows, const Shape& kept, Site site) {
-  const Shape dims = joined_dims(x.shape(), filter.shape(), windows, kept);
+Tensor convolution(const Tensor& x, const Tensor& filter, const Windows& windows, const DimRefs& kept, Site site) {
+  const Shape dims = joined_dims(x.shape(), filter.shape(), windows, kept.in(x, site));
   return convolve(Direction::kForward, x, filter, windows, with_places(dims, windows), site);
 }
 
-Tensor convolution_transpose(const Tensor& y, const Tensor& filter, const Windows& windows, const Shape& kept,
+Tensor convolution_transpose(const Tensor& y, const Tensor& filter, const Windows& windows, const DimRefs& kept,
                              Site site) {
-  const Shape dims = joined_dims(y.shape(), filter.shape(), windows, kept);
+  const Shape dims = joined_dims(y.shape(), filter.shape(), windows, kept.in(y, site));
   return convolve(Direction::kToInput, y, filter, windows, with_elements(dims, windows), site);
 }
 

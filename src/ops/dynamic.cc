@@ -144,12 +144,12 @@ const OpDef& kDynamicUpdate = define_op({
 
 }  // namespace
 
-Tensor dynamic_slice(const Tensor& x, const Tensor& begin, const Dim& dim, std::int64_t size, Site site) {
-  return apply(kDynamicSlice, {x, begin}, {{"dim", dim}, {"size", size}}, site);
+Tensor dynamic_slice(const Tensor& x, const Tensor& begin, const DimRef& dim, std::int64_t size, Site site) {
+  return apply(kDynamicSlice, {x, begin}, {{"dim", dim.in(x, site)}, {"size", size}}, site);
 }
 
-Tensor dynamic_update(const Tensor& x, const Tensor& piece, const Tensor& begin, const Dim& dim, Site site) {
-  return apply(kDynamicUpdate, {x, piece, begin}, {{"dim", dim}}, site);
+Tensor dynamic_update(const Tensor& x, const Tensor& piece, const Tensor& begin, const DimRef& dim, Site site) {
+  return apply(kDynamicUpdate, {x, piece, begin}, {{"dim", dim.in(x, site)}}, site);
 }
 
 }  // namespace weft

@@ -238,8 +238,9 @@ Tensor einsum(const Tensors& xs, Site site) {
   return einsum(xs, all.minus(repeated), site);
 }
 
-Tensor einsum_over(const Tensors& xs, const Shape& reduced, Site site) {
+Tensor einsum_over(const Tensors& xs, const DimRefs& dims, Site site) {
   check_some(xs, site);
+  const Shape reduced = dims.in(xs, site);
   Shape all;
   for (const Tensor& x : xs) all = all.plus(x.shape());
   for (const Dim& dim : reduced)

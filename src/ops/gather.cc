@@ -116,12 +116,12 @@ const OpDef& kScatterAdd = define_op({
 
 }  // namespace
 
-Tensor gather(const Tensor& x, const Tensor& indices, const Dim& dim, Site site) {
-  return apply(kGather, {x, indices}, {{"dim", dim}}, site);
+Tensor gather(const Tensor& x, const Tensor& indices, const DimRef& dim, Site site) {
+  return apply(kGather, {x, indices}, {{"dim", dim.in(x, site)}}, site);
 }
 
-Tensor scatter_add(const Tensor& updates, const Tensor& indices, const Dim& dim, const Shape& keep, Site site) {
-  return apply(kScatterAdd, {updates, indices}, {{"dim", dim}, {"keep", keep}}, site);
+Tensor scatter_add(const Tensor& updates, const Tensor& indices, const Dim& dim, const DimRefs& keep, Site site) {
+  return apply(kScatterAdd, {updates, indices}, {{"dim", dim}, {"keep", keep.in(indices, site)}}, site);
 }
 
 Tensor one_hot(const Tensor& indices, const Dim& dim, double on, double off, DType dtype, Site site) {

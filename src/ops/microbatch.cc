@@ -61,8 +61,9 @@ class Parts {
 
 }  // namespace
 
-Tensors microbatch(const Tensors& inputs, const Dim& batch, std::int64_t parts,
+Tensors microbatch(const Tensors& inputs, const DimRef& batch_dim, std::int64_t parts,
                    const std::function<Tensors(const Tensors& part)>& step, Site site) {
+  const Dim batch = batch_dim.in(inputs, site);
   check_parts(inputs, batch, parts, site);
   const Parts by(batch, parts, site);
   Tensors split;
@@ -89,7 +90,7 @@ Tensors microbatch(const Tensors& inputs, const Dim& batch, std::int64_t parts,
   return results;
 }
 
-Tensor microbatch_loss(const Tensors& inputs, const Dim& batch, std::int64_t parts,
+Tensor microbatch_loss(const Tensors& inputs, const DimRef& batch, std::int64_t parts,
                        const std::function<Tensor(const Tensors& part)>& loss, Site site) {
   Tensors xs;  // outside tensors that the loss depends on and that have a gradient
   const Tensors sums = microbatch(

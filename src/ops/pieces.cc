@@ -191,19 +191,20 @@ const OpDef& kShift = define_op({
 
 }  // namespace
 
-Tensor slice(const Tensor& x, const Dim& dim, std::int64_t begin, std::int64_t size, Site site) {
-  return apply(kSlice, {x}, {{"dim", dim}, {"begin", begin}, {"size", size}}, site);
+Tensor slice(const Tensor& x, const DimRef& dim, std::int64_t begin, std::int64_t size, Site site) {
+  return apply(kSlice, {x}, {{"dim", dim.in(x, site)}, {"begin", begin}, {"size", size}}, site);
 }
 
-Tensor pad(const Tensor& x, const Dim& dim, std::int64_t before, std::int64_t after, Site site) {
-  return apply(kPad, {x}, {{"dim", dim}, {"before", before}, {"after", after}}, site);
+Tensor pad(const Tensor& x, const DimRef& dim, std::int64_t before, std::int64_t after, Site site) {
+  return apply(kPad, {x}, {{"dim", dim.in(x, site)}, {"before", before}, {"after", after}}, site);
 }
 
-Tensor concat(const Tensors& xs, const std::string& dim, Site site) {
-  return apply(kConcat, xs, {{"dim", Dim{dim, 1}}}, site);
+Tensor concat(const Tensors& xs, const DimRef& dim, Site site) {
+  return apply(kConcat, xs, {{"dim", Dim{dim.name(), 1}}}, site);
 }
 
-Tensor shift(const Tensor& x, const Dim& dim, std::int64_t offset, bool wrap, Site site) {
+Tensor shift(const Tensor& x, const DimRef& along, std::int64_t offset, bool wrap, Site site) {
+  const Dim dim = along.in(x, site);
   // At most the complete size, so that the opposite offset exists.
   const std::int64_t size = std::max<std::int64_t>(dim.size, 1);
   const std::int64_t by = wrap ? offset % size : std::clamp(offset, -size, size);

@@ -97,7 +97,8 @@ void expect_noise_dims(const Tensor& x, const Shape& noise_shape, Site site) {
 
 }  // namespace
 
-Tensor dropout(const Tensor& x, double keep, const Shape& noise_shape, Site site) {
+Tensor dropout(const Tensor& x, double keep, const DimRefs& noise_dims, Site site) {
+  const Shape noise_shape = noise_dims.in(x, site);
   if (keep <= 0 || keep > 1)
     throw UserError({.what = str("dropout keeps elements with probability ", keep),
                      .where = str("dropout at ", to_string(site)),
@@ -109,7 +110,8 @@ Tensor dropout(const Tensor& x, double keep, const Shape& noise_shape, Site site
 }
 Tensor dropout(const Tensor& x, double keep, Site site) { return dropout(x, keep, x.shape(), site); }
 
-Tensor dropout(const Tensor& x, const Tensor& keep, const Shape& noise_shape, Site site) {
+Tensor dropout(const Tensor& x, const Tensor& keep, const DimRefs& noise_dims, Site site) {
+  const Shape noise_shape = noise_dims.in(x, site);
   if (keep.dtype() != DType::kF32 || !keep.shape().empty())
     throw UserError({.what = str("dropout keeps elements with a probability that is ", keep.dtype(), " ", keep.shape()),
                      .where = str("dropout at ", to_string(site)),

@@ -88,7 +88,8 @@ const OpDef& kReduce = define_op({
     .samples = reduce_samples(),
 });
 
-Tensor reduce(const Tensor& x, Reduce how, const Shape& dims, Site site) {
+Tensor reduce(const Tensor& x, Reduce how, const DimRefs& named, Site site) {
+  const Shape dims = named.in(x, site);
   for (const Dim& dim : dims)
     if (!x.shape().has(dim))
       throw UserError(
@@ -109,29 +110,33 @@ Tensor expect_bool(const Tensor& x, const char* function, Site site) {
 
 }  // namespace
 
-Tensor reduce_sum(const Tensor& x, const Shape& dims, Site site) { return reduce(x, Reduce::kSum, dims, site); }
+Tensor reduce_sum(const Tensor& x, const DimRefs& dims, Site site) { return reduce(x, Reduce::kSum, dims, site); }
 Tensor reduce_sum(const Tensor& x, Site site) { return reduce(x, Reduce::kSum, x.shape(), site); }
-Tensor reduce_max(const Tensor& x, const Shape& dims, Site site) { return reduce(x, Reduce::kMax, dims, site); }
+Tensor reduce_max(const Tensor& x, const DimRefs& dims, Site site) { return reduce(x, Reduce::kMax, dims, site); }
 Tensor reduce_max(const Tensor& x, Site site) { return reduce(x, Reduce::kMax, x.shape(), site); }
-Tensor reduce_min(const Tensor& x, const Shape& dims, Site site) { return reduce(x, Reduce::kMin, dims, site); }
+Tensor reduce_min(const Tensor& x, const DimRefs& dims, Site site) { return reduce(x, Reduce::kMin, dims, site); }
 Tensor reduce_min(const Tensor& x, Site site) { return reduce(x, Reduce::kMin, x.shape(), site); }
-Tensor reduce_product(const Tensor& x, const Shape& dims, Site site) { return reduce(x, Reduce::kProduct, dims, site); }
+Tensor reduce_product(const Tensor& x, const DimRefs& dims, Site site) {
+  return reduce(x, Reduce::kProduct, dims, site);
+}
 Tensor reduce_product(const Tensor& x, Site site) { return reduce(x, Reduce::kProduct, x.shape(), site); }
-Tensor reduce_any(const Tensor& x, const Shape& dims, Site site) {
+Tensor reduce_any(const Tensor& x, const DimRefs& dims, Site site) {
   return reduce(expect_bool(x, "reduce_any", site), Reduce::kMax, dims, site);
 }
 Tensor reduce_any(const Tensor& x, Site site) { return reduce_any(x, x.shape(), site); }
-Tensor reduce_all(const Tensor& x, const Shape& dims, Site site) {
+Tensor reduce_all(const Tensor& x, const DimRefs& dims, Site site) {
   return reduce(expect_bool(x, "reduce_all", site), Reduce::kMin, dims, site);
 }
 Tensor reduce_all(const Tensor& x, Site site) { return reduce_all(x, x.shape(), site); }
 
-Tensor mean(const Tensor& x, const Shape& dims, Site site) {
+Tensor mean(const Tensor& x, const DimRefs& named, Site site) {
+  const Shape dims = named.in(x, site);
   return multiply(reduce_sum(x, dims, site), 1.0 / static_cast<double>(dims.elements()), site);
 }
 Tensor mean(const Tensor& x, Site site) { return mean(x, x.shape(), site); }
 
-Tensor reduce_sum_to(const Tensor& x, const Shape& output, Site site) {
+Tensor reduce_sum_to(const Tensor& x, const DimRefs& dims, Site site) {
+  const Shape output = dims.in(x, site);
   if (same_dims(x.shape(), output)) return transpose(x, output, site);
   return apply(kReduce, {x}, {{"how", Reduce::kSum}, {"output", output}}, site);
 }

@@ -158,17 +158,20 @@ Tensor reshape(const Tensor& x, const Shape& shape, Site site) {
   return apply(kReshape, {x}, {{"shape", shape}}, site);
 }
 
-Tensor rename(const Tensor& x, const Dim& from, const std::string& to, Site site) {
+Tensor rename(const Tensor& x, const DimRef& dim, const std::string& to, Site site) {
+  const Dim from = dim.in(x, site);
   check_has(x, from, "rename", site);
   return reshape(x, x.shape().renamed(from.name, to), site);
 }
 
-Tensor split_dim(const Tensor& x, const Dim& dim, const Shape& into, Site site) {
+Tensor split_dim(const Tensor& x, const DimRef& from, const Shape& into, Site site) {
+  const Dim dim = from.in(x, site);
   check_has(x, dim, "split_dim", site);
   return reshape(x, x.shape().replaced(dim.name, into), site);
 }
 
-Tensor merge_dims(const Tensor& x, const Shape& dims, const std::string& into, Site site) {
+Tensor merge_dims(const Tensor& x, const DimRefs& from, const std::string& into, Site site) {
+  const Shape dims = from.in(x, site);
   std::vector<Dim> merged;
   std::size_t found = 0;
   for (const Dim& dim : x.shape()) {

@@ -31,7 +31,8 @@ Tensor edge_of(double probability, const Tensor& logits, const Dim& dim, double 
 
 }  // namespace
 
-Tensor sample_categorical(const Tensor& logits, const Dim& dim, const SampleOptions& options, Site site) {
+Tensor sample_categorical(const Tensor& logits, const DimRef& classes, const SampleOptions& options, Site site) {
+  const Dim dim = classes.in(logits, site);
   check(logits, dim, options, site);
   const bool narrow = logits.dtype() == DType::kBF16 || logits.dtype() == DType::kF16;
   Tensor x = narrow ? cast(logits, DType::kF32, site) : logits;

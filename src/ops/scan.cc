@@ -139,12 +139,12 @@ const OpDef& kCummax = define_op({
 
 }  // namespace
 
-Tensor cummax(const Tensor& x, const Dim& dim, bool reverse, Site site) {
-  return apply(kCummax, {x}, {{"dim", dim}, {"reverse", reverse}}, site);
+Tensor cummax(const Tensor& x, const DimRef& dim, bool reverse, Site site) {
+  return apply(kCummax, {x}, {{"dim", dim.in(x, site)}, {"reverse", reverse}}, site);
 }
 
-Tensor cumsum(const Tensor& x, const Dim& dim, bool exclusive, bool reverse, Site site) {
-  return apply(kCumsum, {x}, {{"dim", dim}, {"exclusive", exclusive}, {"reverse", reverse}}, site);
+Tensor cumsum(const Tensor& x, const DimRef& dim, bool exclusive, bool reverse, Site site) {
+  return apply(kCumsum, {x}, {{"dim", dim.in(x, site)}, {"exclusive", exclusive}, {"reverse", reverse}}, site);
 }
 
 }  // namespace weft

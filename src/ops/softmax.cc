@@ -38,21 +38,24 @@ Tensor softmax_with(const Tensor& x, const Dim& dim, const Tensor& extra, Site s
 
 }  // namespace
 
-Tensor reduce_logsumexp(const Tensor& x, const Dim& dim, Site site) { return logsumexp(x, dim, {}, site); }
-Tensor reduce_logsumexp(const Tensor& x, const Dim& dim, const Operand& extra_logit, Site site) {
-  return logsumexp(x, dim, extra_tensor(x, extra_logit, site), site);
+Tensor reduce_logsumexp(const Tensor& x, const DimRef& dim, Site site) {
+  return logsumexp(x, dim.in(x, site), {}, site);
+}
+Tensor reduce_logsumexp(const Tensor& x, const DimRef& dim, const Operand& extra_logit, Site site) {
+  return logsumexp(x, dim.in(x, site), extra_tensor(x, extra_logit, site), site);
 }
 
-Tensor softmax(const Tensor& x, const Dim& dim, Site site) { return softmax_with(x, dim, {}, site); }
-Tensor softmax(const Tensor& x, const Dim& dim, const Operand& extra_logit, Site site) {
-  return softmax_with(x, dim, extra_tensor(x, extra_logit, site), site);
+Tensor softmax(const Tensor& x, const DimRef& dim, Site site) { return softmax_with(x, dim.in(x, site), {}, site); }
+Tensor softmax(const Tensor& x, const DimRef& dim, const Operand& extra_logit, Site site) {
+  return softmax_with(x, dim.in(x, site), extra_tensor(x, extra_logit, site), site);
 }
 
-Tensor log_softmax(const Tensor& x, const Dim& dim, Site site) {
+Tensor log_softmax(const Tensor& x, const DimRef& dim, Site site) {
   return subtract(x, reduce_logsumexp(x, dim, site), site);
 }
 
-Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const Dim& classes, double z_loss, Site site) {
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const DimRef& dim, double z_loss, Site site) {
+  const Dim classes = dim.in(logits, site);
   const Tensor log_z = reduce_logsumexp(logits, classes, site);
   const auto with_z_loss = [&](const Tensor& loss) {
     return z_loss == 0 ? loss : add(loss, multiply(square(log_z, site), z_loss, site), site);

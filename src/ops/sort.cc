@@ -153,30 +153,32 @@ Tensor nth(const char* name, const Tensor& x, std::int64_t n, const Dim& dim, bo
 
 }  // namespace
 
-TopKResult top_k(const Tensor& x, const Dim& dim, const Dim& k, bool smallest, Site site) {
-  const Tensors results = apply_all(kTopK, {x}, {{"dim", dim}, {"k", k}, {"smallest", smallest}}, site);
+TopKResult top_k(const Tensor& x, const DimRef& dim, const Dim& k, bool smallest, Site site) {
+  const Tensors results = apply_all(kTopK, {x}, {{"dim", dim.in(x, site)}, {"k", k}, {"smallest", smallest}}, site);
   return {results[0], results[1]};
 }
 
-Tensor argmax(const Tensor& x, const Dim& dim, Site site) {
+Tensor argmax(const Tensor& x, const DimRef& along, Site site) {
+  const Dim dim = along.in(x, site);
   const OwnDimsGuard own(x.graph());
   return reshape(top_k(x, dim, {"#best", 1}, false, site).indices, x.shape().minus({dim}), site);
 }
-Tensor argmin(const Tensor& x, const Dim& dim, Site site) {
+Tensor argmin(const Tensor& x, const DimRef& along, Site site) {
+  const Dim dim = along.in(x, site);
   const OwnDimsGuard own(x.graph());
   return reshape(top_k(x, dim, {"#best", 1}, true, site).indices, x.shape().minus({dim}), site);
 }
 
-SortResult sort(const Tensor& x, const Dim& dim, bool descending, Site site) {
-  const Tensors results = apply_all(kSort, {x}, {{"dim", dim}, {"descending", descending}}, site);
+SortResult sort(const Tensor& x, const DimRef& dim, bool descending, Site site) {
+  const Tensors results = apply_all(kSort, {x}, {{"dim", dim.in(x, site)}, {"descending", descending}}, site);
   return {results[0], results[1]};
 }
 
-Tensor nth_largest(const Tensor& x, std::int64_t n, const Dim& dim, Site site) {
-  return nth("nth_largest", x, n, dim, false, site);
+Tensor nth_largest(const Tensor& x, std::int64_t n, const DimRef& dim, Site site) {
+  return nth("nth_largest", x, n, dim.in(x, site), false, site);
 }
-Tensor nth_smallest(const Tensor& x, std::int64_t n, const Dim& dim, Site site) {
-  return nth("nth_smallest", x, n, dim, true, site);
+Tensor nth_smallest(const Tensor& x, std::int64_t n, const DimRef& dim, Site site) {
+  return nth("nth_smallest", x, n, dim.in(x, site), true, site);
 }
 
 }  // namespace weft

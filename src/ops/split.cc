@@ -49,7 +49,8 @@ constexpr const char* kRow = "#row";
 
 }  // namespace
 
-Tensors split(const Tensor& x, const Dim& dim, int parts, Site site) {
+Tensors split(const Tensor& x, const DimRef& along, int parts, Site site) {
+  const Dim dim = along.in(x, site);
   if (parts < 1 || dim.size % parts != 0)
     throw UserError({.what = str("cannot split dim ", dim, " into ", parts, " parts"),
                      .where = str("split at ", to_string(site)),
@@ -71,7 +72,8 @@ Tensor stack(const Tensors& xs, const std::string& dim, Site site) {
   return rename(concat(rows, kRow, site), {kRow, static_cast<std::int64_t>(xs.size())}, dim, site);
 }
 
-Tensors unstack(const Tensor& x, const Dim& dim, Site site) {
+Tensors unstack(const Tensor& x, const DimRef& along, Site site) {
+  const Dim dim = along.in(x, site);
   const OwnDimsGuard own(x.graph());
   Tensors results;
   const Dim rows{kRow, dim.size};
