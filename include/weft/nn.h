@@ -18,8 +18,8 @@ Activation activation(const std::string& name);
 std::vector<std::string> activations();
 
 struct DenseOptions {
-  Shape reduced = {};  // the dims of x to sum; default: its last dim
-  Shape experts = {};  // dims of x along which every index has a separate kernel and bias
+  DimRefs reduced = {};  // the dims of x to sum; default: its last dim
+  DimRefs experts = {};  // dims of x along which every index has a separate kernel and bias
   bool bias = true;
   Activation activation = {};
   std::optional<Init> kernel_init = {};  // default: variance scaling, 1 / the product of the reduced dims
@@ -44,7 +44,8 @@ struct LayerNormOptions {
 };
 
 // (x - mean) / sqrt(mean((x - mean)^2) + epsilon) * scale + bias, means over `dim`. Variables: "scale", "bias" [dim].
-Tensor layer_norm(const Tensor& x, const Dim& dim, const LayerNormOptions& options = {}, Site site = Site::current());
+Tensor layer_norm(const Tensor& x, const DimRef& dim, const LayerNormOptions& options = {},
+                  Site site = Site::current());
 
 struct RmsNormOptions {
   double epsilon = 1e-6;
@@ -54,7 +55,7 @@ struct RmsNormOptions {
 };
 
 // x / sqrt(mean(x^2) + epsilon) * scale, the mean over `dim`. Variable: "scale" [dim].
-Tensor rms_norm(const Tensor& x, const Dim& dim, const RmsNormOptions& options = {}, Site site = Site::current());
+Tensor rms_norm(const Tensor& x, const DimRef& dim, const RmsNormOptions& options = {}, Site site = Site::current());
 
 struct BatchNormOptions {
   double momentum = 0.9;  // the share of the old moving mean and variance that stays in a step
@@ -70,7 +71,7 @@ struct BatchNormResult {
 
 // (x - mean) / sqrt(variance + epsilon) * scale + bias; mean and variance are over `joined`, for each index of the
 // remaining dims [rest]. Variables: "scale", "bias", and, not trained, "moving_mean", "moving_variance" [rest].
-BatchNormResult batch_norm(const Tensor& x, const Shape& joined, const BatchNormOptions& options = {},
+BatchNormResult batch_norm(const Tensor& x, const DimRefs& joined, const BatchNormOptions& options = {},
                            Site site = Site::current());
 
 // The rows of a variable `name` [vocab, model] at the ids; an id out of range gives zeros.
@@ -83,7 +84,7 @@ Tensor embedding(const Tensor& ids, const Dim& vocab, const Dim& model, const st
 Tensor sinusoids(const Tensor& positions, const Dim& model, Site site = Site::current());
 // x with the pairs (i, i + dim/2) along `dim` rotated by the angle position * base^(-2i / dim). The positions have dims
 // of x.
-Tensor rotary(const Tensor& x, const Tensor& positions, const Dim& dim, double base = 10000,
+Tensor rotary(const Tensor& x, const Tensor& positions, const DimRef& dim, double base = 10000,
               Site site = Site::current());
 
 struct BucketOptions {
@@ -95,22 +96,7 @@ struct BucketOptions {
 // far positions.
 Tensor relative_buckets(const Tensor& distances, const BucketOptions& options, Site site = Site::current());
 
-// --- Attention ---
-
-// attend() with only a bias: softmax over `memory` of (q . k / sqrt(d_kv) + bias), times v. `bias` may be empty.
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Dim& memory, const Dim& d_kv,
-                 const Tensor& bias = {}, Site site = Site::current());
-
-struct ScoredAttentionOptions {
-  AttendOptions attend = {};
-  std::optional<double> extra_logit = {};  // an additional class of the softmax, dropped afterwards
-  double keep = 1;                         // dropout of the weights
-  Shape same_draw = {};                    // dims of the weights along which draws are the same
-};
-// Attention with options that attend() lacks. It stores scores [… length, memory], masks them, and keeps them for the
-// backward pass.
-Tensor scored_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Dim& memory, const Dim& d_kv,
-                        const ScoredAttentionOptions& options, Site site = Site::current());
+// --- Attention: projections around attend() of weft/attend.h, and the complete layer ---
 
 // Dims of heads: queries have `query`, keys and values have the part of them in `memory` (all, some or none).
 struct Heads {
@@ -132,13 +118,13 @@ struct Projections {
 // The projections of attention, without biases. All three from x. If they have the same heads, they are one product
 // with a variable "qkv/kernel" [model, qkv=3, heads…, d_kv], which is initialized exactly like "q/kernel", "k/kernel"
 // and "v/kernel".
-Projections project(const Tensor& x, const Dim& model, const Heads& heads, const ProjectionOptions& options = {},
+Projections project(const Tensor& x, const DimRef& model, const Heads& heads, const ProjectionOptions& options = {},
                     Site site = Site::current());
 // Or separately: "q/kernel" [model, heads…, d_kv]; "k/kernel" and "v/kernel", or "kv/kernel" if shared.
-Tensor project_queries(const Tensor& x, const Dim& model, const Heads& heads, const ProjectionOptions& options = {},
+Tensor project_queries(const Tensor& x, const DimRef& model, const Heads& heads, const ProjectionOptions& options = {},
                        Site site = Site::current());
-Projections project_memory(const Tensor& x, const Dim& model, const Heads& heads, const ProjectionOptions& options = {},
-                           Site site = Site::current());
+Projections project_memory(const Tensor& x, const DimRef& model, const Heads& heads,
+                           const ProjectionOptions& options = {}, Site site = Site::current());
 // The output projection: "o/kernel" [heads…, d_kv, model].
 Tensor project_back(const Tensor& mixed, const Dim& model, const Heads& heads, const ProjectionOptions& options = {},
                     Site site = Site::current());
@@ -155,7 +141,7 @@ struct AttentionOptions {
 
 // Multi-head self-attention along `length` of x [… length, model]; the result has x's dims. Variables "qkv/kernel" and
 // "o/kernel". If a layout splits `length`, keys and values are gathered.
-Tensor self_attention(const Tensor& x, const Dim& length, const Dim& model, const Dim& heads, const Dim& d_kv,
+Tensor self_attention(const Tensor& x, const DimRef& length, const DimRef& model, const Dim& heads, const Dim& d_kv,
                       const AttentionOptions& options = {}, Site site = Site::current());
 
 struct ProjectedLossOptions {
@@ -172,7 +158,7 @@ struct ProjectedLossOptions {
 // The sum over all tokens of cross_entropy(hidden kernel, targets, vocab), divided by the denominator; a target out of
 // range has no loss. Loss and gradients are computed together: the gradients of the logits overwrite the logits.
 // Variable "kernel" [model, vocab]; `batch` is a dim of hidden and targets.
-Tensor projected_cross_entropy(const Tensor& hidden, const Tensor& targets, const Dim& batch, const Dim& model,
+Tensor projected_cross_entropy(const Tensor& hidden, const Tensor& targets, const DimRef& batch, const DimRef& model,
                                const Dim& vocab, const ProjectedLossOptions& options = {}, Site site = Site::current());
 
 }  // namespace weft::nn

@@ -25,35 +25,9 @@ double query_scale(const Heads& heads, const ProjectionOptions& options) {
 
 }  // namespace
 
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Dim& memory, const Dim& d_kv,
-                 const Tensor& bias, Site site) {
-  return attend(q, k, v, memory, d_kv, {.bias = bias}, site);
-}
-
-Tensor scored_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Dim& memory, const Dim& d_kv,
-                        const ScoredAttentionOptions& options, Site site) {
-  constexpr double kHidden = -1e9;
-  const Graph g(q.graph());
-  const AttendOptions& how = options.attend;
-  const Shape dims = q.shape().minus({d_kv}).plus({memory});
-  const double scale = how.scale.value_or(1 / std::sqrt(static_cast<double>(d_kv.size)));
-  const Tensor wide_q = cast(q, DType::kF32, site), wide_k = cast(k, DType::kF32, site);
-  Tensor scores = multiply(einsum({wide_q, wide_k}, dims, site), scale, site);
-  if (how.bias) scores = add(scores, how.bias, site);
-  if (how.causal) {
-    const Tensor place = iota(g, q.shape().dim(how.length), DType::kI32, site);
-    scores = select(less_equal(iota(g, memory, DType::kI32, site), place, site), scores, kHidden, site);
-  }
-  if (how.query_segments) scores = select(equal(how.query_segments, how.memory_segments, site), scores, kHidden, site);
-  scores = transpose(scores, dims, site);
-  Tensor weights =
-      options.extra_logit ? softmax(scores, memory, *options.extra_logit, site) : softmax(scores, memory, site);
-  if (options.keep < 1) weights = dropout(weights, options.keep, dims.minus(options.same_draw), site);
-  return einsum({cast(weights, v.dtype(), site), v}, q.shape(), site);
-}
-
-Projections project(const Tensor& x, const Dim& model, const Heads& heads, const ProjectionOptions& options,
+Projections project(const Tensor& x, const DimRef& model_dim, const Heads& heads, const ProjectionOptions& options,
                     Site site) {
+  const Dim model = model_dim.in(x, site);
   if (options.shared_kv || heads.memory != heads.query) {
     const Tensor q = project_queries(x, model, heads, options, site);
     const Projections memory = project_memory(x, model, heads, options, site);
@@ -68,8 +42,9 @@ Projections project(const Tensor& x, const Dim& model, const Heads& heads, const
   return {parts[0], parts[1], parts[2]};
 }
 
-Tensor project_queries(const Tensor& x, const Dim& model, const Heads& heads, const ProjectionOptions& options,
+Tensor project_queries(const Tensor& x, const DimRef& model_dim, const Heads& heads, const ProjectionOptions& options,
                        Site site) {
+  const Dim model = model_dim.in(x, site);
   const Shape made = heads.query.plus({heads.d_kv});
   Init init = kernel_init(model, made, options);
   init.a = init.a.real() * query_scale(heads, options);
@@ -77,8 +52,9 @@ Tensor project_queries(const Tensor& x, const Dim& model, const Heads& heads, co
   return product(x, model, made, init, options, "q", site);
 }
 
-Projections project_memory(const Tensor& x, const Dim& model, const Heads& heads, const ProjectionOptions& options,
-                           Site site) {
+Projections project_memory(const Tensor& x, const DimRef& model_dim, const Heads& heads,
+                           const ProjectionOptions& options, Site site) {
+  const Dim model = model_dim.in(x, site);
   const Shape made = heads.memory.plus({heads.d_kv});
   const Init init = kernel_init(model, made, options);
   const Tensor k = product(x, model, made, init, options, options.shared_kv ? "kv" : "k", site);
@@ -96,8 +72,9 @@ Tensor project_back(const Tensor& mixed, const Dim& model, const Heads& heads, c
                site);
 }
 
-Tensor self_attention(const Tensor& x, const Dim& length, const Dim& model, const Dim& heads, const Dim& d_kv,
-                      const AttentionOptions& options, Site site) {
+Tensor self_attention(const Tensor& x, const DimRef& length_dim, const DimRef& model_dim, const Dim& heads,
+                      const Dim& d_kv, const AttentionOptions& options, Site site) {
+  const Dim length = length_dim.in(x, site), model = model_dim.in(x, site);
   Graph g(x.graph());
   const Graph::Scope scope = g.scope(options.name);
   const Dim memory{options.memory, length.size};
@@ -106,7 +83,7 @@ Tensor self_attention(const Tensor& x, const Dim& length, const Dim& model, cons
   const ProjectionOptions kernels{.kernel_init = options.kernel_init};
   const Projections of_x = project(x, model, all, kernels, site);
   const AttendOptions how{.causal = options.causal,
-                          .length = length.name,
+                          .length = length,
                           .bias = options.bias,
                           .query_segments = options.segments,
                           .memory_segments = seen(options.segments),

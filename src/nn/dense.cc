@@ -9,7 +9,7 @@ namespace {
 
 // The dims that dense sums: the requested dims, or the last dim of x.
 Shape reduced_dims(const Tensor& x, const DenseOptions& options, Site site) {
-  if (!options.reduced.empty()) return options.reduced;
+  if (!options.reduced.empty()) return options.reduced.in(x, site);
   if (x.shape().empty())
     throw UserError({.what = "dense was given the scalar '" + x.name() + "', which has no dim to sum",
                      .where = "dense at " + to_string(site),
@@ -41,9 +41,10 @@ Tensor dense(const Tensor& x, const Shape& made, const DenseOptions& options, Si
     }
   const VariableOptions as_x = seen_as(x, options.variables);
   const Init init = options.kernel_init.value_or(init::variance_scaling(1, init::Fan::kIn, reduced, made));
-  const Tensor kernel = g.variable("kernel", options.experts.plus(reduced).plus(made), init, as_x, site);
+  const Shape experts = options.experts.in(x, site);
+  const Tensor kernel = g.variable("kernel", experts.plus(reduced).plus(made), init, as_x, site);
   Tensor y = einsum({input, kernel}, input.shape().minus(reduced).plus(made), site);
-  if (options.bias) y = add(y, g.variable("bias", options.experts.plus(made), init::zeros(), as_x, site), site);
+  if (options.bias) y = add(y, g.variable("bias", experts.plus(made), init::zeros(), as_x, site), site);
   return options.activation ? options.activation(y, site) : y;
 }
 

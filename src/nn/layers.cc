@@ -2,10 +2,10 @@
 
 namespace weft::nn {
 
-BatchNormResult batch_norm(const Tensor& x, const Shape& joined, const BatchNormOptions& options, Site site) {
+BatchNormResult batch_norm(const Tensor& x, const DimRefs& dims, const BatchNormOptions& options, Site site) {
   Graph g(x.graph());
   const Graph::Scope scope = g.scope(options.name);
-  const Shape rest = x.shape().minus(joined);
+  const Shape joined = dims.in(x, site), rest = x.shape().minus(joined);
   // Narrow floats are widened: a moving mean in bf16 would hardly move.
   const bool narrow = x.dtype() == DType::kBF16 || x.dtype() == DType::kF16;
   const Tensor wide = narrow ? cast(x, DType::kF32, site) : x;

@@ -21,8 +21,10 @@ Tensor smoothed(const Tensor& logits, const Tensor& targets, const Dim& vocab, c
 
 }  // namespace
 
-Tensor projected_cross_entropy(const Tensor& hidden, const Tensor& targets, const Dim& batch, const Dim& model,
-                               const Dim& vocab, const ProjectedLossOptions& options, Site site) {
+Tensor projected_cross_entropy(const Tensor& hidden, const Tensor& targets, const DimRef& batch,
+                               const DimRef& model_dim, const Dim& vocab, const ProjectedLossOptions& options,
+                               Site site) {
+  const Dim model = model_dim.in(hidden, site);
   Graph g(hidden.graph());
   const Graph::Scope scope = g.scope(options.name);
   const Init init = options.kernel_init.value_or(init::variance_scaling(1, init::Fan::kIn, {model}, {vocab}));

@@ -3,7 +3,8 @@
 
 namespace weft::nn {
 
-Tensor layer_norm(const Tensor& x, const Dim& dim, const LayerNormOptions& options, Site site) {
+Tensor layer_norm(const Tensor& x, const DimRef& along, const LayerNormOptions& options, Site site) {
+  const Dim dim = along.in(x, site);
   Graph g(x.graph());
   const Graph::Scope scope = g.scope(options.name);
   const VariableOptions as_x = seen_as(x, options.variables);
@@ -30,7 +31,8 @@ Tensor layer_norm(const Tensor& x, const Dim& dim, const LayerNormOptions& optio
   return custom_gradient(inputs, forward, backward, site)[0];
 }
 
-Tensor rms_norm(const Tensor& x, const Dim& dim, const RmsNormOptions& options, Site site) {
+Tensor rms_norm(const Tensor& x, const DimRef& along, const RmsNormOptions& options, Site site) {
+  const Dim dim = along.in(x, site);
   Graph g(x.graph());
   const Graph::Scope scope = g.scope(options.name);
   const Shape scales = options.one_scale ? Shape{} : Shape{dim};

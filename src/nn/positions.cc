@@ -42,7 +42,8 @@ Tensor sinusoids(const Tensor& positions, const Dim& model, Site site) {
   return concat({sin(angle, site), cos(angle, site)}, model.name, site);
 }
 
-Tensor rotary(const Tensor& x, const Tensor& positions, const Dim& dim, double base, Site site) {
+Tensor rotary(const Tensor& x, const Tensor& positions, const DimRef& along, double base, Site site) {
+  const Dim dim = along.in(x, site);
   const Dim half{dim.name, dim.size / 2};
   const Tensor angle = angles(positions, half, base, 2 / static_cast<double>(dim.size), site);
   const Tensor cosine = cos(angle, site), sine = sin(angle, site);

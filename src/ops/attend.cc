@@ -1,5 +1,5 @@
 // attend: softmax attention as one op, and attend_back, its gradients of q, k, v and the bias. Neither stores scores.
-// Second gradients are rare: primitives compute them from stored scores.
+// Primitives with stored scores compute what the op lacks: an extra logit, dropout of the weights, second gradients.
 #include "weft/attend.h"
 
 #include <algorithm>
@@ -132,16 +132,22 @@ Tensor masked(const Tensor& scores, double hidden, const Operands& o, const Atte
   return select(alike, x, hidden, site);
 }
 
-Tensor whole_weights(const Tensor& scores, const Operands& o, const AttendRules& rules, Site site) {
+Tensor whole_weights(const Tensor& scores, const Operands& o, const AttendRules& rules,
+                     const std::optional<double>& extra_logit, Site site) {
   constexpr double kLowest =
       -3.0e38;  // below all scores; finite, so that a query that sees nothing gets finite weights
   const Dim memory = o.k.shape().dim(rules.memory);
-  return masked(softmax(masked(scores, kLowest, o, rules, site), memory, site), 0, o, rules, site);
+  const Tensor seen = masked(scores, kLowest, o, rules, site);
+  const Tensor weights = extra_logit ? softmax(seen, memory, *extra_logit, site) : softmax(seen, memory, site);
+  return masked(weights, 0, o, rules, site);
 }
 
 // The same function of q, k, v and bias as attend.
-Tensor by_whole_scores(const Operands& o, const AttendRules& rules, Site site) {
-  const Tensor weights = whole_weights(whole_scores(o, rules, site), o, rules, site);
+Tensor by_whole_scores(const Operands& o, const AttendRules& rules, const AttendOptions& options, Site site) {
+  const Tensor scores = whole_scores(o, rules, site);
+  Tensor weights = transpose(whole_weights(scores, o, rules, options.extra_logit, site), scores.shape(), site);
+  if (options.keep < 1)
+    weights = dropout(weights, options.keep, scores.shape().minus(options.same_draw.in(scores, site)), site);
   const Shape dims = o.q.shape().replaced(rules.key, {o.v.shape().dim(rules.value)});
   return cast(einsum({weights, wide(o.v, site)}, dims, site), o.q.dtype(), site);
 }
@@ -182,7 +188,7 @@ Tensors attend_back_gradient(const Grad& g) {
     if (is_float(x.dtype())) x = identity(x, g.site());
   const Operands o = operands_of(xs, kBackMasks, rules);
   const Tensor dy = xs[5];
-  const Tensor y = by_whole_scores(o, rules, g.site());
+  const Tensor y = by_whole_scores(o, rules, {}, g.site());
   Tensors of = {o.q, o.k, o.v}, by = {o.q, o.k, o.v, dy}, dys = g.dys();
   if (o.bias) by.push_back(o.bias);
   if (o.bias && g.is_used(3)) of.push_back(o.bias);
@@ -362,23 +368,39 @@ std::string own_dim(const Tensor& q, const Tensor& v, const Dim& memory, const D
 
 // The dim of positions in q: the named dim, or the only dim that k lacks.
 std::string length_of(const Tensor& q, const Tensor& k, const Dim& d_key, const AttendOptions& options) {
-  if (!options.length.empty()) return options.length;
+  if (!options.length.name().empty()) return options.length.name();
   const Shape rows = q.shape().minus({d_key}).minus(k.shape());
   return rows.rank() == 1 ? rows[0].name : "";
 }
 
-}  // namespace
-
-Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Dim& memory, const Dim& d_key,
-              const AttendOptions& options, Site site) {
-  check_dim(q, "q", d_key, site);
-  check_dim(k, "k", d_key, site);
-  check_dim(k, "k", memory, site);
-  check_dim(v, "v", memory, site);
+void check_options(const AttendOptions& options, Site site) {
   if (static_cast<bool>(options.query_segments) != static_cast<bool>(options.memory_segments))
     throw UserError({.what = "attend was given only one of query_segments and memory_segments",
                      .where = str("attend at ", to_string(site)),
                      .fix = "give both; in self-attention memory_segments is query_segments with its length renamed"});
+  if (options.keep <= 0 || options.keep > 1)
+    throw UserError({.what = str("attend keeps weights with probability ", options.keep),
+                     .where = str("attend at ", to_string(site)),
+                     .fix = "give AttendOptions::keep a probability above 0 and at most 1"});
+}
+
+// UserError if the op would refuse the operands.
+void check_operands(const Tensors& inputs, const Attrs& attrs, Site site) {
+  OpCall call{.op = &kAttend, .inputs = {}, .outputs = {}, .attrs = &attrs, .site = site};
+  for (const Tensor& x : inputs) call.inputs.push_back({x.shape(), x.dtype()});
+  attend_type(call);
+}
+
+}  // namespace
+
+Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const DimRef& memory_dim, const DimRef& key_dim,
+              const AttendOptions& options, Site site) {
+  const Dim memory = memory_dim.in(k, site), d_key = key_dim.in(q, site);
+  check_dim(q, "q", d_key, site);
+  check_dim(k, "k", d_key, site);
+  check_dim(k, "k", memory, site);
+  check_dim(v, "v", memory, site);
+  check_options(options, site);
   AttendRules rules{.length = length_of(q, k, d_key, options),
                     .memory = memory.name,
                     .key = d_key.name,
@@ -390,7 +412,10 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Dim& memo
   const Operands o{q, k, v, options.bias, options.query_segments, options.memory_segments};
   Tensors inputs{q, k, v};
   for (const Tensor& mask : o.masks()) inputs.push_back(mask);
-  return apply_all(kAttend, inputs, {{"rules", rules}}, site)[0];
+  const Attrs attrs{{"rules", rules}};
+  if (!options.extra_logit && options.keep == 1) return apply_all(kAttend, inputs, attrs, site)[0];
+  check_operands(inputs, attrs, site);
+  return by_whole_scores(o, rules, options, site);
 }
 
 }  // namespace weft

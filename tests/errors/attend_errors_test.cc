@@ -73,6 +73,17 @@ TEST_F(AttendErrors, MasksFitTheScores) {
                     "dim length=4 of the memory segments [batch=2 length=4] has no place there");
 }
 
+TEST_F(AttendErrors, StoredScoresHaveTheSameRules) {
+  const Tensor bias = g.input("bias", {heads, key});
+  EXPECT_USER_ERROR(attend(q, k, v, memory, key, {.bias = bias, .extra_logit = 0}),
+                    all + "dim key=4 of the bias [heads=2 key=4] has no place there", "attend at " + here());
+  for (const double keep : {0.0, 1.5})
+    EXPECT_USER_ERROR(attend(q, k, v, memory, key, {.keep = keep}),
+                      lines(str("attend keeps weights with probability ", keep), "attend at " + here(),
+                            "give AttendOptions::keep a probability above 0 and at most 1"));
+  EXPECT_USER_ERROR(attend(q, k, v, memory, key, {.keep = 0.5, .same_draw = {"key"}}), "has no dim 'key'");
+}
+
 TEST_F(AttendErrors, SomeDimsStayWhole) {
   const auto [y, line] = std::pair(attend(q, k, v, memory, key), here());
   const auto compile = [&, y = y](const char* layout) {

@@ -212,7 +212,7 @@ TEST(Facts, AttentionGivesTheDimsOfTheQueriesAndTheDepthOfTheValues) {
   const Dim d_k{"depth_k", 4}, d_v{"depth_v", 6};
   const Tensor q = g.input("q", {batch, heads, length, d_k}), k = g.input("k", {batch, heads, memory, d_k});
   const Tensor v = g.input("v", {batch, heads, memory, d_v});
-  EXPECT_EQ(nn::attention(q, k, v, memory, d_k).shape(), Shape({batch, heads, length, d_v}));
+  EXPECT_EQ(attend(q, k, v, memory, d_k).shape(), Shape({batch, heads, length, d_v}));
 }
 
 }  // namespace

@@ -87,6 +87,17 @@ TEST_F(DimRefTest, MovementTakesBoth) {
   });
 }
 
+TEST_F(DimRefTest, LayersTakeBoth) {
+  Graph by_dim, by_name;
+  const Tensor x1 = by_dim.input("x", {a_, b_}), x2 = by_name.input("x", {a_, b_});
+  const auto built = [&](const Tensor& x, const DimRef& b) {
+    const Tensor normed = nn::rms_norm(nn::layer_norm(x, b), b);
+    return nn::dense(normed, {{"c", 3}}, {.reduced = {b}});
+  };
+  const Array value = feeds()[0].second;
+  EXPECT_EQ(eval(built(x1, b_), {{x1, value}}).values(), eval(built(x2, "b"), {{x2, value}}).values());
+}
+
 TEST_F(DimRefTest, ANameThatTheTensorLacksIsRefused) {
   const Tensor x = rename(x_, "b", "length");
   const std::string line = str("dim_ref_test.cc:", __LINE__ + 1);

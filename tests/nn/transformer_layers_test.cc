@@ -123,19 +123,20 @@ TEST(PositionLayers, RelativeBuckets) {
             (std::vector<double>{0, 1, 7, 8, 8, 9, 10, 14, 15, 15, 17, 23, 24, 30, 31}));
 }
 
-TEST(ScoredAttention, IsAttend) {
+TEST(AttendWithStoredScores, IsAttend) {
   const Dim length{"length", 3}, memory{"memory", 3}, d_kv{"d_kv", 4};
   Graph g;
   const Tensor q = g.input("q", {kRow, length, d_kv}), k = g.input("k", {kRow, memory, d_kv});
   const Tensor bias = g.input("bias", {length, memory}), ids = g.input("ids", {length}, DType::kI32);
-  const AttendOptions how{.causal = true,
+  AttendOptions how{.causal = true,
                           .length = "length",
                           .bias = bias,
                           .query_segments = ids,
                           .memory_segments = rename(ids, length, "memory"),
                           .scale = 0.3};
-  const Tensor difference =
-      nn::scored_attention(q, k, k, memory, d_kv, {.attend = how}) - attend(q, k, k, memory, d_kv, how);
+  const Tensor blocked = attend(q, k, k, memory, d_kv, how);
+  how.extra_logit = -1e9;  // a class without a share
+  const Tensor difference = attend(q, k, k, memory, d_kv, how) - blocked;
   const Feeds feeds = {{q, wave(q.shape(), 0)},
                        {k, wave(k.shape(), 1)},
                        {bias, wave(bias.shape(), 2)},
@@ -143,12 +144,24 @@ TEST(ScoredAttention, IsAttend) {
   for (const double x : eval(difference, feeds).values()) EXPECT_NEAR(x, 0, 1e-6);
 }
 
-TEST(ScoredAttention, AnExtraLogitTakesItsShare) {
+TEST(AttendWithStoredScores, AnExtraLogitTakesItsShare) {
   const Dim memory{"memory", 2}, d_kv{"d_kv", 1};
   Graph g;
   const Tensor q = constant(g, 0.0, {d_kv}), k = constant(g, 0.0, {memory, d_kv}), v = constant(g, 3.0, {memory, d_kv});
-  const Tensor y = nn::scored_attention(q, k, v, memory, d_kv, {.extra_logit = std::log(4.0)});
+  const Tensor y = attend(q, k, v, memory, d_kv, {.extra_logit = std::log(4.0)});
   EXPECT_NEAR(eval(y).at(0), 1, 1e-6);
+}
+
+TEST(AttendWithStoredScores, DrawsMayBeSharedAlongADim) {
+  const Dim length{"length", 16}, memory{"memory", 4}, d_kv{"d_kv", 1};
+  Graph g;
+  const Tensor q = constant(g, 0.0, {length, d_kv}), k = constant(g, 0.0, {memory, d_kv}), v = k + 1.0;
+  const std::vector<double> shared =
+      eval(attend(q, k, v, "memory", "d_kv", {.keep = 0.5, .same_draw = {"length"}})).values();
+  EXPECT_EQ(shared, std::vector<double>(16, shared[0]));
+  const std::vector<double> apart = eval(attend(q, k, v, "memory", "d_kv", {.keep = 0.5})).values();
+  EXPECT_NE(apart, std::vector<double>(16, apart[0]));
+  for (const double y : apart) EXPECT_EQ(y, std::round(y * 2) / 2) << "a sum of weights 1/4, each divided by 1/2";
 }
 
 TEST(ProjectedLoss, SharesSmoothedTargets) {

@@ -33,13 +33,12 @@ Tensor contextual_bias(const Tensor& q, const Settings& s, const Pass& pass) {
 Tensor mixed(const Settings& s, const nn::Projections& of, const Dim& memory, AttendOptions how) {
   const Dim d_kv = s.heads().d_kv;
   if (s.o.fold_scaling) how.scale = 1;
-  if (!s.stores_scores()) return attend(of.q, of.k, of.v, memory, d_kv, how);
-  const Shape lengths{{"length", 1}, {"inputs_length", 1}};
-  return nn::scored_attention(of.q, of.k, of.v, memory, d_kv,
-                              {.attend = how,
-                               .extra_logit = s.o.extra_logit,
-                               .keep = s.training ? 1 - s.o.attention_dropout : 1,
-                               .same_draw = s.o.dropout_along_length ? lengths : Shape{}});
+  how.extra_logit = s.o.extra_logit;
+  if (s.training) how.keep = 1 - s.o.attention_dropout;
+  if (s.o.dropout_along_length)
+    for (const char* length : {"length", "inputs_length"})
+      if (of.q.shape().has(length)) how.same_draw = {length};
+  return attend(of.q, of.k, of.v, memory, d_kv, how);
 }
 
 Tensor sum(const Tensor& a, const Tensor& b) { return a && b ? a + b : a ? a : b; }

@@ -18,7 +18,6 @@ struct Settings {
 
   std::int64_t decoder_layers() const { return o.decoder_layers > 0 ? o.decoder_layers : o.layers; }
   bool relative() const;
-  bool stores_scores() const { return o.extra_logit || (training && o.attention_dropout > 0); }
 
   // How variables are stored; layers see them in their x's dtype.
   VariableOptions variables() const { return {.stored = o.stored, .slice = o.slice}; }
