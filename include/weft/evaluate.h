@@ -1,4 +1,4 @@
-// Figures of merit: BLEU as sacreBLEU computes it, and perplexity and accuracy from the sums that a scoring graph gives.
+// Metrics: BLEU as sacreBLEU computes it, and perplexity and accuracy from the sums of a scoring graph.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace weft::evaluate {
 struct Bleu {
   double score = 0;  // from 0 to 100
   std::array<std::int64_t, 4> correct{}, total{};
-  std::array<double, 4> precisions{};  // in percent; without a match as smoothed
+  std::array<double, 4> precisions{};  // in percent, after smoothing
   double brevity_penalty = 1;
   std::int64_t hypothesis_length = 0, reference_length = 0;
   std::string signature;  // sacreBLEU's, such as "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
@@ -23,31 +23,31 @@ struct Bleu {
   std::string text() const;  // sacreBLEU's line: "BLEU|<signature> = 31.44 62.8/38.1/… (BP = 1.000 ratio = … )"
 };
 
-// Of a whole corpus, with exponential smoothing, equal to sacreBLEU's. `references` holds one or more translations of
-// the corpus, each with a line for every hypothesis. UserError if the numbers of lines differ or there are none. A line
-// becomes tokens by "13a" (WMT's, for languages with spaces), "char" (every character) or "none" (as it is).
+// The BLEU of a corpus, with exponential smoothing, equal to sacreBLEU's. `references` holds one or more translations of
+// the corpus, each with a line for every hypothesis. The tokenizer is "13a" (WMT's, for languages with spaces), "char"
+// (every character is a token) or "none" (words between spaces). UserError if the numbers of lines differ or are 0.
 Bleu bleu(const std::vector<std::string>& hypotheses, const std::vector<std::vector<std::string>>& references,
           const std::string& tokenizer = "13a", Site site = Site::current());
 
-// The tokens that BLEU counts in a line. UserError if there is no such tokenizer.
+// The tokens that BLEU counts in a line. UserError for an unknown tokenizer.
 std::vector<std::string> tokens(std::string_view line, const std::string& tokenizer = "13a",
                                 Site site = Site::current());
-// The number of words: what stands between spaces (of any kind that Unicode has).
+// The number of words between spaces, all space characters of Unicode included.
 std::int64_t words(std::string_view text);
 
-// Adds up the rows of many batches.
+// The sums over the rows of many batches.
 struct Scores {
   double negative_log_likelihood = 0;
   std::int64_t tokens = 0, correct = 0;
-  std::int64_t sequences = 0, whole = 0;  // examples; whole: all tokens right
+  std::int64_t sequences = 0, whole = 0;  // examples; examples whose tokens are all correct
 
-  // The first `rows` rows of a scoring graph's three results, [batch] each. Rows without tokens do not count.
+  // Adds the first `rows` rows of a scoring graph's three results, [batch] each. Rows without tokens do not count.
   void add(const Array& negative_log_likelihood, const Array& tokens, const Array& correct, std::int64_t rows);
-  // The same of rows that are several examples each: `outcomes` are the graph's, [batch length].
+  // Adds packed rows, which hold several examples each. `outcomes` is SequenceGraph::outcomes, [batch length].
   void add_packed(const Array& negative_log_likelihood, const Array& tokens, const Array& correct,
                   const Array& outcomes);
 
-  // All are 0 if nothing was added. In nats; per word: with the number of words of the text that was scored.
+  // All are 0 if nothing was added. Perplexities are in nats; `words` is the number of words of the scored text.
   double log_perplexity() const;
   double log_perplexity_per_word(std::int64_t words) const;
   double token_accuracy() const;

@@ -77,9 +77,9 @@ struct Explanation {
   double recomputed_flops = 0;                   // of the instructions that are repeated to save memory
   double model_flops = 0;                        // nominal: of the user's ops, on unsplit tensors
   std::vector<Collective> collectives;
-  double work_ratio = 1;            // the work of all processors over the work of a single processor; docs/explain.md
-  std::int64_t variable_bytes = 0;  // of all variables, optimizer state included
-  std::int64_t arena_bytes = 0;     // of everything else but scratch, as planned: what a run allocates
+  double work_ratio = 1;             // the work of all processors over the work of a single processor; docs/explain.md
+  std::int64_t variable_bytes = 0;   // of all variables, optimizer state included
+  std::int64_t arena_bytes = 0;      // of everything else but scratch, as planned: what a run allocates
   std::int64_t workspace_bytes = 0;  // the most of the arena that kernels have at once besides operands and results
   std::int64_t scratch_bytes = 0;    // of the threads of a processor, all together
   std::int64_t live_bytes = 0;       // the most of it that is in use at once: no plan needs less

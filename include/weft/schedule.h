@@ -10,8 +10,8 @@
 
 namespace weft::optim {
 
-// A text of factors with '*' between them: "constant 0.001 * linear_warmup 100 * cosine 1000 0.1". t is the step,
-// counted from 1; T is the total, which a factor takes from parse() unless its last [number] is T:
+// A text of factors with '*' between them: "constant 0.001 * linear_warmup 100 * cosine 1000 0.1".
+// t is the step, counted from 1. T is the total number of steps: parse() gives it, unless the factor has [T].
 //   constant x                            x
 //   linear_warmup n                       min(1, t / n)
 //   linear_decay n [T]                    min(1, (T - t) / n), never below 0: the last n steps

@@ -1,14 +1,15 @@
-// Training a config: from its data to checkpoints and metrics in its folder. A run that was stopped or killed goes on from
-// its last checkpoint, on any mesh and layout, and on the same mesh and workers makes the very numbers that it would have
-// made without the stop.
+// Trains a config: reads its data, writes checkpoints and metrics to its folder. A run that was stopped or killed resumes
+// from its last checkpoint, on any mesh and layout. On the same mesh and with the same number of workers it computes the
+// same bits as a run without the stop.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/checkpoint.h"
@@ -17,55 +18,57 @@
 
 namespace weft::train {
 
-// The weights that a new run begins with: those of another run, without optimizer state. The step is 0.
+// A new run starts with the weights of an earlier run, without optimizer state, at step 0.
 struct WarmStart {
   std::string from = {};  // a training folder or a checkpoint; "": random weights
-  // As those of Checkpoint::LoadOptions.
+  // See Checkpoint::LoadOptions.
   std::vector<std::pair<std::string, std::string>> rename = {};
   bool allow_missing = false, allow_unused = false;
 };
 
-// How well weights do on some files.
+// The results of an evaluation over some files.
 struct Evaluation {
   Sums sums;                    // over the examples
-  std::vector<Metric> metrics;  // of the task, made of the sums
+  std::vector<Metric> metrics;  // of the task, computed from the sums
 
-  double metric(const std::string& name) const;  // UserError if the task has no such metric
+  double metric(const std::string& name) const;  // UserError for a name that is not a metric of the task
 };
 
 struct TrainOptions {
   bool progress = true;    // lines on standard output and, on a terminal, a bar on standard error
-  std::string trace = {};  // the file of a trace of the last steps, as Executable::trace
-  WarmStart init = {};     // not used by a run that has a checkpoint: it goes on from there
-  // Settings whose value may be another than that of the checkpoint, although they give its weights their meaning: those
-  // marked "identity" in docs/config.md. With "optimizer.name" the state of the optimizer begins anew.
+  std::string trace = {};  // a file for the trace of the last steps; see Executable::trace
+  WarmStart init = {};     // ignored if the run has a checkpoint to resume from
+  // Settings marked "identity" in docs/config.md, which determine the meaning of the weights. The settings that are listed
+  // here may differ from the checkpoint's. With "optimizer.name" the optimizer state starts anew.
   std::vector<std::string> allow_change = {};
 };
 
 struct Trained {
-  std::int64_t first = 0, step = 0;  // this call began after step `first`; `step` are done
+  std::int64_t first = 0, step = 0;  // the steps done before this call, and after it
   bool stopped = false;              // by SIGINT, SIGTERM, SIGHUP or SIGPIPE, after a checkpoint
   std::vector<double> losses;        // of the steps of this call
   std::optional<Evaluation> dev;
-  double tokens_per_second = 0;  // padding counted; evaluations and checkpoints included
+  double tokens_per_second = 0;  // counts padding, and the time of evaluations and checkpoints
 };
 
-// UserError for a config that cannot be run, or that gives the weights it goes on from another meaning; RunError if a processor, a disk or the numbers fail: a loss that is not finite
-// ends the run with the instruction that made the first NaN or infinity, and leaves the last checkpoint.
+// UserError for a config that cannot run, or whose identity settings differ from the checkpoint's. RunError if a processor
+// or a disk fails, or if the loss is NaN or infinite. The error then names the instruction that computed the first NaN or
+// infinity, and the last checkpoint stays.
 Trained train(const Config& config, const TrainOptions& options = {});
 
-// What that step costs on each processor, read off the program. UserError, with the setting, if the layout cannot work.
 struct PlanOptions {
-  std::optional<Machine> machine = {};                                            // by default measured
-  std::function<void(std::string_view pass, const std::string& text)> dump = {};  // as CompileOptions::dump
+  std::optional<Machine> machine = {};                                            // default: measured
+  std::function<void(std::string_view pass, const std::string& text)> dump = {};  // see CompileOptions::dump
 };
+// The cost of one training step on each processor, counted on the compiled program. Nothing runs. UserError, with the
+// setting, if the layout cannot work.
 Explanation plan(const Config& config, const PlanOptions& options = {});
 
-// A trained model in use: the config it was trained with, and its weights on a mesh.
+// A trained model, ready for evaluation and decoding: its config, and its weights on a mesh.
 class TrainedModel {
  public:
-  // A training folder or a checkpoint, with these assignments ("mesh.mesh=data:2") to its config in place. UserError if
-  // they give the weights another meaning, by settings that `allow_change` has not; see TrainOptions.
+  // Opens a training folder or a checkpoint and applies `assignments` ("mesh.mesh=data:2") to its config. UserError if
+  // they change an identity setting that `allow_change` does not list; see TrainOptions.
   explicit TrainedModel(const std::string& path, const std::vector<std::string>& assignments = {},
                         const std::vector<std::string>& allow_change = {});
   ~TrainedModel();
@@ -74,26 +77,25 @@ class TrainedModel {
   const std::string& path() const;  // of the checkpoint
   std::int64_t step() const;
 
-  // Over all examples of the files, whose format is the config's unless their ending says otherwise.
+  // Evaluates all examples of the files. Their format is the config's, unless the file name extension implies another.
   Evaluation evaluate(const std::vector<std::string>& files);
-  // The sums of each example by itself, in the files' order.
+  // The sums of each example, in the order of the files.
   std::vector<Sums> evaluate_each(const std::vector<std::string>& files);
 
   struct Text {
     std::string text;
     std::vector<std::int32_t> ids;
-    double score = 0;  // as decode::Hypothesis
+    double score = 0;  // see decode::Hypothesis
     bool ended = false;
   };
-  // The best texts for each prompt, as config().decode and the task's Decoding say. UserError if the task makes no text.
-  // Prompts may be of unlike lengths. With one
-  // beam, `listener` is called with the number of a prompt and the next piece of its text as soon as that is known: the
-  // pieces of a prompt in a row are its text.
+  // The best texts for each prompt, by the settings of config().decode and the task's Decoding. Prompts may have different
+  // lengths. With one beam, calls `listener` with the number of a prompt and the next piece of its text as soon as the
+  // piece is known; the pieces of a prompt, in order, are its text. UserError if the task does not decode.
   using Listener = std::function<void(std::size_t prompt, const std::string& piece)>;
   std::vector<std::vector<Text>> generate(const std::vector<std::string>& prompts, const Listener& listener = {});
 
   struct Speed {
-    std::int64_t tokens = 0;  // made by the last generate()
+    std::int64_t tokens = 0;  // generated by the last generate()
     double prefill_seconds = 0, decode_seconds = 0;
   };
   const Speed& speed() const;

@@ -1,5 +1,5 @@
-// Built-in models, by name and with settable sizes: what `weft explain` shows. Each is a graph made of the public
-// functions alone, with what to fetch and update, and a mesh and layout that suit it.
+// Built-in models for `weft explain` and `weft bench`, by name and with settable sizes. Each is a graph of the public
+// functions, with its fetches and updates, a mesh and a layout. Language models for programs: weft/transformer.h.
 // Not part of the API's promise: it may change in any release.
 #pragma once
 
@@ -28,18 +28,19 @@ struct Model {
 };
 
 std::vector<std::string> names();
-// One line on the model of that name, and its sizes unless others are given. UserError if there is no such model.
+// One line on a model, and its default sizes. UserError for an unknown name.
 std::string description(const std::string& name);
 Sizes default_sizes(const std::string& name);
 
-// The model's sizes with the given ones in place. UserError if there is no such model, or if it has no such size.
+// The default sizes with the given sizes in place. UserError for an unknown model or size.
 Sizes complete_sizes(const std::string& name, const Sizes& given);
 
-// UserError if there is no such model, or if it has no such size.
+// UserError for an unknown model or size.
 Model build(const std::string& name, const Sizes& sizes = {});
 
-// The model called "transformer": embedding and positions, layers of causal attention and a relu feed-forward net, each
-// after a layer norm and added back, and an output table of its own.
+// The model "transformer", which `weft bench lm` trains. It has an embedding, learned positions, and a separate output
+// table. A layer has causal attention and a relu feed-forward net, each after a layer norm, with residual connections.
+// Inputs and targets are separate, like in the programs of bench/peers.
 struct LanguageModel {
   Graph graph;
   Tensor inputs, targets;  // i32 [batch length]
@@ -47,12 +48,12 @@ struct LanguageModel {
 };
 
 struct LanguageModelOptions {
-  DType activation = DType::kF32;  // of everything between the tables and the loss; variables stay f32
-  std::optional<Init> init = {};   // of kernels and tables; by default each has its own
-  std::int64_t loss_chunks = 1;    // parts of the batch whose logits exist at a time
+  DType activation = DType::kF32;  // of all values between the tables and the loss; variables stay f32
+  std::optional<Init> init = {};   // for all kernels and tables; default: a separate rule for each kind
+  std::int64_t loss_chunks = 1;    // see nn::ProjectedLossOptions::chunks
 };
 
-// Sizes that are not given are those of "transformer". UserError if it has no such size.
+// Sizes that are not given are the defaults of "transformer". UserError for an unknown size.
 LanguageModel language_model(const Sizes& sizes, const LanguageModelOptions& options = {});
 
 // "batch=64,hidden=1024". UserError, with the place, for any other text, a size below one or a dim given twice.

@@ -1,5 +1,5 @@
-// What checkpoints, training and the commands need of a session besides its public functions. Not part of the API's
-// promise: it may change in any release.
+// Functions of a session for checkpoints, training and the commands. Not part of the API's promise: it may change in any
+// release.
 #pragma once
 
 #include <cstddef>
