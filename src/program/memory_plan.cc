@@ -27,8 +27,7 @@ class Planner {
         done_at_(program.body.size(), -1) {
     plan_.storage_of.assign(p_.values.size(), MemoryPlan::kExternal);
     dense_.resize(p_.values.size());
-    root_.resize(p_.values.size());
-    std::iota(root_.begin(), root_.end(), 0);
+    root_ = identity<ValueId>(p_.values.size());
     for (const ValueId id : p_.values.ids()) dense_[id] = strides_[id] == dense_strides(p_.values[id].shape);
   }
 

@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "support/expect_error.h"
+#include "weft/detail/stored_program.h"
 #include "weft/weft.h"
 
 namespace weft::stored_program_test {

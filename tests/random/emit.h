@@ -61,7 +61,8 @@ constexpr const char* kEmittedTop = R"(#include <gtest/gtest.h>
 
 #include "random/check.h"
 
-namespace weft::random_graphs {
+)";
+constexpr const char* kEmittedGraph = R"( {
 namespace {
 
 Built built_graph() {
@@ -113,14 +114,15 @@ inline std::string emit(const Recipe& recipe, const std::string& kind, const std
   std::string text = str("// Graph ", recipe.seed, " of tests/random, cut down. Found: ", kind, ".\n");
   for (const std::string& line : split_words(detail, "\n")) text += str("//   ", line, "\n");
   text += "// To run it again, copy it to tests/random/<name>_test.cc.\n// clang-format off\n";
-  text += kEmittedTop;
+  const std::string place = str("namespace weft::random_graphs::graph_", recipe.seed);
+  text += str(kEmittedTop, place, kEmittedGraph);
   for (std::size_t i = 0; i < recipe.steps.size(); ++i)
     text += str("  [[maybe_unused]] const Tensor v", i, " = ", code_of(recipe.steps[i]), ";\n");
   text += ends_code(recipe);
   text += str("TEST(FailingGraph, Seed", recipe.seed, ") {\n  const Verdict verdict = check(built_graph(), ",
               conditions_code(conditions_of(recipe)), ", Passes::kAll);\n");
   text += "  EXPECT_FALSE(verdict.failure) << verdict.failure->kind << \"\\n\" << verdict.failure->detail;\n";
-  return text + "}\n\n}  // namespace\n}  // namespace weft::random_graphs\n";
+  return str(text, "}\n\n}  // namespace\n}  // ", place, "\n");
 }
 
 }  // namespace weft::random_graphs

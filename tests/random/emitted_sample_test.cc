@@ -7,7 +7,7 @@
 
 #include "random/check.h"
 
-namespace weft::random_graphs::emitted_sample_test {
+namespace weft::random_graphs::graph_42 {
 namespace {
 
 Built built_graph() {
@@ -42,4 +42,4 @@ TEST(FailingGraph, Seed42) {
 }
 
 }  // namespace
-}  // namespace weft::random_graphs::emitted_sample_test
+}  // namespace weft::random_graphs::graph_42

@@ -18,13 +18,11 @@ class ReductionPlacer {
   ReductionPlacer(Program& program, const ReductionPlans& plans)
       : p_(program),
         plans_(plans),
-        by_(program.values.size()),
+        by_(identity<ValueId>(program.values.size())),
         removed_(program.body.size()),
         planned_(program.body.size()),
         lands_(program.body.size(), nullptr),
-        origins_(program.body.size()) {
-    std::iota(by_.begin(), by_.end(), 0);
-  }
+        origins_(program.body.size()) {}
 
   // Lands a reduction right on each value if there is a way for it to and if `times` as many bytes may enter it above.
   bool land_on(const std::vector<ValueId>& ids, std::int64_t times) {
