@@ -140,8 +140,8 @@ class Fuser {
 
   // Undoes add(): the body had that many values and operands before.
   void remove_last(Group& group, std::size_t values, std::size_t operands) {
-    std::erase_if(group.inside, [&](const auto& pair) { return !group.body.values.has(pair.second); });
     group.body.values.resize(values);
+    std::erase_if(group.inside, [&](const auto& pair) { return !group.body.values.has(pair.second); });
     group.body.inputs.resize(operands);
     group.operands.resize(operands);
     group.body.body.pop_back();
