@@ -15,8 +15,10 @@ namespace weft {
 
 namespace {
 
-void demand(bool holds, const std::string& rule) {
-  if (!holds) throw BrokenRule{rule};
+// The rule is given in parts: its text is made only where it is broken.
+template <class... Parts>
+void demand(bool holds, const Parts&... rule) {
+  if (!holds) throw BrokenRule{str(rule...)};
 }
 
 // Where a value's first element lies in the storage of its root, in elements: the same place on every processor, or
@@ -76,7 +78,7 @@ class Verifier {
 
   void done(const Instr& instr) {
     demand(instr.outputs.empty(), "gives 0 values");
-    for (ValueId id : instr.inputs) demand(p_.values.has(id), str("%", id, " is a value of the program"));
+    for (ValueId id : instr.inputs) demand(p_.values.has(id), "%", id, " is a value of the program");
     demand(!instr.inputs.empty() && in_flight_[instr.inputs[0]] != nullptr, "finishes a collective");
     demand(in_flight_[instr.inputs[0]]->outputs == instr.inputs, "names all that its collective gives, in order");
     for (ValueId id : instr.inputs) in_flight_[id] = nullptr;
@@ -85,7 +87,7 @@ class Verifier {
   void loop(const Instr& instr, const Loop& loop) {
     const Program& body = *loop.body;
     const std::size_t carried = instr.outputs.size();
-    demand(loop.trips >= 1 && loop.trips <= kMostTrips, str("runs 1 to ", kMostTrips, " times"));
+    demand(loop.trips >= 1 && loop.trips <= kMostTrips, "runs 1 to ", kMostTrips, " times");
     demand(instr.inputs.size() >= carried, "takes a first value for everything it carries");
     demand(body.mesh == p_.mesh, "a body has the mesh of the program around it");
     demand(body.inputs.size() == instr.inputs.size() + 1, "a body's inputs are the iteration and the loop's operands");
@@ -93,14 +95,14 @@ class Verifier {
     demand(has_type(body, body.inputs[0].value, {"", DType::kI64, {}, {}}), "the iteration is an i64 scalar");
     for (std::size_t i = 0; i < instr.inputs.size(); ++i) {
       const Value& v = p_.values[instr.inputs[i]];
-      demand(has_type(body, body.inputs[i + 1].value, v), str("operand ", i, " has the type of the body's input"));
-      demand(is_dense(instr.inputs[i]), str("operand ", i, " is dense"));
+      demand(has_type(body, body.inputs[i + 1].value, v), "operand ", i, " has the type of the body's input");
+      demand(is_dense(instr.inputs[i]), "operand ", i, " is dense");
     }
     for (std::size_t k = 0; k < carried; ++k) {
       const Value& v = p_.values[instr.inputs[k]];
       demand(!v.sharding.is_partial() || v.sharding.pending == Reduce::kSum, "what is carried waits for sums only");
       demand(has_type(body, body.outputs[k].value, v) && has_type(p_, instr.outputs[k], v),
-             str("the first, next and last of carried value ", k, " have one type"));
+             "the first, next and last of carried value ", k, " have one type");
     }
     if (loop.stops)
       demand(has_type(body, body.outputs.back().value, {"", DType::kBool, {}, {}}),
@@ -114,11 +116,11 @@ class Verifier {
     demand(body.inputs.size() == instr.inputs.size(), "a fused body's inputs are the operands");
     demand(body.outputs.size() == instr.outputs.size(), "a fused body gives the outputs");
     for (std::size_t i = 0; i < instr.inputs.size(); ++i)
-      demand(has_type(body, body.inputs[i].value, p_.values[instr.inputs[i]]),
-             str("operand ", i, " has the type of the body's input"));
+      demand(has_type(body, body.inputs[i].value, p_.values[instr.inputs[i]]), "operand ", i,
+             " has the type of the body's input");
     for (std::size_t k = 0; k < instr.outputs.size(); ++k)
-      demand(has_type(body, body.outputs[k].value, p_.values[instr.outputs[k]]),
-             str("output ", k, " has the type of the body's output"));
+      demand(has_type(body, body.outputs[k].value, p_.values[instr.outputs[k]]), "output ", k,
+             " has the type of the body's output");
     for (const Instr& inner : body.body)
       demand(inner.is<Map>() || inner.is<ReduceDims>(), "a fused body has maps and reductions alone");
     Verifier(body).run_body();
@@ -159,30 +161,29 @@ class Verifier {
   }
 
   void used(ValueId id) const {
-    demand(p_.values.has(id), str("%", id, " is a value of the program"));
-    demand(defined_[id], str("%", id, " is defined before it is used"));
-    demand(in_flight_[id] == nullptr, str("%", id, " is used after its collective is done"));
+    demand(p_.values.has(id), "%", id, " is a value of the program");
+    demand(defined_[id], "%", id, " is defined before it is used");
+    demand(in_flight_[id] == nullptr, "%", id, " is used after its collective is done");
   }
 
   void define(ValueId id) {
-    demand(p_.values.has(id), str("%", id, " is a value of the program"));
-    demand(!defined_[id], str("%", id, " is defined once"));
+    demand(p_.values.has(id), "%", id, " is a value of the program");
+    demand(!defined_[id], "%", id, " is defined once");
     defined_[id] = true;
     const Value& v = p_.values[id];
-    demand(v.sharding.dims.size() == v.shape.rank(), str("%", id, " has axes for each of its dims"));
+    demand(v.sharding.dims.size() == v.shape.rank(), "%", id, " has axes for each of its dims");
     std::set<int> seen;
     const auto add = [&](const Axes& axes) {
       for (int axis : axes) {
-        demand(axis >= 0 && at(axis) < p_.mesh.axes().size(), str("axes of %", id, " are in the mesh"));
-        demand(seen.insert(axis).second, str("an axis occurs once in the sharding of %", id));
+        demand(axis >= 0 && at(axis) < p_.mesh.axes().size(), "axes of %", id, " are in the mesh");
+        demand(seen.insert(axis).second, "an axis occurs once in the sharding of %", id);
       }
     };
     for (const Axes& axes : v.sharding.dims) add(axes);
     add(v.sharding.partial);
-    demand(std::is_sorted(v.sharding.partial.begin(), v.sharding.partial.end()),
-           str("pending axes of %", id, " ascend"));
-    demand(v.sharding.is_partial() || v.sharding.pending == Reduce::kSum,
-           str("%", id, " waits for nothing and so for no kind of reduction"));
+    demand(std::is_sorted(v.sharding.partial.begin(), v.sharding.partial.end()), "pending axes of %", id, " ascend");
+    demand(v.sharding.is_partial() || v.sharding.pending == Reduce::kSum, "%", id,
+           " waits for nothing and so for no kind of reduction");
     extents_[id] = {id, 0, 0, dense_strides(v.shape)};
   }
 
@@ -194,7 +195,7 @@ class Verifier {
 
   void whole(ValueId id, const char* what) const {
     used(id);
-    demand(!p_.values[id].sharding.is_partial(), str(what, " waits for no reduction"));
+    demand(!p_.values[id].sharding.is_partial(), what, " waits for no reduction");
   }
 
   // The host reads an output as it lies.
@@ -235,18 +236,16 @@ class Verifier {
       const Sharding& sharding = p_.values[id].sharding;
       const bool waits = std::find(sharding.partial.begin(), sharding.partial.end(), axis) != sharding.partial.end();
       pending.push_back(waits);
-      demand(waits || !sharding.uses(axis),
-             str("%", id, " is split over axis '", name, "', pending in another operand"));
+      demand(waits || !sharding.uses(axis), "%", id, " is split over axis '", name, "', pending in another operand");
       if (!waits) continue;
-      demand(!how || *how == sharding.pending, str("operands wait for one kind of reduction over axis '", name, "'"));
+      demand(!how || *how == sharding.pending, "operands wait for one kind of reduction over axis '", name, "'");
       how = sharding.pending;
     }
-    demand(lets_pass(instr, *how, pending), str("a ", *how, " pending over axis '", name, "' cannot pass this"));
+    demand(lets_pass(instr, *how, pending), "a ", *how, " pending over axis '", name, "' cannot pass this");
     for (ValueId id : instr.outputs) {
       const Sharding& sharding = p_.values[id].sharding;
       const bool waits = std::find(sharding.partial.begin(), sharding.partial.end(), axis) != sharding.partial.end();
-      demand(waits && sharding.pending == *how,
-             str("the ", *how, " over axis '", name, "' is pending in %", id, " too"));
+      demand(waits && sharding.pending == *how, "the ", *how, " over axis '", name, "' is pending in %", id, " too");
     }
   }
 

@@ -9,12 +9,12 @@ namespace {
 
 // Every dim of `shape` is in `all`, of the same size.
 void within(const Checked& c, const Shape& shape, const Shape& all, const char* what) {
-  for (const Dim& dim : shape) c.demand(all.has(dim), str("dim '", dim.name, "' of ", what, " is a dim of the scores"));
+  for (const Dim& dim : shape) c.demand(all.has(dim), "dim '", dim.name, "' of ", what, " is a dim of the scores");
 }
 
 void lies_whole(const Checked& c, const Value& v, const std::string& dim) {
   const Axes& axes = v.sharding.dims[v.shape.position(dim)];
-  c.demand(c.program.mesh.size(axes) == 1, str("dim '", dim, "' is whole"));
+  c.demand(c.program.mesh.size(axes) == 1, "dim '", dim, "' is whole");
 }
 
 void check_roles(const Checked& c, const AttendRules& rules) {
@@ -30,7 +30,7 @@ void check_roles(const Checked& c, const AttendRules& rules) {
   c.demand(rules.value == rules.key || !q.has(rules.value), "the value is v's own, or called like the key");
   const Shape shared = k.minus({{rules.memory, 1}, {rules.key, 1}});
   c.demand(same_dims(shared, v.minus({{rules.memory, 1}, {rules.value, 1}})), "k and v have the same other dims");
-  for (const Dim& dim : shared) c.demand(q.has(dim), str("dim '", dim.name, "' of k is in q, of the same size"));
+  for (const Dim& dim : shared) c.demand(q.has(dim), "dim '", dim.name, "' of k is in q, of the same size");
   c.demand(!rules.causal || !rules.length.empty(), "causal needs the length");
   c.demand(rules.length.empty() || (q.has(rules.length) && !k.has(rules.length) && rules.length != rules.key),
            "the length is a dim of q that k lacks");
@@ -64,8 +64,8 @@ void check_joined(const Checked& c, const AttendBack& operation) {
 void check_derivatives(const Checked& c, const AttendBack& operation, const AttendOperands& at) {
   const int of_bias = bias_derivative(c.instr);
   const std::size_t others = operation.joined.empty() ? 3 : 1, count = others + (of_bias >= 0 ? 1 : 0);
-  c.demand(c.instr.outputs.size() == count, str("gives ", others, others == 1 ? " value" : " values",
-                                                operation.biased ? ", and the bias's at most" : ""));
+  c.demand(c.instr.outputs.size() == count, "gives ", others, others == 1 ? " value" : " values",
+           operation.biased ? ", and the bias's at most" : "");
   if (of_bias >= 0) {
     const Value& derivative = c.out(static_cast<std::size_t>(of_bias));
     c.demand(same_dims(derivative.shape, c.in(static_cast<std::size_t>(at.bias)).shape) && is_float(derivative.dtype),
@@ -82,7 +82,7 @@ void check_derivatives(const Checked& c, const AttendBack& operation, const Atte
 void check_attend(const Checked& c) {
   const AttendRules& rules = *attend_rules(c.instr);
   const AttendOperands at = attend_operands(c.instr);
-  c.demand(static_cast<int>(c.instr.inputs.size()) == at.count, str("takes ", at.count, " operands"));
+  c.demand(static_cast<int>(c.instr.inputs.size()) == at.count, "takes ", at.count, " operands");
   check_roles(c, rules);
   const Shape rows = c.in(0).shape.minus({{rules.key, 1}}), memory = c.in(1).shape.minus({{rules.key, 1}});
   const Shape y = rows.plus({c.in(2).shape.dim(rules.value)});

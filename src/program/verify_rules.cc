@@ -22,8 +22,8 @@ bool same_type(const Value& v, const ValueType& type) {
 ValueType type_of(const Value& v) { return {v.dtype, v.shape, v.sharding}; }
 
 void counts(const Checked& c, std::size_t inputs, std::size_t outputs) {
-  c.demand(c.instr.inputs.size() == inputs, str("takes ", inputs, " operands"));
-  c.demand(c.instr.outputs.size() == outputs, str("gives ", outputs, " values"));
+  c.demand(c.instr.inputs.size() == inputs, "takes ", inputs, " operands");
+  c.demand(c.instr.outputs.size() == outputs, "gives ", outputs, " values");
 }
 
 void one_dtype(const Checked& c) {
@@ -34,7 +34,7 @@ void one_dtype(const Checked& c) {
 // Every dim of `shape` that `other` names too has the same size there.
 void sizes_agree(const Checked& c, const Shape& shape, const Shape& other) {
   for (const Dim& dim : shape)
-    c.demand(!other.has(dim.name) || other.has(dim), str("dim '", dim.name, "' has one local size"));
+    c.demand(!other.has(dim.name) || other.has(dim), "dim '", dim.name, "' has one local size");
 }
 
 void known_axes(const Checked& c, const Axes& axes) {
@@ -52,8 +52,9 @@ void typed_as_result(const Checked& c, const W& operation) {
   known_axes(c, operation.axes);
   for (std::size_t i = 0; i < c.instr.inputs.size(); ++i) try {
       const ValueType want = result_of(operation, type_of(c.in(i)), c.program.mesh);
-      c.demand(same_type(c.out(i), want), str("output ", i, " is ", want.dtype, " ", want.shape, " ",
-                                              text_of(want.sharding, want.shape, c.program.mesh)));
+      if (!same_type(c.out(i), want))
+        c.fail(str("output ", i, " is ", want.dtype, " ", want.shape, " ",
+                   text_of(want.sharding, want.shape, c.program.mesh)));
     } catch (const InternalError& error) {
       c.fail(error.text().what);
     }
@@ -62,7 +63,7 @@ void typed_as_result(const Checked& c, const W& operation) {
 template <class W>
 void reduction(const Checked& c, const W& operation) {
   for (std::size_t i = 0; i < c.instr.inputs.size(); ++i)
-    c.demand(c.in(i).sharding.pending == operation.how, str("operand ", i, " waits for ", operation.how));
+    c.demand(c.in(i).sharding.pending == operation.how, "operand ", i, " waits for ", operation.how);
   typed_as_result(c, operation);
 }
 
@@ -71,14 +72,14 @@ void node_of(const Checked& c, const std::vector<MapNode>& nodes, std::size_t at
   const auto dtype_of_arg = [&](std::size_t i) { return nodes[static_cast<std::size_t>(n.args[i])].dtype; };
   for (int arg : n.args) c.demand(arg >= 0 && static_cast<std::size_t>(arg) < at, "args are earlier nodes");
   const bool is_leaf = n.op == "input" || n.op == "literal" || n.op == "index";
-  c.demand(!is_leaf || n.args.empty(), str("'", n.op, "' has no args"));
+  c.demand(!is_leaf || n.args.empty(), "'", n.op, "' has no args");
   if (n.op == "input") {
     c.demand(n.input >= 0 && static_cast<std::size_t>(n.input) < c.instr.inputs.size(), "inputs are in range");
-    c.demand(n.dtype == c.in(static_cast<std::size_t>(n.input)).dtype, str("$", n.input, " has its operand's dtype"));
+    c.demand(n.dtype == c.in(static_cast<std::size_t>(n.input)).dtype, "$", n.input, " has its operand's dtype");
   } else if (n.op == "literal") {
-    c.demand(!why_not_held(n.literal, n.dtype), str("a literal of ", n.dtype, " is a number that ", n.dtype, " holds"));
+    c.demand(!why_not_held(n.literal, n.dtype), "a literal of ", n.dtype, " is a number that ", n.dtype, " holds");
   } else if (n.op == "index") {
-    c.demand(c.out().shape.has(n.dim), str("index dim '", n.dim, "' is in the output"));
+    c.demand(c.out().shape.has(n.dim), "index dim '", n.dim, "' is in the output");
     c.demand(n.dtype != DType::kBool, "an index is a number");
   } else if (n.op == "select") {
     c.demand(n.args.size() == 3 && dtype_of_arg(0) == DType::kBool, "select takes a bool and two values");
@@ -104,18 +105,17 @@ void rule(const Checked& c, const Contract&) {
   sizes_agree(c, out, x);
   sizes_agree(c, out, y);
   for (const Dim& dim : x.plus(y))
-    c.demand(out.has(dim.name) || (x.has(dim.name) && y.has(dim.name)),
-             str("dim '", dim.name, "', absent from the output, is in both operands"));
+    c.demand(out.has(dim.name) || (x.has(dim.name) && y.has(dim.name)), "dim '", dim.name,
+             "', absent from the output, is in both operands");
   for (const Dim& dim : out)
-    c.demand(x.has(dim.name) || y.has(dim.name), str("output dim '", dim.name, "' is in an operand"));
+    c.demand(x.has(dim.name) || y.has(dim.name), "output dim '", dim.name, "' is in an operand");
 }
 
 void rule(const Checked& c, const Map& operation) {
   c.demand(c.instr.outputs.size() == 1, "gives 1 value");
   for (std::size_t i = 0; i < c.instr.inputs.size(); ++i)
     for (const Dim& dim : c.in(i).shape)
-      c.demand(c.out().shape.has(dim),
-               str("dim '", dim.name, "' of operand ", i, " is in the output, of the same size"));
+      c.demand(c.out().shape.has(dim), "dim '", dim.name, "' of operand ", i, " is in the output, of the same size");
   c.demand(!operation.nodes.empty(), "a map has nodes");
   for (std::size_t i = 0; i < operation.nodes.size(); ++i) node_of(c, operation.nodes, i);
   c.demand(operation.nodes.back().dtype == c.out().dtype, "the last node has the output's dtype");
@@ -125,7 +125,7 @@ void rule(const Checked& c, const ReduceDims&) {
   counts(c, 1, 1);
   one_dtype(c);
   for (const Dim& dim : c.out().shape)
-    c.demand(c.in(0).shape.has(dim), str("output dim '", dim.name, "' is in the operand, of the same size"));
+    c.demand(c.in(0).shape.has(dim), "output dim '", dim.name, "' is in the operand, of the same size");
 }
 
 void rule(const Checked& c, const Copy&) {
@@ -145,8 +145,8 @@ void rule(const Checked& c, const Concat& operation) {
     const Shape& x = c.in(i).shape;
     c.demand(x.has(operation.dim) && c.out().shape.has(operation.dim), "every operand has the dim");
     size += x.size_of(operation.dim);
-    c.demand(same_dims(x.resized(operation.dim, c.out().shape.size_of(operation.dim)), c.out().shape),
-             str("operand ", i, " has the output's other dims"));
+    c.demand(same_dims(x.resized(operation.dim, c.out().shape.size_of(operation.dim)), c.out().shape), "operand ", i,
+             " has the output's other dims");
   }
   c.demand(size == c.out().shape.size_of(operation.dim), "sizes along the dim add up");
 }
@@ -193,7 +193,7 @@ void rule(const Checked& c, const ScatterAdd& operation) {
   sizes_agree(c, rest, indices);
   sizes_agree(c, rest, updates);
   for (const Dim& dim : rest)
-    c.demand(indices.has(dim.name) || updates.has(dim.name), str("output dim '", dim.name, "' is in an operand"));
+    c.demand(indices.has(dim.name) || updates.has(dim.name), "output dim '", dim.name, "' is in an operand");
 }
 
 void rule(const Checked& c, const Scan& operation) {
@@ -248,8 +248,8 @@ void rule(const Checked& c, const Convolve& operation) {
   }
   for (const Dim& dim : rest) {
     const auto fits = [&](const Shape& s) { return !s.has(dim.name) || s.has(dim); };
-    c.demand(fits(x) && fits(y) && fits(filter), str("dim '", dim.name, "' has one local size"));
-    c.demand(x.has(dim) + y.has(dim) + filter.has(dim) >= 2, str("dim '", dim.name, "' is in two of x, y and filter"));
+    c.demand(fits(x) && fits(y) && fits(filter), "dim '", dim.name, "' has one local size");
+    c.demand(x.has(dim) + y.has(dim) + filter.has(dim) >= 2, "dim '", dim.name, "' is in two of x, y and filter");
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/str.h"
 #include "program/builder.h"
 
 namespace weft {
@@ -12,10 +13,12 @@ struct Checked {
   const Program& program;
   const Instr& instr;
 
-  const Value& in(std::size_t i) const { return program.values[instr.inputs[i]]; }
-  const Value& out(std::size_t i = 0) const { return program.values[instr.outputs[i]]; }
-  void demand(bool holds, const std::string& rule) const {
-    if (!holds) fail(rule);
+  const Value& in(std::size_t i) const { return program.values[static_cast<std::size_t>(instr.inputs[i])]; }
+  const Value& out(std::size_t i = 0) const { return program.values[static_cast<std::size_t>(instr.outputs[i])]; }
+  // The rule is given in parts: its text is made only where it is broken.
+  template <class... Parts>
+  void demand(bool holds, const Parts&... rule) const {
+    if (!holds) fail(str(rule...));
   }
   // Throws BrokenRule, which verify turns into the InternalError.
   [[noreturn]] void fail(const std::string& rule) const;
