@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
+#include "base/philox.h"
 #include "base/str.h"
 #include "ops/rules.h"
 
@@ -105,6 +107,49 @@ std::vector<std::string> every_layout(const std::vector<std::string>& dims, cons
   for (std::size_t i = 0; axes > 0 && i + 1 < dims.size(); ++i)
     layouts.insert(str(dims[i], ",", dims[i + 1], ":", mesh.axes()[0].name));
   return {layouts.begin(), layouts.end()};
+}
+
+namespace {
+
+// All ways to exchange axes of one size: for each axis, in order, the name that it gets.
+std::vector<std::map<std::string, std::string>> exchanges(const Mesh& mesh) {
+  std::vector<std::size_t> order(mesh.axes().size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<std::map<std::string, std::string>> all;
+  do {
+    std::map<std::string, std::string> names;
+    bool alike = true;
+    for (std::size_t a = 0; a < order.size(); ++a) {
+      const Axis &from = mesh.axes()[a], &to = mesh.axes()[order[a]];
+      alike = alike && from.size == to.size;
+      names[from.name] = to.name;
+    }
+    if (alike) all.push_back(names);
+  } while (std::next_permutation(order.begin(), order.end()));
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::string> unlike_layouts(const std::vector<std::string>& dims, const Mesh& mesh, const std::string& by) {
+  std::map<std::string, std::vector<std::string>> classes;  // by the first text of all exchanges
+  const std::vector<std::map<std::string, std::string>> names = exchanges(mesh);
+  for (const std::string& layout : every_layout(dims, mesh)) {
+    const Layout parsed = Layout::parse(layout);
+    std::set<std::string> texts;
+    for (const auto& name : names) {
+      std::string text;
+      for (const LayoutRule& rule : parsed.rules()) {
+        text += rule.dim + ":";
+        for (const std::string& axis : rule.axes) text += name.at(axis) + "+";
+      }
+      texts.insert(text);
+    }
+    classes[*texts.begin()].push_back(layout);
+  }
+  std::vector<std::string> some;
+  for (const auto& [first, alike] : classes) some.push_back(alike[hash_key(by + first, 0) % alike.size()]);
+  return some;
 }
 
 bool is_legal(const GraphData& graph, const Mesh& mesh, const std::string& layout) {

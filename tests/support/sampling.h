@@ -34,6 +34,10 @@ Tensors fetched(const BuiltSample& built);
 // so that refusals are seen too, two dims on one axis.
 std::vector<std::string> every_layout(const std::vector<std::string>& dims, const Mesh& mesh);
 
+// Of every_layout, one of those that differ only in which of several axes of one size they name. A text (the name of a
+// sample) decides which one, so that all axes have their turn.
+std::vector<std::string> unlike_layouts(const std::vector<std::string>& dims, const Mesh& mesh, const std::string& by);
+
 // All dim names of a graph that a layout can name.
 std::vector<std::string> dims_of(const GraphData& graph);
 
