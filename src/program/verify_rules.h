@@ -13,8 +13,8 @@ struct Checked {
   const Program& program;
   const Instr& instr;
 
-  const Value& in(std::size_t i) const { return program.values[static_cast<std::size_t>(instr.inputs[i])]; }
-  const Value& out(std::size_t i = 0) const { return program.values[static_cast<std::size_t>(instr.outputs[i])]; }
+  const Value& in(std::size_t i) const { return program.values[instr.inputs[i]]; }
+  const Value& out(std::size_t i = 0) const { return program.values[instr.outputs[i]]; }
   // The rule is given in parts: its text is made only where it is broken.
   template <class... Parts>
   void demand(bool holds, const Parts&... rule) const {
