@@ -155,12 +155,7 @@ class TraceFile {
       machine_ = parse_machine(*o.machine);
       return;
     }
-    // All computing threads measure at once; the roof of a processor is its share of the result.
-    const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-    const int workers = o.device == device::reference().name ? 1 : o.workers > 0 ? o.workers : cores;
-    machine_ = measure_machine(std::min(cores, processors * workers));
-    machine_.flops_per_second /= processors;
-    machine_.bytes_per_second /= processors;
+    machine_ = measure_machine({o.device}, processors, o.workers);
     peaks_ = "measured";
   }
 
@@ -216,7 +211,9 @@ void run_lm(const LmOptions& o) {
                   .processors = mesh.size(),
                   .sizes = sizes};
   Executable step = session.compile(lm.graph, layout, compile);
-  report.compile_s = step.compile_seconds();
+  report.plan_s = step.plan_seconds();
+  report.bind_s = step.bind_seconds();
+  report.planned = step.memory();
   set_lm_weights(session, sizes);
   train(o, lm_batch(lm, sizes), lm, *optimizer, step, report);
   report.peak_bytes = detail::peak_resident_bytes(session);

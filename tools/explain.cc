@@ -92,7 +92,7 @@ void run_explain(const ExplainOptions& o) {
   const Explanation e = explained(o, dump);
   const std::string text = o.json ? e.json() + "\n" : e.text(o.show);
   dump.print(o.json);
-  if (o.program) write_program(*o.program, e.program);
+  if (o.program) write_program(*o.program, e.program());
   std::cout << text;
 }
 

@@ -42,12 +42,20 @@ std::string LmReport::json() const {
   all["steps"] = seconds.size();
   all["tokens_per_s"] = digits(tokens / ms * 1e3, 1);
   all["peak_rss_mb"] = digits(static_cast<double>(peak_bytes) / (1 << 20), 1);
+  all["variable_bytes"] = planned.variables;
+  all["arena_bytes"] = planned.arena;
+  all["workspace_bytes"] = planned.workspaces;
+  all["scratch_bytes"] = planned.scratch;
+  all["unplanned_bytes"] = unplanned_bytes();
+  all["unplanned_limit_bytes"] = (wire == "mpi" ? processors : 1) * kMostUnplannedBytes;
   all["loss_first"] = losses.front();
   all["loss_last"] = losses.back();
   all["setup_s"] = digits(setup_s, 3);
   all["losses10"] =
       std::vector<double>(losses.begin(), losses.begin() + std::min<std::ptrdiff_t>(10, std::ssize(losses)));
-  all["compile_s"] = digits(compile_s, 4);
+  all["compile_s"] = digits(plan_s + bind_s, 4);
+  all["plan_s"] = digits(plan_s, 4);
+  all["bind_s"] = digits(bind_s, 4);
   all["gflop_per_step"] = digits(gflop, 4);
   all["gflops"] = digits(gflop / ms * 1e3, 1);
   all["work_ratio"] = digits(work_ratio, 4);
@@ -73,9 +81,12 @@ std::string LmReport::table() const {
       << std::setprecision(1) << "  products  " << gflop / step << " GFLOP/s (" << std::setprecision(3) << gflop
       << " GFLOP a step)\n"
       << std::setprecision(1) << "  memory    " << static_cast<double>(peak_bytes) / (1 << 20)
-      << " MiB resident at most\n"
-      << std::setprecision(3) << "  set-up    " << setup_s << " s to the end of step 1, " << compile_s
-      << " s of it compiling\n"
+      << " MiB resident at most, " << static_cast<double>(unplanned_bytes()) / (1 << 20) << " MiB of it not planned\n"
+      << "  planned   " << bytes_text(planned.variables) << " of variables, " << bytes_text(planned.arena)
+      << " of arena (workspaces " << bytes_text(planned.workspaces) << " of it), " << bytes_text(planned.scratch)
+      << " of scratch on each processor\n"
+      << std::setprecision(3) << "  set-up    " << setup_s << " s to the end of step 1; of it " << plan_s
+      << " s to the plan, then " << bind_s << " s to bound kernels\n"
       << std::setprecision(6) << "  loss      " << losses.front() << " at first, " << losses.back() << " after "
       << losses.size() << " steps\n";
   if (processors > 1)

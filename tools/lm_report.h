@@ -6,8 +6,12 @@
 #include <vector>
 
 #include "weft/detail/models.h"
+#include "weft/session.h"
 
 namespace weft::tools {
+
+// The most that is resident in a process besides its planned memory, whatever the model: docs/bench.md lists its parts.
+constexpr std::int64_t kMostUnplannedBytes = std::int64_t{64} << 20;
 
 struct LmReport {
   std::string config, mesh, layout, store, wire, device, dtype, optimizer;
@@ -15,8 +19,11 @@ struct LmReport {
   models::Sizes sizes;
   std::vector<double> losses = {};   // of all steps, warm-up included
   std::vector<double> seconds = {};  // of the timed steps
-  double setup_s = 0, compile_s = 0, work_ratio = 1;
-  std::int64_t peak_bytes = 0;  // of all processes together
+  double setup_s = 0, plan_s = 0, bind_s = 0, work_ratio = 1;
+  PlannedMemory planned = {};   // of one processor
+  std::int64_t peak_bytes = 0;  // resident, of all processes together
+
+  std::int64_t unplanned_bytes() const { return peak_bytes - processors * planned.sum(); }
 
   std::string json() const;   // one line; docs/bench.md lists the keys
   std::string table() const;  // for people

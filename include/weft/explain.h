@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,8 +22,9 @@ struct Machine {
 // "F=2e11,B=2e10", or the path of a file with these words, divided by spaces, commas or line ends; '#' starts a
 // comment. UserError for any other text.
 Machine parse_machine(const std::string& text);
-// Measures this many threads at once, in about a tenth of a second; returns their sum.
-Machine measure_machine(int threads = 1);
+// Measures one processor of a device while `processors` of them work at once, each with as many workers (0: the device
+// chooses), in about a tenth of a second.
+Machine measure_machine(const device::Choice& device = device::cpu(), int processors = 1, int workers = 1);
 
 // All counts are for one step and, unless said otherwise, for one processor.
 struct Explanation {
@@ -86,7 +88,7 @@ struct Explanation {
   std::vector<Kernel> kernels;       // by instruction; bodies of loops included
   std::vector<Warning> warnings;
   std::vector<Placed> tensors;
-  std::string program;  // its text
+  std::function<std::string()> program;  // makes its text
   int instructions = 0;
   std::vector<Pass> passes;  // the compiler's, in order
   double compile_seconds = 0;

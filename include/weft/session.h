@@ -122,6 +122,16 @@ class PendingRun {
   std::shared_ptr<RunState> state_;
 };
 
+// Bytes of one processor, as planned: what it allocates.
+struct PlannedMemory {
+  std::int64_t variables = 0;
+  std::int64_t arena = 0;       // of all other values and of workspaces; the executables of a session share one
+  std::int64_t workspaces = 0;  // the most of the arena that kernels have at once besides operands and results
+  std::int64_t scratch = 0;     // of its threads
+
+  std::int64_t sum() const { return variables + arena + scratch; }
+};
+
 class Executable {
  public:
   // Runs one step and waits for it. Variables change only if every processor succeeds. UserError for missing, unknown
@@ -136,8 +146,12 @@ class Executable {
   // the input lacks the dim.
   std::pair<std::int64_t, std::int64_t> local_range(const Tensor& input, const DimRef& dim) const;
 
-  double compile_seconds() const;  // from the graph to bound kernels, without allocating memory
-  std::string report() const;      // bytes, flops and collectives per processor, and the warnings
+  // What Session::compile took: from the graph to the memory plan, and from there to bound kernels, with the memory and
+  // the initial values of the variables that were new to the session.
+  double plan_seconds() const;
+  double bind_seconds() const;
+  PlannedMemory memory() const;
+  std::string report() const;  // bytes, flops and collectives per processor, and the warnings
   // Warnings about legal programs: axes of the mesh that split nothing, so that processors repeat the same work.
   std::vector<std::string> warnings() const;
   std::string text() const;  // the program, as the processors run it

@@ -51,9 +51,8 @@ std::int64_t arena_limit(const Program& program, std::int64_t memory_bytes) {
 
 }  // namespace
 
-Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
-                         const Store& store, const Engine& engine) {
-  std::vector<PassTime> times;
+Program lowered_program(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
+                        const Store& store, const Engine& engine, std::vector<PassTime>* times) {
   const auto begin = std::chrono::steady_clock::now();
   Program program = partition({.graph = graph.data().get(),
                                .fetch = ids_of(options.fetch, graph, "fetch"),
@@ -64,13 +63,20 @@ Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& lay
                                .store = store,
                                .compute_as = options.compute_as});
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  times.push_back({"partition", seconds.count()});
+  if (times) times->push_back({"partition", seconds.count()});
   if (options.dump) options.dump("partition", to_text(program));
-  PassOptions passes{.verify = kVerify, .times = &times, .target = engine.target()};
+  PassOptions passes{.verify = kVerify, .times = times, .target = engine.target()};
   if (options.memory_bytes > 0) passes.arena_limit = arena_limit(program, options.memory_bytes);
   if (options.dump) passes.dump = [&](std::string_view pass, const Program& p) { options.dump(pass, to_text(p)); };
   program = run_passes(std::move(program), passes);
   if (kVerify) check_round_trip(program);
+  return program;
+}
+
+Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
+                         const Store& store, const Engine& engine) {
+  std::vector<PassTime> times;
+  Program program = lowered_program(graph, mesh, layout, options, store, engine, &times);
   return with_plan(std::move(program), engine.target(), std::move(times));
 }
 

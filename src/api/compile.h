@@ -12,4 +12,8 @@ namespace weft {
 Compiled compile_program(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
                          const Store& store, const Engine& engine);
 
+// The same without the memory plan. Appends the times of the partitioner and of each pass.
+Program lowered_program(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
+                        const Store& store, const Engine& engine, std::vector<PassTime>* times = nullptr);
+
 }  // namespace weft

@@ -1,6 +1,7 @@
 // Running an executable: feeds in, one step on every processor, fetches out.
 #include <iostream>
 #include <limits>
+#include <utility>
 
 #include "api/state.h"
 #include "api/trace.h"
@@ -121,13 +122,15 @@ Values PendingRun::get() {
 
 PendingRun Executable::start(Feeds feeds) {
   Processors& processors = *state_->session->processors;
-  std::int64_t begin = TraceLog::now();
+  const Device& device = processors.device(processors.first());
+  std::int64_t begin = device.now();
   const auto arrays = std::make_shared<RunArrays>(RunArrays{fitted_feeds(*state_, std::move(feeds)), {}});
   for (std::size_t i = 0; i < state_->fetch.size(); ++i)
     arrays->fetched.push_back(processors.room_for(state_->program().values[state_->program().outputs[i].value]));
   const bool waits = processors.has_pending_step();
   processors.make_ready();
-  if (waits) begin = TraceLog::now();
+  if (waits) begin = device.now();
+  if (!std::exchange(state_->has_begun, true)) release_free_memory();
   const std::uint32_t number = state_->step++;
   StepJob job{.args = {.seed = state_->session->options.seed, .step = number, .deadline = processors.deadline()}};
   job.args.host = [arrays, session = state_->session](const HostEvent& event) { arrays->take(event, *session); };
@@ -174,7 +177,18 @@ void Executable::set_step(std::int64_t step) {
   state_->step = static_cast<std::uint32_t>(step);
 }
 
-double Executable::compile_seconds() const { return state_->compile_seconds; }
+double Executable::plan_seconds() const { return state_->plan_seconds; }
+
+double Executable::bind_seconds() const { return state_->bind_seconds; }
+
+PlannedMemory Executable::memory() const {
+  const Processors& processors = *state_->session->processors;
+  const Compiled& compiled = state_->runner->compiled();
+  return {.variables = compiled.variable_bytes(),
+          .arena = compiled.arena_bytes(),
+          .workspaces = compiled.workspace_bytes(),
+          .scratch = processors.device(processors.first()).allocated(MemoryUse::kScratch)};
+}
 
 std::string Executable::text() const { return to_text(state_->program()); }
 

@@ -60,7 +60,7 @@ double seconds_alone(const Graph& graph, const Mesh& mesh, const Layout& layout,
                      const Machine& machine, const Store& store, const Engine& engine) {
   options.dump = {};
   options.memory_bytes = 0;
-  return work_seconds(compile_program(graph, one_processor(mesh), layout, options, store, engine).program, machine);
+  return work_seconds(lowered_program(graph, one_processor(mesh), layout, options, store, engine), machine);
 }
 
 Explanation::Placed placed(const Program& p, ValueId id, std::string name, const char* use) {
@@ -156,16 +156,17 @@ Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, 
   e.store = store;
   e.machine = machine;
   count_memory(compiled, e);
-  const BindReport bound = engine.describe(shared, {});
-  e.scratch_bytes = bound.scratch_bytes;
-  e.kernels = kernels_of(bound, machine);
+  std::future<BindReport> binding = std::async(std::launch::async, [&] { return engine.describe(shared, {}); });
   count_work(p, e);
   e.model_flops = model_flops(*graph.data(), options);
   e.warnings = warnings_of(p, e);
   for (Explanation::Warning& warning : stored_whole(p, *graph.data(), e)) e.warnings.push_back(std::move(warning));
-  for (Explanation::Warning& warning : slow_kernels(e, engine.name())) e.warnings.push_back(std::move(warning));
   e.tensors = placed_tensors(p);
-  e.program = to_text(p);
+  const BindReport bound = binding.get();
+  e.scratch_bytes = bound.scratch_bytes;
+  e.kernels = kernels_of(bound, machine);
+  for (Explanation::Warning& warning : slow_kernels(e, engine.name())) e.warnings.push_back(std::move(warning));
+  e.program = [shared] { return to_text(shared->program); };
   if (const double one = alone.valid() ? alone.get() : 0; one > 0)
     e.work_ratio = work_seconds(p, machine) * mesh.size() / one;
   for (const PassTime& time : compiled.times) {

@@ -104,7 +104,7 @@ std::string counts_text(const Explanation& e) {
 
 std::string Explanation::text(const std::vector<std::string>& show) const {
   const std::string grids = pictures(*this, show);
-  return str(summary(), "\nHow shards lie on the mesh\n", grids, "\nThe program of every processor\n", program);
+  return str(summary(), "\nHow shards lie on the mesh\n", grids, "\nThe program of every processor\n", program());
 }
 
 std::string Explanation::summary() const {

@@ -1,4 +1,6 @@
-// Results over all processes of a session.
+// Results over all processes of a session; the memory of this process.
+#include <malloc.h>
+
 #include <fstream>
 #include <numeric>
 #include <sstream>

@@ -5,6 +5,7 @@
 #include "api/compile.h"
 #include "api/state.h"
 #include "api/trace.h"
+#include "base/clock.h"
 #include "base/philox.h"
 #include "base/str.h"
 #include "language/graph_data.h"
@@ -139,11 +140,12 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
   SessionState& session = *state_;
   session.processors->make_ready();
   auto state = std::make_shared<ExecutableState>(ExecutableState{.session = state_, .graph = graph.data()});
-  const std::int64_t begin = TraceLog::now();
+  const double begin = seconds_now();
   const Activity activity("compiling");
   const auto compiled = std::make_shared<const Compiled>(
       compile_program(graph, session.mesh(), layout, options, session.options.store, session.processors->engine()));
-  state->compile_seconds = static_cast<double>(TraceLog::now() - begin) * 1e-9;
+  const double planned = seconds_now();
+  state->plan_seconds = planned - begin;
   state->fetch = options.fetch;
   check_agreement(session, compiled->program);
   hold_variables(session, *state->graph, compiled->program);
@@ -151,7 +153,7 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
   for (const ProgramVariable& v : compiled->program.variables) variables.push_back(&session.variables.at(v.name));
   state->runner = std::make_shared<Runner>(session.processors, compiled, variables,
                                            Checks{options.check_finite, options.check_ids});
-  state->compile_seconds += state->runner->bind_seconds();
+  state->bind_seconds = seconds_now() - planned;
   if (options.trace.steps > 0) trace_runs(*state, options.trace);
   return Executable(std::move(state));
 }

@@ -40,9 +40,13 @@ struct ExecutableState {
   Tensors fetch = {};
   std::vector<std::unique_ptr<TraceLog>> logs = {};  // by processor; empty without a trace
   std::uint32_t step = 0;
-  double compile_seconds = 0;
+  bool has_begun = false;  // a step
+  double plan_seconds = 0, bind_seconds = 0;
 
   const Program& program() const { return runner->program(); }
 };
+
+// Returns free memory to the system: what compiling and initial values took is not needed in steps.
+void release_free_memory();
 
 }  // namespace weft

@@ -32,7 +32,7 @@ void note_call(ExecutableState& state, std::uint32_t run, std::int64_t begin) {
     TraceLog& log = *state.logs[static_cast<std::size_t>(p)];
     if (!log.covers(run)) continue;
     log.enter(run);
-    log.add(TraceRecord::kCall, begin);
+    log.add(TraceRecord::kCall, begin, state.session->processors->device(p).now());
   }
 }
 

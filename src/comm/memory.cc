@@ -33,11 +33,12 @@ std::shared_ptr<void> address_space(std::size_t bytes, std::byte*& begin) {
   return std::shared_ptr<void>(map, [mapped](void* area) { munmap(area, mapped); });
 }
 
-// The kernel gives pages, zeroed, to whoever writes them first; large ones where there is room for one.
+// The kernel gives pages, zeroed, to whoever writes them first; large ones where they are needed whole, so that no more
+// memory is taken than was asked for.
 bool make_usable(std::byte* begin, std::size_t bytes) {
-  const std::size_t whole = bytes < kLargePage ? (bytes + kPage - 1) / kPage * kPage : whole_pages(bytes);
-  if (mprotect(begin, whole, PROT_READ | PROT_WRITE) != 0) return false;
-  if (bytes >= kLargePage) madvise(begin, whole, MADV_HUGEPAGE);  // advice only: it may be refused
+  if (mprotect(begin, (bytes + kPage - 1) / kPage * kPage, PROT_READ | PROT_WRITE) != 0) return false;
+  const std::size_t large = bytes / kLargePage * kLargePage;
+  if (large > 0) madvise(begin, large, MADV_HUGEPAGE);  // advice only: it may be refused
   return true;
 }
 

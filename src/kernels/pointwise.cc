@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 
 #include "base/str.h"
 #include "kernels/vmath.h"
@@ -73,8 +74,13 @@ constexpr auto kTable = std::to_array<Pointwise>({
 std::span<const Pointwise> pointwise_functions() { return kTable; }
 
 const Pointwise* find_pointwise(std::string_view name) {
-  const auto found = std::ranges::find(kTable, name, &Pointwise::name);
-  return found == kTable.end() ? nullptr : &*found;
+  static const std::unordered_map<std::string_view, const Pointwise*> by_name = [] {
+    std::unordered_map<std::string_view, const Pointwise*> all;
+    for (const Pointwise& one : kTable) all.emplace(one.name, &one);
+    return all;
+  }();
+  const auto found = by_name.find(name);
+  return found == by_name.end() ? nullptr : found->second;
 }
 
 std::string pointwise_misuse(std::string_view name, const std::vector<DType>& operands, DType result) {

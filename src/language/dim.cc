@@ -1,7 +1,6 @@
 #include "weft/dim.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/str.h"
 #include "language/shape_math.h"
@@ -13,7 +12,8 @@ namespace {
 
 bool is_name(const std::string& name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) || c == '_' || c == '.' || c == '/' || c == '#';
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' ||
+           c == '/' || c == '#';
   });
 }
 

@@ -107,6 +107,7 @@ int Mesh::processor(const std::vector<int>& coordinates) const {
 }
 
 int Mesh::coordinate(int processor, const Axes& axes) const {
+  if (axes.empty()) return 0;
   const std::vector<int> at = coordinates(processor);
   int coordinate = 0;
   for (int axis : axes) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 
 #include "base/str.h"
 #include "language/region.h"
@@ -69,9 +70,11 @@ std::string nearest_divisors(std::int64_t size, std::int64_t parts) {
   return join(divisors, " or ");
 }
 
-void check_divides(const Dim& dim, const Axes& axes, const Shape& shape, const Mesh& mesh, const Subject& subject) {
+void check_divides(const Dim& dim, const Axes& axes, const Shape& shape, const Mesh& mesh,
+                   const SubjectMaker& make_subject) {
   const int parts = mesh.size(axes);
   if (dim.size % parts == 0) return;
+  const Subject subject = make_subject();
   // The dim of a microbatch is the user's dim divided by the number of microbatches; the dim after it counts them.
   const std::size_t next = shape.position(dim.name) + 1;
   const bool is_cut = next < shape.rank() && shape[next].name == kMicrobatchPart;
@@ -120,8 +123,9 @@ DimAxes resolve(const Store& store, const Mesh& mesh, const std::vector<std::str
   return resolve({"storage layout", store.text(), store.rules()}, mesh, known_dims);
 }
 
-void check_one_dim_per_axis(const DimAxes& axes, const Shape& dims, const Mesh& mesh, const Subject& subject) {
-  std::vector<std::vector<std::string>> laid(mesh.axes().size());
+void check_one_dim_per_axis(const DimAxes& axes, const Shape& dims, const Mesh& mesh,
+                            const SubjectMaker& make_subject) {
+  std::vector<std::vector<std::string_view>> laid(mesh.axes().size());
   bool twice = false;
   for (const Dim& dim : dims)
     if (const auto found = axes.find(dim.name); found != axes.end())
@@ -130,6 +134,7 @@ void check_one_dim_per_axis(const DimAxes& axes, const Shape& dims, const Mesh& 
         twice = twice || laid[static_cast<std::size_t>(axis)].size() > 1;
       }
   if (!twice) return;
+  const Subject subject = make_subject();
   std::vector<std::string> free;
   for (std::size_t i = 0; i < laid.size(); ++i)
     if (laid[i].empty()) free.push_back(mesh.axes()[i].name);
@@ -142,7 +147,7 @@ void check_one_dim_per_axis(const DimAxes& axes, const Shape& dims, const Mesh& 
                                   "), or rename one dim with rename()")});
 }
 
-Sharding sharding_of(const DimAxes& axes, const Shape& shape, const Mesh& mesh, const Subject& subject) {
+Sharding sharding_of(const DimAxes& axes, const Shape& shape, const Mesh& mesh, const SubjectMaker& subject) {
   check_one_dim_per_axis(axes, shape, mesh, subject);
   Sharding sharding = unsplit(shape);
   for (std::size_t i = 0; i < shape.rank(); ++i)

@@ -2,6 +2,7 @@
 // so.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -30,11 +31,13 @@ struct Subject {
   std::string layout = {};
 };
 
+using SubjectMaker = std::function<Subject()>;  // called only if there is an error
+
 // The sharding of a (global) shape under these axes. UserError, with the fix, if two dims would be on one axis or a
 // size does not divide.
-Sharding sharding_of(const DimAxes& axes, const Shape& shape, const Mesh& mesh, const Subject& subject);
+Sharding sharding_of(const DimAxes& axes, const Shape& shape, const Mesh& mesh, const SubjectMaker& subject);
 
 // UserError if two dims of `dims` (all dims of one op) are on one axis.
-void check_one_dim_per_axis(const DimAxes& axes, const Shape& dims, const Mesh& mesh, const Subject& subject);
+void check_one_dim_per_axis(const DimAxes& axes, const Shape& dims, const Mesh& mesh, const SubjectMaker& subject);
 
 }  // namespace weft

@@ -82,9 +82,8 @@ class Partitioner : private LoweringContext {
     }
   }
 
-  TensorType promoted(TensorType type) const {
+  void promote(TensorType& type) const {
     if (request_.compute_as && is_float(type.dtype)) type.dtype = *request_.compute_as;
-    return type;
   }
 
   // Nodes in the body of a recomputed loop are recomputed too.
@@ -105,13 +104,16 @@ class Partitioner : private LoweringContext {
   // operands go to the global layout, which must be legal for this op.
   DimAxes axes_for(const Node& node, const OpCall& call, const ShardingRule& rule,
                    const std::vector<ValueId>& operands) const {
-    Shape dims;
-    for (const TensorType& type : call.inputs) dims = dims.plus(type.shape);
+    std::vector<const TensorType*> types;
+    for (const TensorType& type : call.inputs) types.push_back(&type);
     if (!rule.reshards_output)
-      for (const TensorType& type : call.outputs) dims = dims.plus(type.shape);
-    if (std::optional<DimAxes> followed = follow(operands, dims)) return *followed;
+      for (const TensorType& type : call.outputs) types.push_back(&type);
+    if (std::optional<DimAxes> followed = follow(operands, types)) return *std::move(followed);
+    Shape dims;
+    for (const TensorType* type : types) dims = dims.plus(type->shape);
     if (!rule.reshards_output)  // else each operand keeps its sharding
-      check_one_dim_per_axis(global_, dims, request_.mesh, subject(node, str(node.op->name, " '", node.name, "'")));
+      check_one_dim_per_axis(global_, dims, request_.mesh,
+                             [&] { return subject(node, str(node.op->name, " '", node.name, "'")); });
     DimAxes axes;
     for (const Dim& dim : dims) axes[dim.name] = global_axes(dim.name);
     return axes;
@@ -133,7 +135,8 @@ class Partitioner : private LoweringContext {
     return found == global_.end() ? Axes{} : found->second;
   }
 
-  std::optional<DimAxes> follow(const std::vector<ValueId>& operands, const Shape& dims) const {
+  std::optional<DimAxes> follow(const std::vector<ValueId>& operands,
+                                const std::vector<const TensorType*>& types) const {
     DimAxes axes;
     for (ValueId x : operands) {
       const Value& value = builder_.value(x);
@@ -142,11 +145,15 @@ class Partitioner : private LoweringContext {
         if (!added && at->second != value.sharding.dims[i]) return std::nullopt;
       }
     }
-    for (const Dim& dim : dims) axes.try_emplace(dim.name, global_axes(dim.name));
-    std::set<int> used;
+    for (const TensorType* type : types)
+      for (const Dim& dim : type->shape)
+        if (!axes.contains(dim.name)) axes.emplace(dim.name, global_axes(dim.name));
+    std::vector<bool> used(request_.mesh.axes().size());
     for (const auto& [dim, list] : axes)
-      for (int axis : list)
-        if (!used.insert(axis).second) return std::nullopt;
+      for (int axis : list) {
+        if (used[static_cast<std::size_t>(axis)]) return std::nullopt;
+        used[static_cast<std::size_t>(axis)] = true;
+      }
     return axes;
   }
 
@@ -167,10 +174,13 @@ class Partitioner : private LoweringContext {
                                const DimAxes& axes) const {
     std::vector<Sharding> result;
     for (std::size_t i = 0; i < call.outputs.size(); ++i) {
-      const Subject who = subject(node, "tensor '" + node.name + "'");
-      DimAxes by = rule.reshards_output ? global_ : axes;
-      if (rule.reshards_output && node.attrs.has("layout"))
-        for (const auto& [dim, list] : own_axes(node, call.out(i))) by[dim] = list;
+      const auto who = [&] { return subject(node, str("tensor '", node.name, "'")); };
+      if (!rule.reshards_output || !node.attrs.has("layout")) {
+        result.push_back(sharding_of(rule.reshards_output ? global_ : axes, call.out(i), request_.mesh, who));
+        continue;
+      }
+      DimAxes by = global_;
+      for (const auto& [dim, list] : own_axes(node, call.out(i))) by[dim] = list;
       result.push_back(sharding_of(by, call.out(i), request_.mesh, who));
     }
     return result;
@@ -244,7 +254,7 @@ class Partitioner : private LoweringContext {
     if (!is_new) return copy->second;
     const Node& variable = graph_.node(id);
     builder_.begin(variable.name, origin(node));
-    const Subject who = subject(variable, str("tensor '", variable.name, "'"));
+    const auto who = [&] { return subject(variable, str("tensor '", variable.name, "'")); };
     return copy->second = reshard(values_.at(id), sharding_of(global_, graph_.type(id).shape, request_.mesh, who));
   }
 
@@ -252,7 +262,7 @@ class Partitioner : private LoweringContext {
     const Node& node = graph_.nodes[static_cast<std::size_t>(n)];
     OpCall call = call_of(graph_, node);
     for (auto* types : {&call.inputs, &call.outputs})
-      for (TensorType& type : *types) type = promoted(type);
+      for (TensorType& type : *types) promote(type);
     const ShardingRule rule = node.op->sharding(call);
     std::vector<ValueId> operands, inputs;
     for (TensorId id : node.inputs) operands.push_back(operand(node, id));

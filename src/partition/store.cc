@@ -78,7 +78,7 @@ bool is_updated_split(const Store& store, const VariableOptions& options) {
 bool is_update(const Node& node) { return node.phase == Phase::kUpdate || is_assign(node); }
 
 Sharding stored_sharding(const DimAxes& rules, const Shape& shape, const Sharding& compute, const Mesh& mesh,
-                         const Subject& subject) {
+                         const SubjectMaker& subject) {
   const DimAxes named = named_rules(rules, shape);
   check_one_dim_per_axis(named, shape, mesh, subject);
   Sharding result = compute;
@@ -125,10 +125,13 @@ void StorePlan::add_variable(const Request& r, int n) {
   if (!is_updated_split(r.store, options)) return;
   const Shape& shape = node.outputs[0].shape;
   const std::string place = str("variable at ", to_string(node.site));
-  const Sharding compute =
-      sharding_of(r.global, shape, r.mesh, {str("tensor '", node.name, "'"), place, r.layout.text()});
-  const Subject who{str("stored variable '", node.name, "'"), str(place, ", storage layout \"", r.store.text(), "\""),
-                    r.layout.text()};
+  const Sharding compute = sharding_of(r.global, shape, r.mesh, [&] {
+    return Subject{str("tensor '", node.name, "'"), place, r.layout.text()};
+  });
+  const auto who = [&] {
+    return Subject{str("stored variable '", node.name, "'"), str(place, ", storage layout \"", r.store.text(), "\""),
+                   r.layout.text()};
+  };
   const Sharding stored = stored_sharding(r.rules, shape, compute, r.mesh, who);
   if (stored == compute) return;
   updates_[n] = by_name(shape, stored);

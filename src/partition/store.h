@@ -24,7 +24,7 @@ bool is_updated_split(const Store& store, const VariableOptions& options);
 // that name a dim, then the axes of `*` on the first dim whose shard still divides. An axis that splits the shape
 // already adds nothing. UserError if two rules put dims of the shape on one axis, or a named dim does not divide.
 Sharding stored_sharding(const DimAxes& rules, const Shape& shape, const Sharding& compute, const Mesh& mesh,
-                         const Subject& subject);
+                         const SubjectMaker& subject);
 
 // The shardings that a storage layout requests of the nodes of a graph.
 class StorePlan {

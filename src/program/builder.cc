@@ -105,13 +105,15 @@ ValueId Builder::input(std::string name, ValueType type) {
 ValueId Builder::variable(std::string name, ValueType type, bool trainable) {
   name_ = name;
   const ValueId id = add_value(std::move(type));
+  variables_.emplace(name, program_.variables.size());
   program_.variables.push_back({std::move(name), id, std::nullopt, trainable});
   return id;
 }
 
 void Builder::update(const std::string& variable, ValueId contents) {
-  for (ProgramVariable& v : program_.variables)
-    if (v.name == variable) v.update = contents;
+  const auto found = variables_.find(variable);
+  internal_check(found != variables_.end(), "an update of a variable that the program does not have");
+  program_.variables[found->second].update = contents;
 }
 
 void Builder::output(std::string name, ValueId value) { program_.outputs.push_back({std::move(name), value}); }
@@ -124,12 +126,16 @@ std::vector<ValueId> Builder::emit(Operation operation, std::vector<ValueId> inp
 }
 
 ValueId Builder::emit_one(Operation operation, std::vector<ValueId> inputs, ValueType output) {
-  return emit(std::move(operation), std::move(inputs), {std::move(output)})[0];
+  const ValueId id = add_value(std::move(output));
+  program_.body.push_back({std::move(operation), std::move(inputs), {id}, origin_});
+  return id;
 }
 
 std::vector<MapNode> one_function(const std::string& function, const std::vector<DType>& inputs, DType out) {
   std::vector<MapNode> nodes;
+  nodes.reserve(inputs.size() + 1);
   MapNode result{.op = function, .dtype = out};
+  result.args.reserve(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     nodes.push_back({.op = "input", .dtype = inputs[i], .input = static_cast<int>(i)});
     result.args.push_back(static_cast<int>(i));
@@ -161,7 +167,7 @@ ValueId Builder::cast(ValueId x, DType dtype) {
 }
 
 ValueId Builder::dense(ValueId x, const Shape& order) {
-  if (value(x).shape == order && strides_[x] == dense_strides(order)) return x;
+  if (value(x).shape == order && is_dense(order, strides_[x])) return x;
   ValueType out = type(x);
   out.shape = order;
   for (std::size_t i = 0; i < order.rank(); ++i)
@@ -268,6 +274,13 @@ ValueType result_of(const Operation& operation, const ValueType& x, const Mesh& 
     split(out, w->split, w->axes, mesh);
   }
   return out;
+}
+
+bool is_dense(const Shape& shape, const std::vector<std::int64_t>& strides) {
+  std::int64_t stride = 1;
+  for (std::size_t i = shape.rank(); i-- > 0; stride *= shape[i].size)
+    if (strides[i] != stride) return false;
+  return true;
 }
 
 ByValue<std::vector<std::int64_t>> strides_of(const Program& program) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "program/ir.h"
@@ -65,13 +66,17 @@ class Builder {
  private:
   ValueId add_value(ValueType type);
   Program program_;
-  ByValue<std::vector<std::int64_t>> strides_;  // of every value, in elements
+  ByValue<std::vector<std::int64_t>> strides_;              // of every value, in elements
+  std::unordered_map<std::string, std::size_t> variables_;  // positions by name
   std::string name_;
   Origin origin_;
 };
 
 // The type of a collective's or shard's output; also what the verifier demands.
 ValueType result_of(const Operation& operation, const ValueType& x, const Mesh& mesh);
+
+// Whether these are the strides of dense storage.
+bool is_dense(const Shape& shape, const std::vector<std::int64_t>& strides);
 
 // Element strides of every value of a program: dense but for views.
 ByValue<std::vector<std::int64_t>> strides_of(const Program& program);

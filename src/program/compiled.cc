@@ -26,7 +26,7 @@ std::int64_t Compiled::workspace_bytes() const { return most_workspace(plan); }
 
 Compiled with_plan(Program program, const Target& target, std::vector<PassTime> times) {
   const auto begin = std::chrono::steady_clock::now();
-  MemoryPlan plan = plan_memory(program, target.workspace_bytes);
+  MemoryPlan plan = plan_memory(program, target);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   times.push_back({"memory plan", seconds.count()});
   return {std::move(program), std::move(plan), std::move(times)};

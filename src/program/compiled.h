@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "program/memory_plan.h"
 #include "program/pipeline.h"
-#include "program/target.h"
 
 namespace weft {
 

@@ -14,21 +14,20 @@ namespace weft {
 
 namespace {
 
-constexpr std::int64_t kAlignment = 64;
 constexpr std::size_t kNoLoop = static_cast<std::size_t>(-1);
 
 class Planner {
  public:
-  Planner(const Program& program, const WorkspaceBytes& workspace_bytes, std::size_t carried)
+  Planner(const Program& program, const Target& target, std::size_t carried)
       : p_(program),
-        workspace_bytes_(workspace_bytes),
+        target_(target),
         carried_(carried),
         strides_(strides_of(program)),
         done_at_(program.body.size(), -1) {
     plan_.storage_of.assign(p_.values.size(), MemoryPlan::kExternal);
     dense_.resize(p_.values.size());
     root_ = identity<ValueId>(p_.values.size());
-    for (const ValueId id : p_.values.ids()) dense_[id] = strides_[id] == dense_strides(p_.values[id].shape);
+    for (const ValueId id : p_.values.ids()) dense_[id] = is_dense(p_.values[id].shape, strides_[id]);
   }
 
   MemoryPlan run() {
@@ -82,8 +81,14 @@ class Planner {
   // Where an instruction is over: for a collective, at its done.
   int ends_at(int i) const { return std::max(i, done_at_[at(i)]); }
 
+  std::int64_t aligned(std::int64_t bytes) const { return aligned_bytes(bytes, target_.alignment); }
+
+  std::int64_t workspace_bytes(const Instr& instr) const {
+    return target_.workspace_bytes ? target_.workspace_bytes(p_, instr, strides_) : 0;
+  }
+
   int add_storage(int first, int last, std::int64_t bytes) {
-    plan_.storages.push_back({first, last, aligned_bytes(bytes), 0});
+    plan_.storages.push_back({first, last, aligned(bytes), 0});
     filled_.push_back(bytes);
     read_until_.push_back(last);
     return static_cast<int>(plan_.storages.size()) - 1;
@@ -96,7 +101,7 @@ class Planner {
   }
 
   void plan_loop(int i, const Instr& instr, const Program& body) {
-    MemoryPlan inner = Planner(body, workspace_bytes_, instr.outputs.size()).run();
+    MemoryPlan inner = Planner(body, target_, instr.outputs.size()).run();
     loop_storage_[i] = add_storage(i, i, inner.arena_bytes);
     plan_.loops[i].plan.push_back(std::move(inner));
   }
@@ -109,7 +114,7 @@ class Planner {
       return;
     }
     if (const auto* loop = instr.as<Loop>()) plan_loop(i, instr, *loop->body);
-    else if (const std::int64_t bytes = workspace_bytes_ ? workspace_bytes_(p_, instr, strides_) : 0; bytes > 0)
+    else if (const std::int64_t bytes = workspace_bytes(instr); bytes > 0)
       plan_.workspaces[i] = add_storage(i, ends_at(i), bytes);
     for (std::size_t k = 0; k < instr.outputs.size(); ++k) {
       const ValueId out = instr.outputs[k];
@@ -254,7 +259,7 @@ class Planner {
     const int end = static_cast<int>(p_.body.size());
     if (plan_.ring_storage == MemoryPlan::kExternal) plan_.ring_storage = add_storage(end, end, bytes);
     Storage& storage = plan_.storages[at(plan_.ring_storage)];
-    storage.bytes = std::max(storage.bytes, aligned_bytes(bytes));
+    storage.bytes = std::max(storage.bytes, aligned(bytes));
   }
 
   // The largest first, each at the lowest offset where nothing that lives at the same time lies.
@@ -287,7 +292,7 @@ class Planner {
   }
 
   const Program& p_;
-  const WorkspaceBytes& workspace_bytes_;
+  const Target& target_;
   const std::size_t carried_;  // of the loop whose body it is
   ByValue<std::vector<std::int64_t>> strides_;
   ByValue<bool> dense_;
@@ -304,11 +309,7 @@ class Planner {
 
 }  // namespace
 
-std::int64_t aligned_bytes(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-MemoryPlan plan_memory(const Program& program, const WorkspaceBytes& workspace_bytes) {
-  return Planner(program, workspace_bytes, kNoLoop).run();
-}
+MemoryPlan plan_memory(const Program& program, const Target& target) { return Planner(program, target, kNoLoop).run(); }
 
 std::int64_t bytes_of(const Value& value) {
   return value.shape.elements() * static_cast<std::int64_t>(size_of(value.dtype));

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <vector>
 
 #include "program/ir.h"
+#include "program/target.h"
 
 namespace weft {
 
@@ -52,19 +52,17 @@ struct MemoryPlan {
       saved_views;  // views of variables that are kept when variables are written at the end: a storage
 };
 
-// Bytes that a backend's kernel needs besides the operands and results of an instruction, from its start to its end (of
-// a collective: to its done). `strides`: of the program's values. Empty: none.
-using WorkspaceBytes = std::function<std::int64_t(const Program& program, const Instr& instr,
-                                                  const ByValue<std::vector<std::int64_t>>& strides)>;
-
-// A workspace is given out in pieces that are aligned like all storage.
-std::int64_t aligned_bytes(std::int64_t bytes);
+// Rounded up to a multiple of the alignment.
+inline std::int64_t aligned_bytes(std::int64_t bytes, std::int64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
 
 // Values live from their definition to their last use; inputs from the start, outputs and updates to the end; what a
 // collective reads until it is done. A map, put, all_reduce, permute or loop takes over the storage of an operand that
 // dies with it and lies exactly like its result. In a loop's body the next of a carried value is written over it where
 // it can be, and moved there at the end of a trip elsewhere. A kernel's workspace lives while its instruction runs.
-MemoryPlan plan_memory(const Program& program, const WorkspaceBytes& workspace_bytes = {});
+// Offsets and sizes are multiples of the target's alignment.
+MemoryPlan plan_memory(const Program& program, const Target& target = {});
 
 std::int64_t bytes_of(const Value& value);            // on each processor
 std::int64_t variable_bytes(const Program& program);  // of all variables

@@ -1,12 +1,31 @@
 // Target: the properties of an engine that the passes and the memory plan use, as data.
 #pragma once
 
-#include "program/memory_plan.h"
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "program/ir.h"
 
 namespace weft {
 
+// Bytes that an engine's kernel needs besides the operands and results of an instruction, from its start to its end (of
+// a collective: to its done). `strides`: of the program's values. Empty: none.
+using WorkspaceBytes = std::function<std::int64_t(const Program& program, const Instr& instr,
+                                                  const ByValue<std::vector<std::int64_t>>& strides)>;
+
+// What the engine takes as one `fused` instruction: maps and reductions that run in one sweep (program/fusible.h).
+struct FusingRules {
+  bool maps = false;        // it runs `fused` at all
+  bool reductions = false;  // reductions may be members too
+  std::size_t most_members = 64;
+  std::size_t most_inputs = std::numeric_limits<std::size_t>::max();
+};
+
 struct Target {
-  bool fuses = false;                   // it runs `fused`: several maps and reductions in one sweep (program/fusible.h)
+  FusingRules fusing = {};
+  std::int64_t alignment = 64;          // in bytes, of every piece of the arena
   WorkspaceBytes workspace_bytes = {};  // of its kernels: a part of the arena
 };
 

@@ -77,8 +77,6 @@ class BoundProgram {
   // From now on steps that the log covers are noted in it; null: none. Records name instructions by their number here.
   virtual void trace_to(TraceLog* log) = 0;
   virtual std::vector<RunInstr> instructions() const = 0;
-
-  virtual double bind_seconds() const = 0;  // what binding took; memory apart
 };
 
 // The use of a piece of memory. A device counts the bytes it has given out for each use.
@@ -107,7 +105,10 @@ class Device {
   virtual std::unique_ptr<BoundProgram> bind(std::shared_ptr<const Compiled> compiled,
                                              const std::vector<void*>& variables, const Checks& checks) = 0;
 
-  virtual int lanes() const = 0;  // that a trace has for what one instruction does side by side
+  // For traces: the number of lanes for what one instruction does side by side, and the time of the clock of all records,
+  // in nanoseconds. From any thread.
+  virtual int lanes() const = 0;
+  virtual std::int64_t now() const = 0;
 };
 
 using Devices = std::vector<std::unique_ptr<Device>>;  // by processor; null for those of other processes
@@ -122,6 +123,12 @@ struct BindReport {
   std::vector<RunInstr> instructions = {};
 };
 
+// What one processor reaches at best: the roofs of explain and of traces.
+struct Roofs {
+  double flops_per_second = 0;  // f32 multiply-adds, counted as two
+  double bytes_per_second = 0;  // of its memory, read and written
+};
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -130,6 +137,8 @@ class Engine {
   virtual bool has(const Instr& instr) const = 0;  // a kernel for it
   // What binding the program would give, for a run with all processors on this machine. Nothing is allocated.
   virtual BindReport describe(const std::shared_ptr<const Compiled>& compiled, const DeviceOptions& options) const = 0;
+  // Measures one processor while `processors` of them work at once on this machine, in about a tenth of a second.
+  virtual Roofs measure(int processors, const DeviceOptions& options) const = 0;
   // The devices of this process, for a mesh whose processors the wire joins; the wire and the mesh outlive them.
   virtual Devices open(comm::Wire& wire, const Mesh& mesh, const DeviceOptions& options) const = 0;
 };

@@ -1,7 +1,5 @@
 #include "runtime/runner.h"
 
-#include <algorithm>
-
 #include "base/str.h"
 
 namespace weft {
@@ -17,12 +15,6 @@ Runner::Runner(std::shared_ptr<Processors> processors, std::shared_ptr<const Com
     for (const VariableMemory* variable : variables) places.push_back(variable->on(p));
     bound_[static_cast<std::size_t>(p)] = processors_->device(p).bind(compiled_, places, checks);
   });
-}
-
-double Runner::bind_seconds() const {
-  double most = 0;
-  for (const int p : processors_->local()) most = std::max(most, bound(p).bind_seconds());
-  return most;
 }
 
 std::shared_ptr<PendingStep> Runner::start(StepJob job) {

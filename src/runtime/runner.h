@@ -54,7 +54,6 @@ class Runner : public std::enable_shared_from_this<Runner> {
   const Compiled& compiled() const { return *compiled_; }
   const Program& program() const { return compiled_->program; }
   BoundProgram& bound(int processor) const { return *bound_[static_cast<std::size_t>(processor)]; }
-  double bind_seconds() const;  // of the slowest processor; memory apart
 
   // Waits for the step before, which throws what it threw, and starts this one. A Runner that starts steps is owned by
   // a shared_ptr.

@@ -23,9 +23,8 @@ TraceLog::TraceLog(int workers, std::int64_t steps, std::int64_t first, std::int
   for (Lane& lane : shares_) lane.records = std::make_unique<TraceRecord[]>(static_cast<std::size_t>(capacity_));
 }
 
-void TraceLog::add_share(int worker, std::int64_t begin) {
+void TraceLog::add_share(int worker, std::int64_t begin, std::int64_t end) {
   Lane& lane = shares_[static_cast<std::size_t>(worker)];
-  const std::int64_t end = now();
   if (lane.serial != serial_) {
     lane.serial = serial_;
     write(lane, {what_, run_, begin, end, end - begin});

@@ -2,14 +2,13 @@
 // Threads: each worker writes a separate lane; all lanes are read after the run.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 namespace weft {
 
-// Times are in nanoseconds of the steady clock.
+// Times are in nanoseconds of the device's clock: Device::now.
 struct TraceRecord {
   // What was run: the number of a bound step, or one of these.
   static constexpr std::int64_t kCall = -1;     // Executable::run, from call to return
@@ -28,39 +27,19 @@ struct TraceLanes {
 
 class TraceLog {
  public:
-  static std::int64_t now() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-  }
-
   // For runs `first` … `first + runs` (the very first is 0) of a program of at most `steps` bound steps a run; for
   // fewer runs, but whole ones, where that would be too many records.
   TraceLog(int workers, std::int64_t steps, std::int64_t first, std::int64_t runs);
 
   bool covers(std::int64_t run) const { return run >= first_ && run < first_ + runs_; }
   void enter(std::int64_t run) { run_ = run; }  // what follows belongs to this run
-  void add(std::int64_t what, std::int64_t begin) { write(steps_, {what, run_, begin, now(), 0}); }
-  void add_share(int worker, std::int64_t begin);  // a share of the step that runs now; by the worker that ran it
-
-  // One step, from here to the end of the scope. A null log takes nothing.
-  class Span {
-   public:
-    Span(TraceLog* log, std::int64_t what) : log_(log) {
-      if (!log) return;
-      what_ = log->what_ = what;
-      ++log->serial_;
-      begin_ = now();
-    }
-    ~Span() {
-      if (log_) log_->add(what_, begin_);
-    }
-    Span(const Span&) = delete;
-    Span& operator=(const Span&) = delete;
-
-   private:
-    TraceLog* log_;
-    std::int64_t what_ = 0, begin_ = 0;
-  };
+  // The step `what` begins: shares that are added from now on are its shares.
+  void begin(std::int64_t what) {
+    what_ = what;
+    ++serial_;
+  }
+  void add(std::int64_t what, std::int64_t begin, std::int64_t end) { write(steps_, {what, run_, begin, end, 0}); }
+  void add_share(int worker, std::int64_t begin, std::int64_t end);  // by the worker that ran it
 
   // All of it as numbers, as many as numbers() says whatever was run, to be sent about; and read again.
   std::int64_t numbers() const;

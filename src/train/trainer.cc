@@ -230,7 +230,7 @@ void Trainer::prepare() {
 // What the progress is held against: the flops of the model as written, and what the cores can do.
 void Trainer::announce() {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  machine_ = measure_machine(cores);
+  machine_ = measure_machine({config_.mesh.device}, 1, cores);
   const Explanation planned = [&] {
     const Activity activity("compiling");
     return plan(config_, {.machine = machine_});

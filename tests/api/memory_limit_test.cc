@@ -33,7 +33,7 @@ struct Deep {
 
 // Variables and arena.
 std::int64_t bytes_of(const Program& p) {
-  std::int64_t sum = plan_memory(p, reference_engine().target().workspace_bytes).arena_bytes;
+  std::int64_t sum = plan_memory(p, reference_engine().target()).arena_bytes;
   for (const ProgramVariable& v : p.variables) {
     const Value& value = p.values[v.value];
     sum += value.shape.elements() * static_cast<std::int64_t>(size_of(value.dtype));

@@ -77,7 +77,7 @@ TEST(Workspace, CountsAgainstTheLimit) {
   };
   const Program program = compiled(0).program;
   const std::int64_t values = plan_memory(program).arena_bytes;
-  const std::int64_t all = plan_memory(program, cpu_engine().target().workspace_bytes).arena_bytes;
+  const std::int64_t all = plan_memory(program, cpu_engine().target()).arena_bytes;
   EXPECT_GT(all, values);
   EXPECT_NO_THROW(compiled(all));
   EXPECT_USER_ERROR(compiled(values), "the step needs ", " bytes besides its variables");

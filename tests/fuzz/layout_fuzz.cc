@@ -21,8 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Shape shape{{"batch", 64}, {"heads", 12}, {"d_model", 1 << 20}};
   fuzz::accepts([&] {
     const DimAxes axes = resolve(*layout, *mesh, shape.names());
-    check_one_dim_per_axis(axes, shape, *mesh, {"an op"});
-    const Sharding sharding = sharding_of(axes, shape, *mesh, {"a tensor"});
+    check_one_dim_per_axis(axes, shape, *mesh, [] { return Subject{"an op"}; });
+    const Sharding sharding = sharding_of(axes, shape, *mesh, [] { return Subject{"a tensor"}; });
     const Shape local = local_shape(shape, sharding, *mesh);
     fuzz::demand(global_shape(local, sharding, *mesh) == shape, "shards do not make the whole");
   });

@@ -43,7 +43,7 @@ TEST(Facts, ATensorLiesByTheNamesOfItsDims) {
   const Mesh mesh = Mesh::parse("batch:4,model:8");
   const DimAxes axes = resolve(Layout::parse("batch:batch,d_ff:model"), mesh, {"batch", "length", "d_ff"});
   const Shape shape{{"batch", 128}, {"length", 500}, {"d_ff", 2048}};
-  const Sharding sharding = sharding_of(axes, shape, mesh, {"tensor 'x'"});
+  const Sharding sharding = sharding_of(axes, shape, mesh, [] { return Subject{"tensor 'x'"}; });
   EXPECT_EQ(sharding.dims, (std::vector<Axes>{{0}, {}, {1}}));
 }
 

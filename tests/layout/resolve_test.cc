@@ -45,7 +45,8 @@ TEST(ResolveErrors, UnknownDimOrAxis) {
 
 TEST(ShardingOf, FollowsTheRules) {
   const Shape shape{{"batch", 16}, {"length", 3}, {"heads", 8}};
-  const Sharding sharding = sharding_of(resolved("batch:data heads:model"), shape, kMesh, {"tensor 'x'"});
+  const Sharding sharding =
+      sharding_of(resolved("batch:data heads:model"), shape, kMesh, [] { return Subject{"tensor 'x'"}; });
   EXPECT_EQ(sharding.dims, (std::vector<Axes>{{0}, {}, {1}}));
   EXPECT_FALSE(sharding.is_partial());
   EXPECT_EQ(text_of(sharding, shape, kMesh), "{batch:data heads:model}");
@@ -55,29 +56,35 @@ TEST(ShardingOf, FollowsTheRules) {
 TEST(ShardingOfErrors, TwoDimsOnOneAxis) {
   const Shape shape{{"batch", 64}, {"heads", 16}, {"memory", 512}};
   const char* layout = "batch:data heads:model memory:model";
+  EXPECT_USER_ERROR(sharding_of(resolved(layout), shape, kMesh,
+                                [&] {
+                                  return Subject{"tensor 'scores'", "einsum at examples/attention.cc:41", layout};
+                                }),
+                    "error: tensor 'scores' [batch=64 heads=16 memory=512] would be split twice over axis 'model': "
+                    "dims heads and memory are both laid on it\n"
+                    "where: einsum at examples/attention.cc:41, layout \"batch:data heads:model memory:model\", "
+                    "mesh data:2 model:4\n"
+                    "fix:   lay one of them on another axis (free: none), or rename one dim with rename()");
   EXPECT_USER_ERROR(
-      sharding_of(resolved(layout), shape, kMesh, {"tensor 'scores'", "einsum at examples/attention.cc:41", layout}),
-      "error: tensor 'scores' [batch=64 heads=16 memory=512] would be split twice over axis 'model': "
-      "dims heads and memory are both laid on it\n"
-      "where: einsum at examples/attention.cc:41, layout \"batch:data heads:model memory:model\", "
-      "mesh data:2 model:4\n"
-      "fix:   lay one of them on another axis (free: none), or rename one dim with rename()");
-  EXPECT_USER_ERROR(check_one_dim_per_axis(resolved("heads,memory:model"), shape, kMesh, {"einsum"}),
-                    "error: einsum [batch=64 heads=16 memory=512] would be split twice over axis 'model'",
-                    "where: mesh data:2 model:4\n", "(free: data)");
+      check_one_dim_per_axis(resolved("heads,memory:model"), shape, kMesh, [] { return Subject{"einsum"}; }),
+      "error: einsum [batch=64 heads=16 memory=512] would be split twice over axis 'model'",
+      "where: mesh data:2 model:4\n", "(free: data)");
 }
 
 TEST(ShardingOfErrors, SizeDoesNotDivide) {
   EXPECT_USER_ERROR(sharding_of(resolved("heads:model"), {{"batch", 6}, {"heads", 10}}, kMesh,
-                                {"tensor 'h'", "dense at model.cc:7", "heads:model"}),
+                                [] {
+                                  return Subject{"tensor 'h'", "dense at model.cc:7", "heads:model"};
+                                }),
                     "error: tensor 'h' [batch=6 heads=10] cannot be split evenly: dim heads of size 10 over axis "
                     "'model' of 4 processors\n"
                     "where: dense at model.cc:7, layout \"heads:model\", mesh data:2 model:4\n"
                     "fix:   give heads a size of 8 or 12, or lay it over 2 or 5 processors");
-  EXPECT_USER_ERROR(sharding_of(resolved("heads:data+model"), {{"heads", 7}}, kMesh, {"tensor 'h'"}),
-                    "dim heads of size 7 over axis 'data+model' of 8 processors\n",
-                    "fix:   give heads a size of 8, or lay it over 7 processors");
-  EXPECT_USER_ERROR(sharding_of(resolved("heads:data"), {{"heads", 1}}, kMesh, {"tensor 'h'"}),
+  EXPECT_USER_ERROR(
+      sharding_of(resolved("heads:data+model"), {{"heads", 7}}, kMesh, [] { return Subject{"tensor 'h'"}; }),
+      "dim heads of size 7 over axis 'data+model' of 8 processors\n",
+      "fix:   give heads a size of 8, or lay it over 7 processors");
+  EXPECT_USER_ERROR(sharding_of(resolved("heads:data"), {{"heads", 1}}, kMesh, [] { return Subject{"tensor 'h'"}; }),
                     "fix:   give heads a size of 2");
 }
 

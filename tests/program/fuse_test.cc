@@ -13,7 +13,11 @@ namespace {
 using test::is_program;
 using test::program_of;
 
-Program fused(const std::string& lines) { return fuse(program_of(lines), {.target = {.fuses = true}}); }
+constexpr FusingRules kAll{.maps = true, .reductions = true};
+
+Program fused(const std::string& lines, const FusingRules& rules = kAll) {
+  return fuse(program_of(lines), {.target = {.fusing = rules}});
+}
 
 #define EXPECT_FUSES(before, after) EXPECT_TRUE(is_program(fused(before), after))
 
@@ -156,7 +160,7 @@ input y %1 f32 [a=4 b=8] {a:data}
 %4 f32 [a=4] {a:data} = contract %0, %1
 output o %3
 output p %4)"),
-                                         {.target = {.fuses = true}}),
+                                         {.target = {.fusing = kAll}}),
                          R"(
 input x %0 f32 [a=4 b=8] {a:data}
 input y %1 f32 [a=4 b=8] {a:data}
@@ -169,6 +173,39 @@ output o %6
 output p %5)"));
 }
 
+// Each engine says what it takes as one instruction.
+TEST(Fuse, HonoursTheRulesOfTheEngine) {
+  const std::string lines = R"(
+input x %0 f32 [a=8 b=8]
+input y %1 f32 [a=8 b=8]
+input z %2 f32 [a=8 b=8]
+%3 f32 [a=8 b=8] = map %0, %1 expr=multiply($0, $1)
+%4 f32 [a=8 b=8] = map %3, %2 expr=add($0, $1)
+%5 f32 [a=8 b=8] = map %4 expr=exp($0)
+%6 f32 [a=8] = reduce %5 how=sum
+output o %6)";
+  const auto members = [&](const FusingRules& rules) {
+    std::vector<std::size_t> sizes;
+    for (const Instr& instr : fused(lines, rules).body)
+      sizes.push_back(instr.is<Fused>() ? body_of(instr)->body.size() : 1);
+    return sizes;
+  };
+  EXPECT_THAT(members(kAll), testing::ElementsAre(4));
+  EXPECT_THAT(members({}), testing::ElementsAre(1, 1, 1, 1));
+  EXPECT_THAT(members({.maps = true}), testing::ElementsAre(3, 1));
+  EXPECT_THAT(members({.maps = true, .reductions = true, .most_members = 3}), testing::ElementsAre(3, 1));
+  EXPECT_THAT(members({.maps = true, .reductions = true, .most_inputs = 2}), testing::ElementsAre(1, 3));
+}
+
+TEST(ContractToSum, OnlyForEnginesThatFuseReductions) {
+  const std::string lines = R"(
+input x %0 f32 [a=4 b=8]
+input y %1 f32 [a=4 b=8]
+%2 f32 [b=8] = contract %0, %1
+output o %2)";
+  EXPECT_TRUE(is_program(contract_to_sum(program_of(lines), {.target = {.fusing = {.maps = true}}}), lines));
+}
+
 TEST(ContractToSum, MatricesStay) {
   const std::string lines = R"(
 input x %0 f32 [a=8 b=8]
@@ -178,7 +215,7 @@ input v %2 f32 [b=8]
 %4 f32 [a=8] = contract %0, %2
 output o %3
 output p %4)";
-  EXPECT_TRUE(is_program(contract_to_sum(program_of(lines), {.target = {.fuses = true}}), lines));
+  EXPECT_TRUE(is_program(contract_to_sum(program_of(lines), {.target = {.fusing = kAll}}), lines));
 }
 
 // --- hoist_updates ---

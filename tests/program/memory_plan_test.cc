@@ -101,6 +101,24 @@ output y %2)"));
   EXPECT_EQ(plan.storage_of[ValueId(1)], plan.storage_of[ValueId(2)]);
 }
 
+TEST(MemoryPlan, AlignsEveryPieceAsTheEngineWants) {
+  const Program p = program_of(R"(input x %0 f32 [a=5] {}
+%1 f32 [a=5] {} = map %0 expr=sin($0)
+%2 f32 [] {} = reduce %1 how=sum
+output y %1
+output z %2)");
+  for (const std::int64_t alignment : {16, 256, 4096}) {
+    const MemoryPlan plan = plan_memory(p, {.alignment = alignment});
+    for (const Storage& storage : plan.storages) {
+      EXPECT_EQ(storage.offset % alignment, 0);
+      EXPECT_EQ(storage.bytes, aligned_bytes(storage.bytes, alignment));
+    }
+    EXPECT_EQ(plan.arena_bytes, plan.arena_bytes / alignment * alignment);
+    EXPECT_GE(plan.arena_bytes, alignment);
+  }
+  EXPECT_LT(plan_memory(p, {.alignment = 16}).arena_bytes, plan_memory(p, {.alignment = 256}).arena_bytes);
+}
+
 // A kernel's workspace lives while its instruction runs: those of several instructions share memory, with each other and
 // with values that do not live meanwhile; a collective's lives until its done.
 TEST(MemoryPlan, HasWorkspacesForAsLongAsInstructionsRun) {
@@ -112,9 +130,10 @@ done %1
 output y %3
 output z %2)");
   const MemoryPlan without = plan_memory(p);
-  const MemoryPlan plan = plan_memory(p, [](const Program&, const Instr& instr, const auto&) -> std::int64_t {
-    return instr.is<AllGather>() ? 5000 : instr.is<ReduceDims>() ? 3000 : 0;
-  });
+  const MemoryPlan plan =
+      plan_memory(p, {.workspace_bytes = [](const Program&, const Instr& instr, const auto&) -> std::int64_t {
+                    return instr.is<AllGather>() ? 5000 : instr.is<ReduceDims>() ? 3000 : 0;
+                  }});
   EXPECT_TRUE(without.workspaces.empty());
   ASSERT_EQ(plan.workspaces.size(), 2u);
   const Storage &gather = plan.storages[static_cast<std::size_t>(plan.workspaces.at(0))],

@@ -12,7 +12,7 @@ namespace weft::counting_engine_test {
 namespace {
 
 struct Counts {
-  std::atomic<int> devices = 0, programs = 0, steps = 0, uploads = 0, downloads = 0, fills = 0;
+  std::atomic<int> devices = 0, programs = 0, steps = 0, uploads = 0, downloads = 0, fills = 0, clocks = 0;
   std::atomic<const void*> uploaded = nullptr;  // the memory of the array that was uploaded last
 };
 
@@ -31,7 +31,6 @@ class CountingProgram : public BoundProgram {
   std::string doing() const override { return inside_->doing(); }
   void trace_to(TraceLog* log) override { inside_->trace_to(log); }
   std::vector<RunInstr> instructions() const override { return inside_->instructions(); }
-  double bind_seconds() const override { return inside_->bind_seconds(); }
 
  private:
   std::unique_ptr<BoundProgram> inside_;
@@ -65,6 +64,10 @@ class CountingDevice : public Device {
     return std::make_unique<CountingProgram>(inside_->bind(std::move(compiled), variables, checks), counts_);
   }
   int lanes() const override { return inside_->lanes(); }
+  std::int64_t now() const override {
+    ++counts_.clocks;
+    return inside_->now();
+  }
 
  private:
   std::unique_ptr<Device> inside_;
@@ -74,11 +77,12 @@ class CountingDevice : public Device {
 class CountingEngine : public Engine {
  public:
   const std::string& name() const override { return name_; }
-  const Target& target() const override { return inside_.target(); }
+  const Target& target() const override { return target_; }
   bool has(const Instr& instr) const override { return !instr.is<Sort>() && inside_.has(instr); }
   BindReport describe(const std::shared_ptr<const Compiled>& compiled, const DeviceOptions& options) const override {
     return inside_.describe(compiled, options);
   }
+  Roofs measure(int processors, const DeviceOptions&) const override { return {6e9 / processors, 2e9}; }
   Devices open(comm::Wire& wire, const Mesh& mesh, const DeviceOptions& options) const override {
     Devices devices = inside_.open(wire, mesh, options);
     for (std::unique_ptr<Device>& device : devices)
@@ -89,7 +93,13 @@ class CountingEngine : public Engine {
   mutable Counts counts;
 
  private:
+  static Target target_of(const Engine& inside) {
+    Target target = inside.target();
+    target.alignment = 256;
+    return target;
+  }
   const Engine& inside_ = engine_named("reference", "a test");
+  const Target target_ = target_of(inside_);
   const std::string name_ = "counting";
 };
 
@@ -160,6 +170,25 @@ TEST(CountingEngine, UploadsStraightFromWrappedMemory) {
   // In another dim order it is.
   EXPECT_EQ(step.run({{x, Array::wrap({width, batch}, memory)}})[y].at(23), 8);
   EXPECT_NE(counts.uploaded, memory.data());
+}
+
+TEST(CountingEngine, DecidesAboutAlignmentClocksAndRoofs) {
+  Counts& counts = counting().counts;
+  Graph g;
+  const Tensor x = g.input("x", {{"n", 5}});
+  const auto arena = [&](const device::Choice& device, const TraceOptions& trace) {
+    Session session(Mesh(), wire::threads(), device);
+    Executable step = session.compile(g, Layout(), {.fetch = {exp(x) + 1.0}, .trace = trace});
+    step.run({{x, Array({{"n", 5}}, DType::kF32)}});
+    return step.memory().arena;
+  };
+  EXPECT_EQ(arena({"counting"}, {}), 4 * arena(device::reference(), {}));  // pieces of 256 bytes for those of 64
+  const int before = counts.clocks;
+  arena({"counting"}, {.first = 0, .steps = 1});
+  EXPECT_GE(counts.clocks - before, 2);  // the begin and the end of the call
+  EXPECT_EQ(measure_machine({"counting"}).flops_per_second, 6e9);
+  EXPECT_EQ(measure_machine({"counting"}, 3).flops_per_second, 2e9);
+  EXPECT_EQ(measure_machine({"counting"}).bytes_per_second, 2e9);
 }
 
 TEST(CountingEngine, LacksWhatItSaysItLacks) {

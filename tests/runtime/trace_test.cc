@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "runtime/host/host_clock.h"
 #include "runtime/host/workers.h"
 
 namespace weft::trace_test {
@@ -35,10 +36,10 @@ TEST(TraceLog, NotesStepsInsideOfEachOther) {
   TraceLog log(1, 8, 0, 1);
   log.enter(0);
   {
-    const TraceLog::Span outer(&log, 5);
-    const TraceLog::Span inner(&log, 2);
+    const TraceSpan outer(&log, 5);
+    const TraceSpan inner(&log, 2);
   }
-  const TraceLog::Span nowhere(nullptr, 1);
+  const TraceSpan nowhere(nullptr, 1);
   const TraceLanes lanes = read(log);
   ASSERT_EQ(lanes.steps.size(), 2u);
   EXPECT_EQ(lanes.steps[0].what, 2);
@@ -49,7 +50,7 @@ TEST(TraceLog, NotesStepsInsideOfEachOther) {
 
 TEST(TraceLog, NeverWritesBeyondItsRecords) {
   TraceLog log(1, 1, 0, 1);
-  for (int i = 0; i < 100; ++i) log.add(0, TraceLog::now());
+  for (int i = 0; i < 100; ++i) log.add(0, i, i + 1);
   EXPECT_EQ(read(log).steps.size(), 4u);
 }
 
@@ -60,7 +61,7 @@ TEST(TraceLog, WorkersNoteTheirShares) {
   workers.trace_to(&log);
   std::atomic<int> done = 0;
   for (const int what : {7, 8}) {
-    const TraceLog::Span span(&log, what);
+    const TraceSpan span(&log, what);
     for (int job = 0; job < 2; ++job) workers.run([&](int) { ++done; });
   }
   workers.trace_to(nullptr);

@@ -11,9 +11,10 @@ namespace {
 std::string stored(const std::string& rules, const Shape& shape, const std::string& layout,
                    const std::string& mesh_text = "data:2 model:3 pod:4") {
   const Mesh mesh = Mesh::parse(mesh_text);
-  const Sharding compute = sharding_of(resolve(Layout::parse(layout), mesh, shape.names()), shape, mesh, {"w"});
+  const SubjectMaker subject = [] { return Subject{"w"}; };
+  const Sharding compute = sharding_of(resolve(Layout::parse(layout), mesh, shape.names()), shape, mesh, subject);
   const DimAxes axes = resolve(Store::parse(rules), mesh, shape.names());
-  return text_of(stored_sharding(axes, shape, compute, mesh, {"w"}), shape, mesh);
+  return text_of(stored_sharding(axes, shape, compute, mesh, subject), shape, mesh);
 }
 
 const Shape kWeight{{"a", 12}, {"b", 24}, {"c", 5}};

@@ -66,8 +66,9 @@ INSTANTIATE_TEST_SUITE_P(PeerTables, BenchLmLosses,
 
 TEST(BenchLm, HasTheKeysOfThePeersAndItsOwn) {
   const Json json = measured("--config tiny --steps 2 --warmup 1 --mesh all:2 --layout batch:all");
-  for (const char* key : {"ms_per_step", "ms_min", "ms_max", "tokens_per_s", "peak_rss_mb", "setup_s", "compile_s",
-                          "gflop_per_step", "gflops", "work_ratio"}) {
+  for (const char* key :
+       {"ms_per_step", "ms_min", "ms_max", "tokens_per_s", "peak_rss_mb", "setup_s", "compile_s", "plan_s", "bind_s",
+        "variable_bytes", "arena_bytes", "scratch_bytes", "gflop_per_step", "gflops", "work_ratio"}) {
     ASSERT_TRUE(json.contains(key)) << key;
     EXPECT_GT(json[key].get<double>(), 0) << key;
   }
@@ -82,8 +83,29 @@ TEST(BenchLm, HasTheKeysOfThePeersAndItsOwn) {
   EXPECT_LE(json["ms_min"], json["ms_per_step"]);
   EXPECT_LE(json["ms_per_step"], json["ms_max"]);
   EXPECT_GE(json["setup_s"].get<double>(), json["compile_s"].get<double>());
+  EXPECT_NEAR(json["compile_s"].get<double>(), json["plan_s"].get<double>() + json["bind_s"].get<double>(), 2e-4);
   EXPECT_NEAR(json["gflop_per_step"].get<double>(),
               3 * 2 * 128 * (2 * (4 * 64 * 64 + 2 * 64 * 128 + 2 * 32 * 64) + 64 * 256) * 1e-9, 1e-4);
+}
+
+// Nothing outside the plan grows with the model.
+TEST(BenchLm, ResidentMemoryIsThePlanAndOneConstant) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer has memory of its own";
+#endif
+  for (const char* config : {"tiny", "small"})
+    for (const std::string& mesh : {std::string(), str("--mesh 'rows:2 cols:2' --layout '", kBoth, "'")}) {
+      const Json json = measured(str("--config ", config, " --workers 1 --steps 1 --warmup 1 ", mesh));
+      EXPECT_LE(json.at("unplanned_bytes").get<double>(), json.at("unplanned_limit_bytes").get<double>())
+          << config << " " << mesh;
+      EXPECT_EQ(json.at("unplanned_limit_bytes"), std::int64_t{64} << 20);
+      EXPECT_NEAR(json.at("peak_rss_mb").get<double>() * (1 << 20),
+                  json.at("unplanned_bytes").get<double>() +
+                      json.at("processors").get<double>() *
+                          (json.at("variable_bytes").get<double>() + json.at("arena_bytes").get<double>() +
+                           json.at("scratch_bytes").get<double>()),
+                  1e5);
+    }
 }
 
 // The first loss of a fresh model is near log(vocab) whatever its sizes; bf16 rounds it, and not much.

@@ -37,7 +37,7 @@ std::string json(const std::vector<CollectiveTime>& times);   // one array of ob
 
 // Medians of the two stages of a compilation.
 struct CompileTime {
-  double compile_s = 0;                                // from the graph to the planned program
+  double plan_s = 0;                                   // from the graph to the memory plan
   double bind_s = 0;                                   // from there to bound kernels of one processor; memory apart
   std::vector<std::pair<std::string, double>> passes;  // name, seconds; the memory plan is the last
   int instructions = 0;

@@ -40,8 +40,9 @@ ValueType product_type(const Program& p, const Instr& instr, int full) {
 }  // namespace
 
 Program contract_to_sum(Program p, const PassOptions& options) {
-  if (!options.target.fuses) return p;
+  if (!options.target.fusing.maps || !options.target.fusing.reductions) return p;
   std::vector<Instr> body;
+  body.reserve(p.body.size());
   for (Instr& instr : p.body) {
     const bool exact = !instr.outputs.empty() && p.values[instr.outputs[0]].dtype == DType::kF32;
     const int full = instr.is<Contract>() && exact ? full_operand(p, instr) : -1;

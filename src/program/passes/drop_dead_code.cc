@@ -108,6 +108,7 @@ bool keep_needed(Instr& instr, const ByValue<bool>& needed) {
 void number_anew(Program& p) {
   ByValue<ValueId> number(p.values.size());
   ByValue<Value> values;
+  values.reserve(p.values.size());
   const auto define = [&](ValueId& id) { id = number[id] = values.add(std::move(p.values[id])); };
   for (ProgramInput& input : p.inputs) define(input.value);
   for (ProgramVariable& variable : p.variables) define(variable.value);
@@ -124,21 +125,24 @@ void number_anew(Program& p) {
 }  // namespace
 
 Program drop_dead_code(Program p, const PassOptions& options) {
-  ByValue<bool> needed = Uses(p).kept;
-  std::vector<Instr> reversed;
+  ByValue<bool> needed = kept_values(p);
+  std::size_t first = p.body.size();  // what is kept moves to the end of the body
+  const auto keep = [&](Instr& instr) {
+    if (&p.body[--first] != &instr) p.body[first] = std::move(instr);
+  };
   for (std::size_t i = p.body.size(); i-- > 0;) {
     Instr& instr = p.body[i];
     if (!keep_needed(instr, needed)) continue;
     if (instr.is<Loop>()) thin_loop(instr, needed, options);
     if (instr.is<Fused>()) thin_fused(instr, needed, options);
     if (instr.is<Done>()) {
-      reversed.push_back(std::move(instr));
+      keep(instr);
       continue;
     }
     for (ValueId id : instr.inputs) needed[id] = true;
-    reversed.push_back(std::move(instr));
+    keep(instr);
   }
-  p.body.assign(std::make_move_iterator(reversed.rbegin()), std::make_move_iterator(reversed.rend()));
+  p.body.erase(p.body.begin(), p.body.begin() + static_cast<std::ptrdiff_t>(first));
   number_anew(p);
   return p;
 }

@@ -12,7 +12,7 @@ class Folding {
  public:
   explicit Folding(Program program)
       : p_(std::move(program)),
-        kept_(Uses(p_).kept),
+        kept_(kept_values(p_)),
         strides_(p_),
         known_(p_.values.size()),
         defined_by_(p_.values.size(), -1),
@@ -22,6 +22,8 @@ class Folding {
   // Operands are folded when an instruction is reached, so one sweep does it.
   Program run() {
     std::vector<Instr> old = std::move(p_.body);
+    p_.body.clear();
+    p_.body.reserve(old.size());
     for (Instr& instr : old) {
       for (ValueId& id : instr.inputs) id = resolved(by_, id);
       if (auto* map = std::get_if<Map>(&instr.operation)) fold_map(instr, *map);
@@ -52,9 +54,10 @@ class Folding {
   }
 
   void fold_map(Instr& instr, Map& map) {
-    std::vector<std::optional<Number>> known;
-    for (ValueId id : instr.inputs) known.push_back(known_[id]);
-    map.nodes = folded(map.nodes, known);
+    std::vector<const Number*> known;
+    known.reserve(instr.inputs.size());
+    for (ValueId id : instr.inputs) known.push_back(known_[id] ? &*known_[id] : nullptr);
+    map.nodes = folded(std::move(map.nodes), known);
     drop_unused_operands(instr, map);
     const MapNode& result = map.nodes.back();
     const Value& out = p_.values[instr.outputs[0]];

@@ -41,18 +41,28 @@ std::optional<Number> computed(const MapNode& n, const std::vector<const MapNode
 
 class Folder {
  public:
-  Folder(const std::vector<MapNode>& old, const std::vector<std::optional<Number>>& known) : old_(old), known_(known) {}
+  explicit Folder(const std::vector<const Number*>& known) : known_(known) {}
 
-  std::vector<MapNode> run() {
+  std::vector<MapNode> run(std::vector<MapNode> old) {
     std::vector<int> number;  // old node -> new node
-    for (const MapNode& node : old_) {
-      MapNode n = node;
+    number.reserve(old.size());
+    nodes_.reserve(old.size());
+    for (MapNode& n : old) {
       for (int& arg : n.args) arg = number[at(arg)];
       number.push_back(place(std::move(n)));
     }
+    moved_.assign(nodes_.size(), -1);
+    used_.reserve(nodes_.size());
+    keep(number.back());
+    bool in_order = used_.size() == nodes_.size();
+    for (std::size_t i = 0; i < used_.size(); ++i) in_order &= at(used_[i]) == i;
+    if (in_order) return std::move(nodes_);
     std::vector<MapNode> used;
-    std::vector<int> moved(nodes_.size(), -1);
-    keep(number.back(), used, moved);
+    used.reserve(used_.size());
+    for (const int node : used_) {
+      MapNode& n = used.emplace_back(std::move(nodes_[at(node)]));
+      for (int& arg : n.args) arg = moved_[at(arg)];
+    }
     return used;
   }
 
@@ -60,12 +70,10 @@ class Folder {
   int place(MapNode n) {
     if (n.op == "input" && known_[at(n.input)])
       n = {.op = "literal", .args = {}, .dtype = n.dtype, .literal = *known_[at(n.input)], .dim = {}};
-    std::vector<const MapNode*> args;
-    for (int arg : n.args) args.push_back(&nodes_[at(arg)]);
-    if (const int same = idle(n, args); same >= 0) return same;
+    if (const int same = n.args.empty() ? -1 : idle(n); same >= 0) return same;
     const bool literals =
-        !args.empty() && std::all_of(args.begin(), args.end(), [](const MapNode* a) { return a->op == "literal"; });
-    if (const auto y = literals ? computed(n, args) : std::nullopt)
+        !n.args.empty() && std::ranges::all_of(n.args, [&](int arg) { return nodes_[at(arg)].op == "literal"; });
+    if (const auto y = literals ? computed(n, args_of(n)) : std::nullopt)
       n = {.op = "literal", .args = {}, .dtype = n.dtype, .literal = *y, .dim = {}};
     // Leaves once each; a nan equals nothing and so stays apart.
     const auto twin = n.args.empty() ? std::find(nodes_.begin(), nodes_.end(), n) : nodes_.end();
@@ -75,38 +83,47 @@ class Folder {
     return static_cast<int>(nodes_.size()) - 1;
   }
 
-  // The node that n equals by itself, or -1.
-  static int idle(const MapNode& n, const std::vector<const MapNode*>& args) {
+  std::vector<const MapNode*> args_of(const MapNode& n) const {
+    std::vector<const MapNode*> args;
+    for (int arg : n.args) args.push_back(&nodes_[at(arg)]);
+    return args;
+  }
+
+  // The node that n, a function, equals by itself, or -1.
+  int idle(const MapNode& n) const {
     const auto is = [&](std::size_t i, double number) {
-      return args[i]->op == "literal" && rounded(args[i]->literal.real(), args[i]->dtype) == number;
+      const MapNode& arg = nodes_[at(n.args[i])];
+      return arg.op == "literal" && rounded(arg.literal.real(), arg.dtype) == number;
     };
-    if (n.op == "cast") return args[0]->dtype == n.dtype ? n.args[0] : -1;
+    const MapNode& first = nodes_[at(n.args[0])];
+    if (n.op == "cast") return first.dtype == n.dtype ? n.args[0] : -1;
     const Pointwise* f = find_pointwise(n.op);
     if (!f) return -1;
     if (f->is(pointwise::kIdentity)) return n.args[0];
-    if (f->is(pointwise::kUndoesItself) && args[0]->op == n.op) return args[0]->args[0];
+    if (f->is(pointwise::kUndoesItself) && first.op == n.op) return first.args[0];
     if ((f->is(pointwise::kZeroFirst) && is(0, 0)) || (f->is(pointwise::kOneFirst) && is(0, 1))) return n.args[1];
     if ((f->is(pointwise::kZeroSecond) && is(1, 0)) || (f->is(pointwise::kOneSecond) && is(1, 1))) return n.args[0];
     return -1;
   }
 
-  int keep(int node, std::vector<MapNode>& used, std::vector<int>& moved) const {
-    if (moved[at(node)] >= 0) return moved[at(node)];
-    MapNode n = nodes_[at(node)];
-    for (int& arg : n.args) arg = keep(arg, used, moved);
-    used.push_back(std::move(n));
-    return moved[at(node)] = static_cast<int>(used.size()) - 1;
+  // Numbers the node and what it is made of, in post-order.
+  void keep(int node) {
+    if (moved_[at(node)] >= 0) return;
+    for (int arg : nodes_[at(node)].args) keep(arg);
+    moved_[at(node)] = static_cast<int>(used_.size());
+    used_.push_back(node);
   }
 
-  const std::vector<MapNode>& old_;
-  const std::vector<std::optional<Number>>& known_;
+  const std::vector<const Number*>& known_;
   std::vector<MapNode> nodes_;
+  std::vector<int> used_;   // nodes that stay, in post-order
+  std::vector<int> moved_;  // per node: its place among those that stay, or -1
 };
 
 }  // namespace
 
-std::vector<MapNode> folded(const std::vector<MapNode>& nodes, const std::vector<std::optional<Number>>& known) {
-  return Folder(nodes, known).run();
+std::vector<MapNode> folded(std::vector<MapNode> nodes, const std::vector<const Number*>& known) {
+  return Folder(known).run(std::move(nodes));
 }
 
 }  // namespace weft

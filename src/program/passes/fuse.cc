@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "base/str.h"
 #include "program/fusible.h"
@@ -11,13 +12,6 @@
 namespace weft {
 
 namespace {
-
-constexpr std::size_t kMostMembers = 64;
-
-bool may_fuse(const Instr& instr) { return instr.is<Map>() || instr.is<ReduceDims>(); }
-
-// What takes long enough that results before it should not wait for what is behind it.
-bool is_heavy(const Instr& instr) { return !may_fuse(instr) && !is_view(instr); }
 
 // Maps and reductions that become one instruction, where its last member stands.
 struct Group {
@@ -31,8 +25,8 @@ struct Group {
 
 class Fuser {
  public:
-  explicit Fuser(Program program)
-      : p_(std::move(program)), uses_(p_), group_of_(p_.values.size(), -1), holders_(p_.values.size()) {}
+  Fuser(Program program, const FusingRules& rules)
+      : p_(std::move(program)), rules_(rules), uses_(p_), group_of_(p_.values.size(), -1), holders_(p_.values.size()) {}
 
   Program run() {
     for (std::size_t i = 0; i < p_.body.size(); ++i) visit(i);
@@ -44,6 +38,7 @@ class Fuser {
       last[group.members.back()] = &group;
     }
     std::vector<Instr> body;
+    body.reserve(p_.body.size());
     for (std::size_t i = 0; i < p_.body.size(); ++i) {
       if (last[i]) body.push_back(fused(std::move(*last[i])));
       else if (!gone[i]) body.push_back(std::move(p_.body[i]));
@@ -53,6 +48,17 @@ class Fuser {
   }
 
  private:
+  bool may_fuse(const Instr& instr) const { return instr.is<Map>() || (rules_.reductions && instr.is<ReduceDims>()); }
+
+  // What takes long enough that results before it should not wait for what is behind it.
+  bool is_heavy(const Instr& instr) const { return !may_fuse(instr) && !is_view(instr); }
+
+  // Whether the engine takes the group as one instruction.
+  bool fits(const Group& group) const {
+    return group.members.size() <= rules_.most_members && group.operands.size() <= rules_.most_inputs &&
+           row_plan(group.body);
+  }
+
   Group& group(int g) { return groups_[static_cast<std::size_t>(g)]; }
 
   void visit(std::size_t i) {
@@ -90,8 +96,7 @@ class Fuser {
     groups_.emplace_back();
     group(g).open = true;
     group(g).recompute = p_.body[i].origin.recompute;
-    group(g).body.mesh = p_.mesh;
-    add(group(g), i);
+    group(g).members.push_back(i);
     note(g, i);
     return g;
   }
@@ -117,7 +122,7 @@ class Fuser {
                      [&](int g) { return recent_.contains(g); });
       } else {
         std::copy_if(recent_.begin(), recent_.end(), std::inserter(holders, holders.end()),
-                     [&](int g) { return group(g).inside.contains(id); });
+                     [&](int g) { return holds(group(g), id); });
       }
     }
     for (int g : holders)
@@ -125,17 +130,32 @@ class Fuser {
     return -1;
   }
 
+  bool holds(const Group& group, ValueId id) const {
+    if (!group.body.body.empty()) return group.inside.contains(id);
+    const Instr& only = p_.body[group.members[0]];
+    return std::ranges::find(only.inputs, id) != only.inputs.end() ||
+           std::ranges::find(only.outputs, id) != only.outputs.end();
+  }
+
   bool join(int g, std::size_t i) {
     Group& group = this->group(g);
-    if (group.recompute != p_.body[i].origin.recompute || group.members.size() == kMostMembers) return false;
+    if (group.recompute != p_.body[i].origin.recompute || group.members.size() >= rules_.most_members) return false;
+    begin_body(group);
     const std::size_t values = group.body.values.size(), operands = group.operands.size();
     add(group, i);
-    if (row_plan(group.body)) {
+    if (fits(group)) {
       note(g, i);
       return true;
     }
     remove_last(group, values, operands);
     return false;
+  }
+
+  // A group of one has no body: most of these stay alone.
+  void begin_body(Group& group) const {
+    if (!group.body.body.empty()) return;
+    group.body.mesh = p_.mesh;
+    for (const std::size_t i : std::exchange(group.members, {})) add(group, i);
   }
 
   // Undoes add(): the body had that many values and operands before.
@@ -151,7 +171,7 @@ class Fuser {
   // Moves the members of `from` into `to`, which reads of them.
   bool merge(int to, int from) {
     Group &a = group(to), &b = group(from);
-    if (a.recompute != b.recompute || a.members.size() + b.members.size() > kMostMembers) return false;
+    if (a.recompute != b.recompute || a.members.size() + b.members.size() > rules_.most_members) return false;
     std::vector<std::size_t> members;
     std::merge(a.members.begin(), a.members.end(), b.members.begin(), b.members.end(), std::back_inserter(members));
     Group both;
@@ -159,7 +179,7 @@ class Fuser {
     both.recompute = a.recompute;
     both.body.mesh = p_.mesh;
     for (std::size_t i : members) add(both, i);
-    if (!row_plan(both.body)) return false;
+    if (!fits(both)) return false;
     for (std::size_t i : b.members) {
       for (ValueId id : p_.body[i].outputs) group_of_[id] = to;
       note(to, i);
@@ -170,7 +190,7 @@ class Fuser {
     return true;
   }
 
-  void add(Group& group, std::size_t i) {
+  void add(Group& group, std::size_t i) const {
     Instr inner = p_.body[i];
     for (ValueId& id : inner.inputs) {
       const auto [found, is_new] = group.inside.emplace(id, static_cast<ValueId>(group.body.values.size()));
@@ -213,6 +233,7 @@ class Fuser {
   }
 
   Program p_;
+  const FusingRules& rules_;
   Uses uses_;
   ByValue<int> group_of_;  // by value
   std::vector<Group> groups_;
@@ -223,7 +244,7 @@ class Fuser {
 }  // namespace
 
 Program fuse(Program program, const PassOptions& options) {
-  return options.target.fuses ? Fuser(std::move(program)).run() : program;
+  return options.target.fusing.maps ? Fuser(std::move(program), options.target.fusing).run() : program;
 }
 
 }  // namespace weft

@@ -104,6 +104,7 @@ class CollectiveJoiner {
       }
     }
     std::vector<Instr> body;
+    body.reserve(p_.body.size());
     for (std::size_t i = 0; i < p_.body.size(); ++i) {
       for (Instr& instr : instead[i]) body.push_back(std::move(instr));
       if (!moved[i]) body.push_back(std::move(p_.body[i]));

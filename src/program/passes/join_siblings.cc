@@ -33,6 +33,7 @@ class SiblingJoiner {
       if (family.size() > 1 && lie_evenly(family)) join(family, before);
     }
     std::vector<Instr> body;
+    body.reserve(p_.body.size());
     for (std::size_t i = 0; i < p_.body.size(); ++i) {
       for (Instr& instr : before[i]) body.push_back(std::move(instr));
       body.push_back(std::move(p_.body[i]));

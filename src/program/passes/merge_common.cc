@@ -70,6 +70,8 @@ Program merge_common(Program p, const PassOptions& options) {
   std::unordered_map<std::string, std::size_t> first;  // key -> position in the new body
   ByValue<ValueId> by = identity<ValueId>(p.values.size());
   std::vector<Instr> body;
+  body.reserve(p.body.size());
+  first.reserve(p.body.size());
   for (Instr& instr : p.body) {
     for (ValueId& id : instr.inputs) id = by[id];
     const auto [found, is_new] = instr.is<Host>() || body_of(instr) || instr.is<Done>()

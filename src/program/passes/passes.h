@@ -56,12 +56,12 @@ Program join_collectives(Program program, const PassOptions& options);
 Program widen_products(Program program, const PassOptions& options);
 
 // An f32 contraction that is no product of matrices, since neither operand has dims of its own, becomes a
-// multiplication and a sum, which fuse with what is around them. Only if options.target.fuses. Needs: nothing. Keeps:
+// multiplication and a sum, which fuse with what is around them. Only if the target fuses reductions. Needs: nothing. Keeps:
 // the order.
 Program contract_to_sum(Program program, const PassOptions& options);
 
 // Maps and reductions that hand values to each other, or read the same large operand, become one `fused` instruction if
-// program/fusible.h can run them in one sweep. Only if options.target.fuses.
+// program/fusible.h can run them in one sweep. As options.target.fusing allows.
 // Needs: no dones. Keeps: the order; a group stands where its last member did.
 Program fuse(Program program, const PassOptions& options);
 

@@ -90,6 +90,7 @@ class ReductionPlacer {
 
   void rewrite() {
     std::vector<Instr> body;
+    body.reserve(p_.body.size());
     for (std::size_t i = 0; i < p_.body.size(); ++i) {
       if (removed_[i]) continue;
       Instr instr = std::move(p_.body[i]);

@@ -36,8 +36,8 @@ struct Choice {
 
 class RegionChooser {
  public:
-  RegionChooser(const Program& program, const WorkspaceBytes& workspace_bytes)
-      : p_(program), plan_(plan_memory(program, workspace_bytes)), uses_(program), defined_(definitions_of(program)) {}
+  RegionChooser(const Program& program, const Target& target)
+      : p_(program), plan_(plan_memory(program, target)), uses_(program), defined_(definitions_of(program)) {}
 
   const MemoryPlan& plan() const { return plan_; }
 
@@ -172,7 +172,7 @@ Program recompute_for_memory(Program p, const PassOptions& options) {
   if (options.arena_limit == 0) return p;
   int number = last_recompute(p);
   while (true) {
-    const RegionChooser chooser(p, options.target.workspace_bytes);
+    const RegionChooser chooser(p, options.target);
     if (chooser.plan().arena_bytes <= options.arena_limit) return p;
     const std::optional<Choice> choice = chooser.best();
     if (!choice)

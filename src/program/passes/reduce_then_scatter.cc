@@ -105,6 +105,7 @@ class Scattering {
 
   void rewrite() {
     std::vector<Instr> body;
+    body.reserve(p_.body.size());
     for (std::size_t i = 0; i < p_.body.size(); ++i) {
       std::move(instead_[i].begin(), instead_[i].end(), std::back_inserter(body));
       if (!removed_[i]) body.push_back(std::move(p_.body[i]));
@@ -140,6 +141,7 @@ void rename_first(Program& p) {
   const Uses uses(p);
   const ValueStrides strides(p);
   std::vector<Instr> body;
+  body.reserve(p.body.size());
   std::vector<bool> moved(p.body.size());
   for (std::size_t i = 0; i < p.body.size(); ++i) {
     if (moved[i]) continue;

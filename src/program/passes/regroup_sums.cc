@@ -129,6 +129,7 @@ class Regrouping {
 
   void rewrite() {
     std::vector<Instr> body;
+    body.reserve(p_.body.size());
     for (std::size_t i = 0; i < p_.body.size(); ++i) {
       std::move(instead_[i].begin(), instead_[i].end(), std::back_inserter(body));
       if (!removed_[i]) body.push_back(std::move(p_.body[i]));

@@ -9,22 +9,26 @@
 
 namespace weft {
 
-Uses::Uses(const Program& program) : kept(program.values.size()), first_(program.values.size() + 1) {
-  ByValue<int> last(program.values.size(), -1);  // the user that was met last
-  const auto each_use = [&](const auto& visit) {
-    std::fill(last.begin(), last.end(), -1);
-    for (int i = 0; i < static_cast<int>(program.body.size()); ++i)
-      for (ValueId id : program.body[at(i)].inputs)
-        if (std::exchange(last[id], i) != i) visit(id, i);
-  };
-  each_use([&](ValueId id, int) { ++first_[at(id.number()) + 1]; });
-  std::partial_sum(first_.begin(), first_.end(), first_.begin());
-  list_.resize(first_.back());
-  std::vector<std::size_t> next = first_;
-  each_use([&](ValueId id, int user) { list_[next[at(id.number())]++] = user; });
+ByValue<bool> kept_values(const Program& program) {
+  ByValue<bool> kept(program.values.size());
   for (const ProgramOutput& output : program.outputs) kept[output.value] = true;
   for (const ProgramVariable& variable : program.variables)
     if (variable.update) kept[*variable.update] = true;
+  return kept;
+}
+
+Uses::Uses(const Program& program) : kept(kept_values(program)), first_(program.values.size() + 1) {
+  ByValue<int> last(program.values.size(), -1);  // the user that was met last
+  std::vector<std::pair<ValueId, int>> all;      // value, user
+  all.reserve(2 * program.body.size());
+  for (int i = 0; i < static_cast<int>(program.body.size()); ++i)
+    for (ValueId id : program.body[at(i)].inputs)
+      if (std::exchange(last[id], i) != i) all.emplace_back(id, i);
+  for (const auto& [id, user] : all) ++first_[at(id.number()) + 1];
+  std::partial_sum(first_.begin(), first_.end(), first_.begin());
+  list_.resize(first_.back());
+  std::vector<std::size_t> next = first_;
+  for (const auto& [id, user] : all) list_[next[at(id.number())]++] = user;
 }
 
 int Uses::only_user(ValueId id) const { return users(id).size() == 1 && !kept[id] ? users(id)[0] : -1; }
@@ -44,7 +48,7 @@ const std::vector<std::int64_t>* ValueStrides::other(ValueId id) const {
 
 bool ValueStrides::is_dense(ValueId id) const {
   const std::vector<std::int64_t>* strides = other(id);
-  return !strides || *strides == dense_strides(p_.values[id].shape);
+  return !strides || weft::is_dense(p_.values[id].shape, *strides);
 }
 
 std::vector<std::int64_t> ValueStrides::of(ValueId id) const {

@@ -15,6 +15,9 @@ inline bool same_type(const Value& a, const Value& b) {
   return a.dtype == b.dtype && a.shape == b.shape && a.sharding == b.sharding;
 }
 
+// Whether each value is an output or an update of the program.
+ByValue<bool> kept_values(const Program& program);
+
 // Who uses each value.
 struct Uses {
   explicit Uses(const Program& program);
@@ -27,7 +30,7 @@ struct Uses {
   // The one instruction that uses it, if the program itself does not keep it as an output or update; else -1.
   int only_user(ValueId id) const;
 
-  ByValue<bool> kept;  // an output or an update
+  ByValue<bool> kept;  // as kept_values() gives it
 
  private:
   std::vector<std::size_t> first_;  // per value, and one more: where its users begin in the list

@@ -197,7 +197,7 @@ std::int64_t contract_bytes(const Program& program, const Instr& instr,
   const Packing packing(x, y, out);
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < 3; ++i)
-    if (packing.copied[i]) bytes += aligned_bytes(static_cast<std::int64_t>(packing.bytes(i)));
+    if (packing.copied[i]) bytes += host_aligned(static_cast<std::int64_t>(packing.bytes(i)));
   return bytes;
 }
 

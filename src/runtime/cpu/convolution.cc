@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/cpu/onednn.h"
+#include "runtime/host/kernel.h"
 
 namespace weft::cpu {
 
@@ -133,8 +134,9 @@ struct Operand {
   std::size_t at = 0;  // of the moved one, in scratch
 };
 
-constexpr std::size_t kAlignment = 64;
-std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+std::size_t aligned(std::size_t bytes) {
+  return static_cast<std::size_t>(host_aligned(static_cast<std::int64_t>(bytes)));
+}
 
 }  // namespace
 

@@ -9,7 +9,8 @@ KernelTable& cpu::kernels() {
 }
 
 const HostEngine& cpu_engine() {
-  static const HostEngine engine("cpu", joined(cpu::kernels(), common_kernels()), {.fuses = true}, true);
+  static const HostEngine engine("cpu", joined(cpu::kernels(), common_kernels()),
+                                 {.fusing = {.maps = true, .reductions = true}, .alignment = kHostAlignment}, true);
   return engine;
 }
 

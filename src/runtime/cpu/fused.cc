@@ -23,13 +23,14 @@ Extent extent_of(const Shape& shape, const RowPlan& plan) {
 }
 
 // Where no result fixes the border: as many columns as every operand and result lays out in one run, up to a tile.
-void widen_columns(const Program& body, RowPlan& plan, const std::vector<TensorView>& views) {
+void widen_columns(const Program& body, RowPlan& plan, const KernelArgs& args) {
   for (const Instr& instr : body.body) {
     const Extent extent = plan.extents[instr.outputs[0]];
     if (instr.is<ReduceDims>() || extent == Extent::kRow || extent == Extent::kColumn) return;
   }
   const auto in_one_run = [&](const std::vector<Dim>& rows, const std::vector<Dim>& cols) {
-    return std::ranges::all_of(views, [&](const TensorView& v) { return Access(v, rows, cols).one_column_run(); });
+    const auto fits = [&](const TensorView& v) { return Access(v, rows, cols).one_column_run(); };
+    return std::ranges::all_of(args.inputs, fits) && std::ranges::all_of(args.outputs, fits);
   };
   std::int64_t size = 1;
   for (const Dim& dim : plan.cols) size *= dim.size;
@@ -48,9 +49,7 @@ void widen_columns(const Program& body, RowPlan& plan, const std::vector<TensorV
 }
 
 Kernel sweep_of(const Program& body, RowPlan plan, const KernelArgs& args) {
-  std::vector<TensorView> views = args.inputs;
-  views.insert(views.end(), args.outputs.begin(), args.outputs.end());
-  widen_columns(body, plan, views);
+  widen_columns(body, plan, args);
   auto sweep = std::make_shared<Sweep>(
       bind_sweep(body, plan, args.inputs, args.outputs, args.processor, args.workers->size()), *args.workers);
   return [sweep](const StepState&) { sweep->run(); };
@@ -76,9 +75,9 @@ Program body_of_one(const KernelArgs& args) {
 
 Kernel fused(const KernelArgs& args) {
   const Program& body = *args.instr.as<Fused>()->body;
-  const std::optional<RowPlan> plan = row_plan(body);
+  std::optional<RowPlan> plan = row_plan(body);
   if (!plan) throw InternalError("a fused body that cannot run in one sweep");
-  return sweep_of(body, *plan, args);
+  return sweep_of(body, *std::move(plan), args);
 }
 
 Kernel map(const KernelArgs& args) {

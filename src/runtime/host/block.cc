@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "program/builder.h"
 #include "runtime/host/checks.h"
+#include "runtime/host/host_clock.h"
 #include "runtime/host/strided.h"
 #include "runtime/processor_names.h"
 #include "weft/error.h"
@@ -35,16 +36,19 @@ Block::Block(const Program& program, const MemoryPlan& plan, std::byte* arena, c
 }
 
 void Block::place_values(const MemoryPlan& plan, std::byte* arena, const std::map<ValueId, void*>& held) {
-  const ByValue<std::vector<std::int64_t>> strides = strides_of(program_);
+  ByValue<std::vector<std::int64_t>> strides = strides_of(program_);
+  views_.reserve(program_.values.size());
   for (const ValueId id : program_.values.ids()) {
     const Value& value = program_.values[id];
     TensorView view{nullptr,
                     value.dtype,
                     value.shape,
-                    strides[id],
+                    std::move(strides[id]),
                     shard_begin(value.shape, value.sharding, program_.mesh, binder_.processor()),
                     {}};
-    for (const Dim& dim : global_shape(value.shape, value.sharding, program_.mesh)) view.whole.push_back(dim.size);
+    view.whole.reserve(value.shape.rank());
+    for (std::size_t d = 0; d < value.shape.rank(); ++d)
+      view.whole.push_back(value.shape[d].size * program_.mesh.size(value.sharding.dims[d]));
     const auto external = held.find(id);
     const int storage = plan.storage_of[id];
     if (external != held.end()) view.data = external->second;
@@ -74,6 +78,7 @@ void Block::bind(const MemoryPlan& plan, std::byte* arena) {
   std::set<ValueId> finished;  // by a done of their own
   for (const Instr& instr : program_.body)
     if (instr.is<Done>()) finished.insert(instr.inputs[0]);
+  steps_.reserve(program_.body.size());
   std::map<ValueId, BoundInstr> dones;  // by the first output of the collective
   for (int i = 0; i < static_cast<int>(program_.body.size()); ++i) {
     const Instr& instr = program_.body[at(i)];
@@ -107,11 +112,13 @@ namespace {
 // Gives out the storage of a workspace, piece by piece; copies give out the same storage.
 std::function<void*(std::size_t)> workspace_of(const MemoryPlan& plan, int position, std::byte* arena) {
   const auto found = plan.workspaces.find(position);
-  const Storage storage = found == plan.workspaces.end() ? Storage{} : plan.storages[at(found->second)];
+  if (found == plan.workspaces.end())
+    return [](std::size_t) -> void* { throw InternalError("a kernel asks for workspace and none was planned"); };
+  const Storage storage = plan.storages[at(found->second)];
   auto used = std::make_shared<std::int64_t>(0);
   return [storage, used, begin = arena + storage.offset](std::size_t bytes) -> void* {
     std::byte* piece = begin + *used;
-    *used += aligned_bytes(static_cast<std::int64_t>(bytes));
+    *used += host_aligned(static_cast<std::int64_t>(bytes));
     internal_check(*used <= storage.bytes, "a kernel asks for more workspace than was planned");
     return piece;
   };
@@ -131,6 +138,8 @@ KernelArgs Block::args_of(int position, const MemoryPlan& plan, std::byte* arena
                   .workers = &binder_.workers(),
                   .workspace = workspace_of(plan, position, arena),
                   .served_by = nullptr};
+  args.inputs.reserve(instr.inputs.size());
+  args.outputs.reserve(instr.outputs.size());
   for (ValueId id : instr.inputs) args.inputs.push_back(views_[id]);
   for (ValueId id : instr.outputs) args.outputs.push_back(views_[id]);
   if (is_collective(instr))
@@ -244,7 +253,7 @@ void Block::run_step(const BoundInstr& step, const StepState& state) const {
 void Block::run(const StepState& state) const {
   for (const BoundInstr& step : steps_) {
     binder_.now_at(&step);
-    const TraceLog::Span span(binder_.trace(), step.number);
+    const TraceSpan span(binder_.trace(), step.number);
     run_step(step, state);
   }
   binder_.now_at(nullptr);

@@ -190,7 +190,7 @@ std::int64_t packing_bytes(const Program& program, const Instr& instr,
                            const ByValue<std::vector<std::int64_t>>& strides) {
   const auto if_packed = [&](ValueId id, const std::string& dim) {
     const TensorView view = unplaced_view(program, id, strides);
-    return lies_in_blocks(view, dim) ? 0 : aligned_bytes(bytes_of(program.values[id]));
+    return lies_in_blocks(view, dim) ? 0 : host_aligned(bytes_of(program.values[id]));
   };
   std::int64_t bytes = 0;
   if (const auto* operation = instr.as<ReduceScatter>())

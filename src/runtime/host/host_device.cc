@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "runtime/host/host_clock.h"
 #include "runtime/host/host_program.h"
 #include "runtime/host/initial.h"
 #include "runtime/host/strided.h"
@@ -45,6 +46,8 @@ void HostDevice::fill(void* shard, const Value& value, const std::string& name, 
   for (std::size_t d = 0; d < whole.rank(); ++d) view.whole[d] = whole[d].size;
   fill_initial(view, name, init, seed, workers_);
 }
+
+std::int64_t HostDevice::now() const { return host_now(); }
 
 std::unique_ptr<BoundProgram> HostDevice::bind(std::shared_ptr<const Compiled> compiled,
                                                const std::vector<void*>& variables, const Checks& checks) {

@@ -30,6 +30,7 @@ class HostDevice : public Device {
   std::unique_ptr<BoundProgram> bind(std::shared_ptr<const Compiled> compiled, const std::vector<void*>& variables,
                                      const Checks& checks) override;
   int lanes() const override { return workers_.size(); }
+  std::int64_t now() const override;
 
   // For its programs.
   const HostEngine& engine() const { return engine_; }

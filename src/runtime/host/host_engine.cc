@@ -92,7 +92,7 @@ BindReport HostEngine::describe(const std::shared_ptr<const Compiled>& compiled,
   std::uintptr_t next = kVariables;
   for (const ProgramVariable& variable : compiled->program.variables) {
     variables.push_back(reinterpret_cast<void*>(next));
-    next += static_cast<std::uintptr_t>(aligned_bytes(bytes_of(compiled->program.values[variable.value])));
+    next += static_cast<std::uintptr_t>(host_aligned(bytes_of(compiled->program.values[variable.value])));
   }
   const HostProgram bound(compiled, device, reinterpret_cast<std::byte*>(kArena), variables, {});
   return {device.allocated(MemoryUse::kScratch), bound.instructions()};

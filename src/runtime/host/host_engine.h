@@ -19,6 +19,7 @@ class HostEngine : public Engine {
   const std::string& name() const override { return name_; }
   const Target& target() const override { return target_; }
   bool has(const Instr& instr) const override;
+  Roofs measure(int processors, const DeviceOptions& options) const override;
   Devices open(comm::Wire& wire, const Mesh& mesh, const DeviceOptions& options) const override;
 
   BindReport describe(const std::shared_ptr<const Compiled>& compiled, const DeviceOptions& options) const override;

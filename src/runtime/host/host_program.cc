@@ -2,18 +2,18 @@
 
 #include <algorithm>
 
+#include "runtime/host/host_clock.h"
+
 namespace weft {
 
 HostProgram::HostProgram(std::shared_ptr<const Compiled> compiled, HostDevice& device, std::byte* arena,
                          const std::vector<void*>& variables, const Checks& checks)
     : compiled_(std::move(compiled)), device_(device), binder_(device, checks) {
-  const std::int64_t begin = TraceLog::now();
   const Program& program = compiled_->program;
   std::map<ValueId, void*> external;
   for (std::size_t v = 0; v < program.variables.size(); ++v) external[program.variables[v].value] = variables.at(v);
   block_ = std::make_unique<Block>(program, compiled_->plan, arena, external, binder_);
   bind_updates(arena);
-  bind_seconds_ = static_cast<double>(TraceLog::now() - begin) * 1e-9;
 }
 
 // What the plan saves is saved before any variable is written: updates and outputs are of old contents.
@@ -27,10 +27,14 @@ void HostProgram::bind_updates(std::byte* arena) {
     saved[id] = dense_view(place, from.dtype, from.shape);
     save_.emplace_back(from, saved[id]);
   }
-  const auto contents = [&](ValueId id) { return saved.contains(id) ? saved.at(id) : block_->view(id); };
-  for (const ProgramVariable& variable : program.variables)
-    if (variable.update && *variable.update != variable.value)
-      commit_.emplace_back(contents(*variable.update), block_->view(variable.value));
+  for (const ProgramVariable& variable : program.variables) {
+    if (!variable.update || *variable.update == variable.value) continue;
+    const auto found = saved.find(*variable.update);
+    const TensorView &from = found == saved.end() ? block_->view(*variable.update) : found->second,
+                     &to = block_->view(variable.value);
+    const bool lies_there = from.data == to.data && from.shape == to.shape && from.strides == to.strides;
+    if (!lies_there) commit_.emplace_back(from, to);
+  }
   for (const ProgramOutput& output : program.outputs)
     if (saved.contains(output.value)) outputs_[output.value] = saved.at(output.value).data;
 }
@@ -54,9 +58,9 @@ void HostProgram::start(const StepArgs& step) {
   if (log) log->enter(step.step);
   binder_.trace_to(log);
   device_.workers().trace_to(log);
-  const TraceLog::Span whole(log, TraceRecord::kProgram);
+  const TraceSpan whole(log, TraceRecord::kProgram);
   block_->run({step.seed, step.step, step.deadline, step.host ? &step.host : nullptr});
-  const TraceLog::Span last(save_.empty() && commit_.empty() ? nullptr : log, TraceRecord::kCommit);
+  const TraceSpan last(save_.empty() && commit_.empty() ? nullptr : log, TraceRecord::kCommit);
   for (ElementCopy& save : save_) save.run();
   for (ElementCopy& commit : commit_) commit.run();
 }

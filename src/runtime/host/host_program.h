@@ -23,7 +23,6 @@ class HostProgram : public BoundProgram {
   std::string doing() const override { return binder_.doing(); }
   void trace_to(TraceLog* log) override { trace_ = log; }
   std::vector<RunInstr> instructions() const override;
-  double bind_seconds() const override { return bind_seconds_; }
 
  private:
   void bind_updates(std::byte* arena);
@@ -35,7 +34,6 @@ class HostProgram : public BoundProgram {
   std::vector<ElementCopy> save_, commit_;  // what reads variables is saved before any is written
   std::map<ValueId, void*> outputs_;        // that are saved
   TraceLog* trace_ = nullptr;
-  double bind_seconds_ = 0;
 };
 
 }  // namespace weft

@@ -12,6 +12,11 @@
 
 namespace weft {
 
+constexpr std::int64_t kHostAlignment = 64;  // a cache line, and a vector register of any host
+
+// A workspace is given out in pieces that are aligned like all storage.
+inline std::int64_t host_aligned(std::int64_t bytes) { return aligned_bytes(bytes, kHostAlignment); }
+
 struct HostEvent;
 
 // A value where it lies on one processor.

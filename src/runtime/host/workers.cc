@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/str.h"
-#include "runtime/trace.h"
+#include "runtime/host/host_clock.h"
 #include "weft/error.h"
 
 namespace weft {
@@ -88,7 +88,7 @@ bool Workers::spin_while(const std::atomic<std::uint32_t>& number, std::uint32_t
       if (number.load(std::memory_order_acquire) != value) return true;
       pause();
     }
-    const std::int64_t now = TraceLog::now();
+    const std::int64_t now = host_now();
     if (end == 0) end = now + kSpin;
     if (now > end) return false;
   }
@@ -109,20 +109,20 @@ std::int64_t Workers::wait_for(int share, std::uint32_t round) {
   const ShareSlot& slot = this->slot(share);
   if (spin_while(slot.finished, round - 1)) return 0;
   const int named = slot.runner.load(std::memory_order_relaxed), runner = named == 0 ? share : named;
-  const std::int64_t begin = TraceLog::now(), cpu_begin = cpu_time_of(runner);
+  const std::int64_t begin = host_now(), cpu_begin = cpu_time_of(runner);
   slot.finished.wait(round - 1, std::memory_order_acquire);
   const std::int64_t ran = cpu_time_of(runner) - cpu_begin;
-  return std::max<std::int64_t>(0, TraceLog::now() - begin - ran);
+  return std::max<std::int64_t>(0, host_now() - begin - ran);
 }
 
 void Workers::attempt(const Job& job, int share, int worker) {
-  const std::int64_t begin = trace_ ? TraceLog::now() : 0;
+  const std::int64_t begin = trace_ ? host_now() : 0;
   try {
     job.call(job.fn, share);
   } catch (...) {
     slot(share).error = std::current_exception();
   }
-  if (trace_) trace_->add_share(worker, begin);
+  if (trace_) trace_->add_share(worker, begin, host_now());
 }
 
 // Every share is taken in every round, so one that was last taken in the round before is free, and its job is there
@@ -144,7 +144,7 @@ void Workers::run_taken(int share, int worker, std::uint32_t round) {
 }
 
 void Workers::run_job(const Job& job) {
-  const std::int64_t begin = TraceLog::now();
+  const std::int64_t begin = host_now();
   if (balance_.alone(begin))
     for (int share = 0; share < size_; ++share) attempt(job, share, 0);
   else run_shared(job, begin);
@@ -159,7 +159,7 @@ void Workers::run_shared(const Job& job, std::int64_t begin) {
   attempt(job, 0, 0);
   for (int share = 1; share < size_; ++share)
     if (takes(share, 0, round)) run_taken(share, 0, round);
-  const std::int64_t worked = TraceLog::now() - begin;
+  const std::int64_t worked = host_now() - begin;
   std::int64_t lost = 0;
   for (int share = 1; share < size_; ++share) lost += wait_for(share, round);
   balance_.add(worked, lost, begin + worked + lost);

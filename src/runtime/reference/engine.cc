@@ -17,14 +17,15 @@ Kernel reference::serve(const KernelArgs& args) {
 std::int64_t reference::wide_bytes(const Program& program, const Instr& instr,
                                    const std::vector<std::vector<std::int64_t>>&) {
   const auto wide = [&](ValueId id) {
-    return aligned_bytes(program.values[id].shape.elements() * std::int64_t{sizeof(double)});
+    return host_aligned(program.values[id].shape.elements() * std::int64_t{sizeof(double)});
   };
   if (instr.is<ScatterAdd>()) return wide(instr.outputs[0]);
   return wide(instr.inputs[0]) + wide(instr.inputs[1]) + wide(instr.outputs[0]);
 }
 
 const HostEngine& reference_engine() {
-  static const HostEngine engine("reference", joined(reference::kernels(), common_kernels()), {}, false);
+  static const HostEngine engine("reference", joined(reference::kernels(), common_kernels()),
+                                 {.alignment = kHostAlignment}, false);
   return engine;
 }
 
