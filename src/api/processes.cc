@@ -8,6 +8,16 @@
 #include "api/state.h"
 #include "weft/detail/session_access.h"
 
+namespace weft {
+
+void release_free_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);  // other libraries return it by themselves
+#endif
+}
+
+}  // namespace weft
+
 namespace weft::detail {
 
 namespace {
