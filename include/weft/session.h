@@ -146,7 +146,7 @@ class Executable {
   // the input lacks the dim.
   std::pair<std::int64_t, std::int64_t> local_range(const Tensor& input, const DimRef& dim) const;
 
-  // What Session::compile took: from the graph to the memory plan, and from there to bound kernels, with the memory and
+  // The times of Session::compile: from the graph to the memory plan, and from there to bound kernels, with the memory and
   // the initial values of the variables that were new to the session.
   double plan_seconds() const;
   double bind_seconds() const;

@@ -1,4 +1,4 @@
-// What our own rooms need of dims and shapes besides weft/dim.h.
+// Functions of dims and shapes for the rooms of src, besides weft/dim.h.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // attend and attend_back: which queries share which memory, and who does them. Pairs of batch and head are divided over
 // the workers in blocks, so that a worker keeps its rows. The derivative of a bias is a sum over pairs. One worker
-// computes all pairs that add to the same numbers. Where that would leave workers idle, several workers compute them
+// computes all pairs that add to the same numbers. If that would leave workers idle, several workers compute them
 // into separate sums, which are then added in a fixed order.
 #include <memory>
 
