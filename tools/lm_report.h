@@ -10,7 +10,7 @@
 
 namespace weft::tools {
 
-// The most that is resident in a process besides its planned memory, whatever the model: docs/bench.md lists its parts.
+// The most memory that a process of the configs tiny and small holds outside the plan: docs/bench.md says what it is.
 constexpr std::int64_t kMostUnplannedBytes = std::int64_t{64} << 20;
 
 struct LmReport {
