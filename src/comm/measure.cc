@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "comm/launch.h"
 #include "comm/spawn.h"
@@ -12,8 +13,6 @@
 namespace weft::comm {
 
 namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 int calls_per_repeat(std::size_t bytes, bool crowded) {
   if (crowded) return bytes <= (64 << 10) ? 200 : bytes <= (1 << 20) ? 20 : 3;
@@ -58,9 +57,9 @@ std::vector<double> time_calls(const std::string& kind, Collective what, int pro
       for (int i = 0; i < calls; ++i) {
         for (std::size_t j = 0; j < count; ++j) written[j] = 1e-3f * static_cast<float>(i & 7);
         barrier(*group, "before the measured call");
-        const double begin = now();
+        const double begin = seconds_now();
         call(*group, what, data, count);
-        total += now() - begin;
+        total += seconds_now() - begin;
       }
       if (processor == 0) seconds.push_back(total / calls);
     }
