@@ -1,5 +1,4 @@
 // The choice of a wire, and the report of an error in a job of several processes.
-#include <chrono>
 #include <iostream>
 #include <thread>
 
@@ -13,9 +12,6 @@
 namespace weft {
 
 namespace {
-
-// mpirun ends all processes soon after one has failed: who is alive after this time was not heard by anyone else.
-constexpr std::chrono::seconds kPoliteness{2};
 
 // Where the environment makes no sense the process speaks for itself; who starts a wire is told.
 comm::Launch launch() {
@@ -48,8 +44,9 @@ void wire::report(const std::exception& error) {
   // What is wrong with the user's program each process finds out by itself.
   const bool is_of_wire = has_wire_failed() && dynamic_cast<const UserError*>(&error) == nullptr;
   const bool is_primary = is_of_wire ? comm::reports_failure() : process() == 0;
-  if (!is_primary) std::this_thread::sleep_for(kPoliteness);
   if (!is_primary && is_of_wire) return;
+  // mpirun kills all processes soon after one has failed: a process that still runs after this time found the error alone.
+  if (!is_primary) std::this_thread::sleep_for(comm::kTimeToReport);
   std::cout.flush();
   std::cerr << error.what() << "\n" << std::flush;
 }

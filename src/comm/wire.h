@@ -47,8 +47,10 @@ class Wire {
   virtual std::size_t overhead_bytes() const = 0;
 };
 
-// False if another process of this host reports the last failure of a wire: then this process prints nothing.
+// False if another process reports the last failure of a wire: then this process prints nothing. The call has then waited
+// for the end of that process, kTimeToReport at most, because mpirun kills all processes soon after one has ended.
 bool reports_failure();
+constexpr std::chrono::seconds kTimeToReport{2};
 
 // The deadline of a start that has to wait because too many collectives are in flight.
 constexpr std::chrono::minutes kStartDeadline{10};

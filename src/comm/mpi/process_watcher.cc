@@ -18,7 +18,7 @@ namespace weft::comm {
 namespace {
 
 // Less than the second that mpirun waits between SIGTERM and SIGKILL.
-constexpr std::chrono::milliseconds kTimeToReport{800};
+constexpr std::chrono::milliseconds kTimeAfterTerm{800};
 // How often the watcher looks for a process if the system cannot wait for the end of a process that is no child.
 constexpr std::chrono::milliseconds kPollEvery{50};
 
@@ -138,7 +138,7 @@ class ProcessWatcher {
         block->abort(failure, false);
       }
     }
-    if (any) std::this_thread::sleep_for(kTimeToReport);
+    if (any) std::this_thread::sleep_for(kTimeAfterTerm);
     std::signal(SIGTERM, SIG_DFL);
     sigset_t term;
     sigemptyset(&term);

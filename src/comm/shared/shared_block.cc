@@ -18,8 +18,6 @@ constexpr std::size_t kReservePerProcessor = 32 << 20, kReserveAtLeast = 256 << 
 // stays mapped, so going on is safe.
 constexpr std::chrono::seconds kPatience{2};
 
-constexpr std::uint32_t kOtherHost = ~0u;  // no process of this host
-
 std::size_t rounded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 }  // namespace

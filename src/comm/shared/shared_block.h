@@ -22,6 +22,8 @@
 
 namespace weft::comm {
 
+constexpr std::uint32_t kOtherHost = ~0u;  // stands for a process of another host
+
 class SharedBlock {
  public:
   // Address space for the block of that many processors; memory is used as groups are joined.
@@ -58,6 +60,7 @@ class SharedBlock {
   void wait_for_workers() const;
   // True for exactly one process of the host, every time that it asks: the process that reports the abort.
   bool claims_report();
+  std::uint32_t reporter() const { return head().reporter.load(); }  // its process number, kOtherHost or 0
   // True for exactly one caller: the one that sends the abort to the other hosts.
   bool claims_broadcast() { return head().announced.exchange(1) == 0; }
   // For an abort of another host, which also reports it.

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <csignal>
+#include <thread>
 
 #include <sched.h>
 
@@ -37,22 +40,33 @@ std::unique_ptr<Group> SharedWire::make_group(Ring ring, int rank) {
 
 namespace {
 
-std::atomic<bool> quiet{false};
+constexpr std::chrono::milliseconds kLookAgainAfter{5};
+
+// The process that reports the last failure instead of this one: 0 if it is this one, kOtherHost if it is not here.
+std::atomic<std::uint32_t> reporter{0};
+
+bool may_run(std::uint32_t process) { return process == kOtherHost || kill(static_cast<pid_t>(process), 0) == 0; }
 
 }  // namespace
 
-bool reports_failure() { return !quiet.load(); }
+bool reports_failure() {
+  const std::uint32_t other = reporter.load();
+  if (other == 0) return true;
+  const auto end = std::chrono::steady_clock::now() + kTimeToReport;
+  while (may_run(other) && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(kLookAgainAfter);
+  return false;
+}
 
 void SharedWire::abort(const Failure& failure) {
   block_.abort(failure, true);
   spread_abort();
-  quiet.store(!block_.claims_report());
+  reporter.store(block_.claims_report() ? 0 : block_.reporter());
 }
 
 void SharedWire::throw_aborted(Call call) {
   block_.wait_for_workers();
   spread_abort();
-  quiet.store(!block_.claims_report());
+  reporter.store(block_.claims_report() ? 0 : block_.reporter());
   throw FailureError(block_.failure(), std::move(call));
 }
 
