@@ -22,9 +22,12 @@ demo: setup  ## train a language model on a 2x2 mesh of threads, go on with it o
 	@ln -sfn release/tools/weft build/weft
 	@scripts/demo build/weft
 
+# The tests record which errors they reach; check-error-codes names the errors that no test reaches.
 test: setup  ## build with the verifier on and run all tests but the soak tests
 	$(call build,dev)
-	@$(call ctest,dev) -LE soak
+	@rm -f build/dev/recorded-errors.txt
+	@WEFT_RECORD_ERRORS=$(CURDIR)/build/dev/recorded-errors.txt $(call ctest,dev) -LE soak
+	@scripts/check-error-codes --recorded build/dev/recorded-errors.txt
 	@echo "The slowest tests, in seconds:"
 	@awk 'NF == 3 {printf "  %6.1f  %s\n", $$3, $$1}' build/dev/Testing/Temporary/CTestCostData.txt | sort -rn | head -10
 

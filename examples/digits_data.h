@@ -25,7 +25,8 @@ class Digits {
       rows_.push_back(std::move(row));
     }
     if (rows_.size() != kTrain + kTest)
-      throw weft::UserError({.what = "digits.csv has " + std::to_string(rows_.size()) + " rows, not 1797",
+      throw weft::UserError({.code = "digits.wrong-row-count",
+                             .what = "digits.csv has " + std::to_string(rows_.size()) + " rows, not 1797",
                              .where = path,
                              .fix = "restore the file as examples/data/README.md describes"});
     std::shuffle(rows_.begin(), rows_.end(), std::mt19937(1));

@@ -17,7 +17,8 @@ Tensor gated(const Tensor& x, const DimRef& from, const Dim& made, const GatedOp
              Site site = Site::current()) {
   const Dim reduced = from.in(x, site);
   if (!x.shape().has(reduced) || x.shape().has(made.name))
-    throw UserError({.what = options.name + " goes from dim " + reduced.name + " to dim " + made.name + ", but '" +
+    throw UserError({.code = "gated.wrong-dims",
+                     .what = options.name + " goes from dim " + reduced.name + " to dim " + made.name + ", but '" +
                              x.name() + "' has no " + reduced.name + " or has " + made.name + " already",
                      .where = site,
                      .fix = "name a dim of the tensor and a new one, or rename() one of its dims"});

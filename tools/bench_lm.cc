@@ -49,7 +49,8 @@ void check_word(const std::string& word, const std::vector<std::string>& known, 
     list += (list.empty() ? "" : ", ") + k;
   }
   const std::string near = nearest_word(word, known);
-  throw UserError({.what = "bench lm has no " + kind + " '" + word + "'",
+  throw UserError({.code = "bench.unknown-choice",
+                   .what = "bench lm has no " + kind + " '" + word + "'",
                    .where = option + " " + word,
                    .fix = (near.empty() ? "" : "did you mean '" + near + "'? ") + "it has: " + list});
 }
@@ -57,7 +58,8 @@ void check_word(const std::string& word, const std::vector<std::string>& known, 
 void check_range(double number, double least, double most, const std::string& option) {
   if (number >= least && number <= most) return;
   const auto text = [](double x) { return (std::ostringstream() << x).str(); };
-  throw UserError({.what = option + " of bench lm cannot be " + text(number),
+  throw UserError({.code = "bench.bad-number",
+                   .what = option + " of bench lm cannot be " + text(number),
                    .where = "command line",
                    .fix = "give a number from " + text(least) + " to " + text(most)});
 }
@@ -171,7 +173,8 @@ class TraceFile {
  private:
   void check() const {
     if (file_) return;
-    throw RunError({.what = "cannot write the trace to '" + *path_ + "'",
+    throw RunError({.code = "bench.cannot-write-trace",
+                    .what = "cannot write the trace to '" + *path_ + "'",
                     .where = "--trace " + *path_,
                     .fix = "see that the folder exists and that you may write there"});
   }

@@ -95,11 +95,13 @@ std::vector<std::string> with_standard_input(std::vector<std::string> files, con
   for (std::string& file : files) {
     if (file != "-") continue;
     if (wire::named(config.mesh.wire).name == wire::mpi().name)
-      throw UserError({.what = "--data names standard input, which only one process of a job has",
+      throw UserError({.code = "eval.standard-input-in-job",
+                       .what = "--data names standard input, which only one process of a job has",
                        .where = "--data -",
                        .fix = "write the text to a file that every process can read, and name that"});
     if (input)
-      throw UserError({.what = "--data names standard input twice",
+      throw UserError({.code = "eval.standard-input-twice",
+                       .what = "--data names standard input twice",
                        .where = "--data -",
                        .fix = "give one -, and the path of a file for the rest"});
     file = input.emplace(config.data.train.empty() ? "" : config.data.train[0]).path();
@@ -111,16 +113,19 @@ void run_eval(const EvalWords& o) {
   train::TrainedModel model(o.model, o.words.assignments(), o.words.allow_change);
   const std::vector<std::string> named = o.data.empty() ? model.config().data.dev : o.data;
   if (named.empty())
-    throw UserError({.what = "there is nothing to evaluate on: the config of '" + model.path() + "' has no data.dev",
+    throw UserError({.code = "eval.no-data",
+                     .what = "there is nothing to evaluate on: the config of '" + model.path() + "' has no data.dev",
                      .where = "command line",
                      .fix = "name the files: --data dev.txt"});
   for (const std::string& path : named)
     if (o.data.empty() && !std::filesystem::exists(path))
-      throw UserError({.what = "the run's data.dev names the file '" + path + "', which is not there",
+      throw UserError({.code = "eval.file-missing",
+                       .what = "the run's data.dev names the file '" + path + "', which is not there",
                        .where = model.path(),
                        .fix = "name the files where they are now: --data PATH"});
   if (o.bleu && model.config().model->decoding() != train::Decoding::kTranslation)
-    throw UserError({.what = "'" + model.path() + "' is a model of kind '" + model.config().model->kind() +
+    throw UserError({.code = "eval.kind-does-not-translate",
+                     .what = "'" + model.path() + "' is a model of kind '" + model.config().model->kind() +
                              "', which translates nothing",
                      .where = "--bleu",
                      .fix = "leave --bleu out"});

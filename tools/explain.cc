@@ -53,7 +53,8 @@ class Dump {
         seen.push_back(pass);
         list += ", " + pass;
       }
-    return UserError({.what = "the compiler has no pass '" + name + "'",
+    return UserError({.code = "explain.unknown-pass",
+                      .what = "the compiler has no pass '" + name + "'",
                       .where = "--dump " + name,
                       .fix = (near.empty() ? "" : "did you mean '" + near + "'? ") + "there are: " + list});
   }
@@ -67,7 +68,8 @@ void write_program(const std::string& path, const std::string& text) {
   file << text;
   file.close();
   if (!file)
-    throw RunError({.what = "cannot write the program to '" + path + "'",
+    throw RunError({.code = "explain.cannot-write-program",
+                    .what = "cannot write the program to '" + path + "'",
                     .where = "--program " + path,
                     .fix = "see that the folder exists and that you may write there"});
 }

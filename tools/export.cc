@@ -115,7 +115,8 @@ class Exporter {
     Numbers written = reshaped(sizes, rule.sizes, name);
     if (rule.transpose) {
       if (written.size() != 2)
-        throw UserError({.what = "tensor '" + name + "' " + sizes_text(written) + " is no matrix to be transposed",
+        throw UserError({.code = "export.not-a-matrix",
+                         .what = "tensor '" + name + "' " + sizes_text(written) + " is no matrix to be transposed",
                          .where = "--map",
                          .fix = "give the rule \"sizes\" of two dims"});
       std::swap(written[0], written[1]);
@@ -127,7 +128,8 @@ class Exporter {
     std::map<std::string, std::string> seen;
     for (const Entry& entry : entries_)
       if (const auto [other, is_new] = seen.emplace(entry.stored.name, entry.variable); !is_new)
-        throw UserError({.what = "variables '" + other->second + "' and '" + entry.variable +
+        throw UserError({.code = "export.duplicate-name",
+                         .what = "variables '" + other->second + "' and '" + entry.variable +
                                  "' would both be called '" + entry.stored.name + "'",
                          .where = "--map",
                          .fix = "let the rules give every tensor a different name"});
@@ -148,7 +150,8 @@ class Exporter {
   }
 
   [[noreturn]] static void cannot_write(const std::string& path, const std::string& why) {
-    throw RunError({.what = "cannot write '" + path + "': " + why,
+    throw RunError({.code = "export.cannot-write",
+                    .what = "cannot write '" + path + "': " + why,
                     .where = path,
                     .fix = "see that its folder exists, that you may write there and that the disk has room"});
   }
@@ -235,11 +238,13 @@ class Exporter {
 
 void run_export(const ExportWords& words) {
   if (words.dtype && !is_float(dtype_of(*words.dtype)))
-    throw UserError({.what = "weights cannot be exported as " + *words.dtype,
+    throw UserError({.code = "export.unsupported-dtype",
+                     .what = "weights cannot be exported as " + *words.dtype,
                      .where = "--dtype " + *words.dtype,
                      .fix = "choose f32, bf16, f16 or f64"});
   if (words.max_shard && fs::path(words.out).extension() == ".safetensors")
-    throw UserError({.what = "--max-shard has no effect on a single file " + words.out,
+    throw UserError({.code = "export.shard-size-of-single-file",
+                     .what = "--max-shard has no effect on a single file " + words.out,
                      .where = "command line",
                      .fix = "give --out a folder, or leave out --max-shard"});
   const std::uint64_t most = parse_bytes(words.max_shard.value_or("5GB"), "--max-shard")[0];

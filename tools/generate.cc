@@ -84,7 +84,8 @@ void check_sampling(const GenerateWords& o, const train::Config& config) {
   if (d.temperature > 0 || (d.top_k == 0 && d.top_p == 1)) return;
   const std::string flag = d.top_k > 0 ? "--top-k" : "--top-p";
   if (o.top_k || o.top_p)
-    throw UserError({.what = flag + " has no effect: at temperature 0 the likeliest token is always taken",
+    throw UserError({.code = "generate.option-without-effect",
+                     .what = flag + " has no effect: at temperature 0 the likeliest token is always taken",
                      .where = "command line",
                      .fix = "add --temperature 1 to draw tokens, or leave " + flag + " out"});
   if (wire::process() == 0)
@@ -98,7 +99,8 @@ void run_generate(const GenerateWords& o, bool translates) {
   const train::Decoding decoding = model.config().model->decoding();
   const bool translator = decoding == train::Decoding::kTranslation;
   if (translator != translates && decoding != train::Decoding::kNone)
-    throw UserError({.what = "'" + model.path() + "' is " + (translator ? "a translation" : "a language") + " model",
+    throw UserError({.code = "generate.wrong-command",
+                     .what = "'" + model.path() + "' is " + (translator ? "a translation" : "a language") + " model",
                      .where = translates ? "weft translate" : "weft generate",
                      .fix = translator ? "use weft translate" : "use weft generate"});
   std::vector<std::string> prompts = o.prompts;

@@ -46,7 +46,8 @@ std::vector<std::string> files_of(const std::vector<std::string>& paths) {
     for (const auto& entry : fs::directory_iterator(path))
       if (entry.path().extension() == ".safetensors") files.push_back(entry.path().string());
     if (files.size() == before)
-      throw UserError({.what = "the folder '" + path + "' has no .safetensors",
+      throw UserError({.code = "import.no-files",
+                       .what = "the folder '" + path + "' has no .safetensors",
                        .where = path,
                        .fix = "name .safetensors files, or a folder that has some"});
     std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
@@ -58,7 +59,8 @@ std::vector<std::string> files_of(const std::vector<std::string>& paths) {
 std::map<std::string, Shape> wanted(const ImportWords& words) {
   std::map<std::string, Shape> shapes;
   if (words.like.has_value() + words.model.has_value() + words.config.has_value() != 1)
-    throw UserError({.what = "files know no names of dims, and it is not said whose they are",
+    throw UserError({.code = "import.no-model",
+                     .what = "files know no names of dims, and it is not said whose they are",
                      .where = "command line",
                      .fix = "give one of --config, with the config of the model, --like, with a checkpoint of it, or "
                             "--model, with its --set"});
@@ -87,7 +89,8 @@ class Importer {
         const Renamed rule = rules(name);
         if (!rule.name) continue;
         if (!sources_.emplace(*rule.name, Source{file.get(), name, rule}).second)
-          throw UserError({.what = "two tensors would be called '" + *rule.name + "', one of them '" + name + "'",
+          throw UserError({.code = "import.duplicate-name",
+                           .what = "two tensors would be called '" + *rule.name + "', one of them '" + name + "'",
                            .where = file->path(),
                            .fix = "let the rules of --map give every tensor a different name, or leave it out"});
       }
@@ -124,7 +127,8 @@ class Importer {
     for (const auto& [other, source] : sources_) known.push_back(other);
     const std::string near = nearest_word(name, known);
     throw UserError(
-        {.what = "the files have no tensor '" + name + "', which variable '" + variable + "' is to be",
+        {.code = "import.missing-tensor",
+         .what = "the files have no tensor '" + name + "', which variable '" + variable + "' is to be",
          .where = words_.files[0],
          .fix = (near.empty() ? "" : "did you mean '" + near + "'? ") +
                 std::string("give rules for its name with --map; --join-qkv joins …/q/…, …/k/… and …/v/…")});
@@ -136,7 +140,8 @@ class Importer {
       if (std::find(used_.begin(), used_.end(), name) == used_.end()) unused += (unused.empty() ? "" : ", ") + name;
     if (!unused.empty())
       throw UserError(
-          {.what = "no variable takes these tensors of the files: " + unused,
+          {.code = "import.unused-tensors",
+           .what = "no variable takes these tensors of the files: " + unused,
            .where = words_.files[0],
            .fix = "give rules for their names with --map, leave them out with \"to\": null, or say --allow-unused"});
   }
@@ -186,7 +191,8 @@ class Importer {
   [[noreturn]] static void misfit(const Source& source, const Shape& shape, const std::string& why) {
     std::string want;
     for (const Dim& dim : shape) want += (want.empty() ? "" : " ") + dim.name + "=" + std::to_string(dim.size);
-    throw UserError({.what = "tensor '" + source.name + "' has the sizes " +
+    throw UserError({.code = "import.sizes-mismatch",
+                     .what = "tensor '" + source.name + "' has the sizes " +
                              sizes_text(source.file->tensors().at(source.name).sizes) + ": " + why + " [" + want + "]",
                      .where = source.file->path(),
                      .fix = "give a rule with \"transpose\" or \"sizes\" in --map, or the right model"});
@@ -203,7 +209,8 @@ class Importer {
 
 void run_import(const ImportWords& words) {
   if (words.dtype && !is_float(dtype_of(*words.dtype)))
-    throw UserError({.what = "weights cannot be imported as " + *words.dtype,
+    throw UserError({.code = "import.unsupported-dtype",
+                     .what = "weights cannot be imported as " + *words.dtype,
                      .where = "--dtype " + *words.dtype,
                      .fix = "choose f32, bf16, f16 or f64"});
   const Importer importer(words);

@@ -20,7 +20,8 @@ std::vector<std::string> read_lines(const std::string& path) {
   if (path != "-") {
     file.open(path, std::ios::binary);
     if (!file)
-      throw UserError({.what = "cannot read '" + path + "'",
+      throw UserError({.code = "command.unreadable-file",
+                       .what = "cannot read '" + path + "'",
                        .where = "command line",
                        .fix = "give the path of a text file, or - for standard input"});
   }
@@ -40,7 +41,8 @@ StandardInputFile::StandardInputFile(const std::string& like) {
   const int descriptor = mkstemps(path_.data(), static_cast<int>(ending.size()));
   if (descriptor < 0) {
     path_.clear();
-    throw RunError({.what = "cannot make a file for standard input: " + std::string(std::strerror(errno)),
+    throw RunError({.code = "command.no-temporary-file",
+                    .what = "cannot make a file for standard input: " + std::string(std::strerror(errno)),
                     .where = pattern.parent_path().string(),
                     .fix = "set TMPDIR to a folder that you may write to"});
   }
@@ -62,7 +64,8 @@ void write_text(const std::string& path, const std::string& text, const std::str
   file << text;
   file.close();
   if (file) return;
-  throw RunError({.what = "cannot write '" + path + "'",
+  throw RunError({.code = "command.cannot-write-file",
+                  .what = "cannot write '" + path + "'",
                   .where = option + " " + path,
                   .fix = "see that the folder exists and that you may write there"});
 }

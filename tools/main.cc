@@ -25,7 +25,8 @@ void check_output() {
   if (std::cout.flush()) return;
   pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
   if (poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0) return;
-  throw weft::RunError({.what = "what the command prints cannot be written",
+  throw weft::RunError({.code = "command.cannot-print",
+                        .what = "what the command prints cannot be written",
                         .where = "standard output",
                         .fix = "see that the file it goes to may be written and that its disk has room"});
 }
@@ -72,7 +73,11 @@ int main(int argc, char** argv) {
   } catch (const weft::InternalError& error) {
     return fail(error, kInternalError);
   } catch (const std::bad_alloc&) {
-    return fail(weft::RunError({.what = "memory ran out", .where = "weft", .fix = "ask for smaller sizes"}), kRunError);
+    return fail(weft::RunError({.code = "command.out-of-memory",
+                                .what = "memory ran out",
+                                .where = "weft",
+                                .fix = "ask for smaller sizes"}),
+                kRunError);
   } catch (const std::exception& error) {
     return fail(weft::InternalError(error.what()), kInternalError);
   }

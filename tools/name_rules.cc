@@ -11,9 +11,10 @@ namespace weft::tools {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& path, const std::string& what) {
+[[noreturn]] void refuse(ErrorCode code, const std::string& path, const std::string& what) {
   throw UserError(
-      {.what = what,
+      {.code = code,
+       .what = what,
        .where = path,
        .fix = "write a list of {\"from\": \"regular expression\", \"to\": \"name with $1\"}, with \"sizes\" and "
               "\"transpose\" where needed"});
@@ -23,37 +24,38 @@ namespace {
 
 NameRules NameRules::read(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) refuse(path, "cannot read the rules '" + path + "'");
+  if (!file) refuse("name-rules.unreadable-file", path, "cannot read the rules '" + path + "'");
   return parse(path, {std::istreambuf_iterator<char>(file), {}});
 }
 
 NameRules NameRules::parse(const std::string& path, const std::string& text) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_array()) refuse(path, "the rules are no JSON list");
+  if (!json.is_array()) refuse("name-rules.not-a-list", path, "the rules are no JSON list");
   NameRules rules;
   for (const auto& each : json) {
     const std::string of = "rule " + std::to_string(rules.rules_.size() + 1);
     if (!each.is_object() || !each.contains("from") || !each["from"].is_string() || !each.contains("to") ||
         !(each["to"].is_string() || each["to"].is_null()))
-      refuse(path, of + " has no \"from\" or no \"to\"");
+      refuse("name-rules.missing-key", path, of + " has no \"from\" or no \"to\"");
     Rule rule;
     for (const auto& [key, value] : each.items()) {
       if (key == "sizes" && value.is_array()) {
         for (const auto& size : value) {
-          if (!size.is_number_integer() || size.get<std::int64_t>() < -1) refuse(path, of + " has odd sizes");
+          if (!size.is_number_integer() || size.get<std::int64_t>() < -1)
+            refuse("name-rules.bad-sizes", path, of + " has odd sizes");
           rule.to.sizes.push_back(size.get<std::int64_t>());
         }
       } else if (key == "transpose" && value.is_boolean()) {
         rule.to.transpose = value.get<bool>();
       } else if (key != "from" && key != "to") {
-        refuse(path, of + " has no use for \"" + key + "\"");
+        refuse("name-rules.unknown-key", path, of + " has no use for \"" + key + "\"");
       }
     }
     if (each["to"].is_string()) rule.to.name = each["to"].get<std::string>();
     try {
       rule.from = std::regex(each["from"].get<std::string>());
     } catch (const std::regex_error& error) {
-      refuse(path, of + ", \"from\", is no regular expression: " + error.what());
+      refuse("name-rules.bad-pattern", path, of + ", \"from\", is no regular expression: " + error.what());
     }
     rules.rules_.push_back(std::move(rule));
   }
@@ -89,7 +91,8 @@ std::vector<std::int64_t> reshaped(const std::vector<std::int64_t>& sizes, const
     known *= *rest;
   }
   if (known != elements)
-    throw UserError({.what = "tensor '" + name + "' " + sizes_text(sizes) + " cannot have the sizes " + sizes_text(to),
+    throw UserError({.code = "name-rules.sizes-do-not-fit",
+                     .what = "tensor '" + name + "' " + sizes_text(sizes) + " cannot have the sizes " + sizes_text(to),
                      .where = "--map",
                      .fix = "give sizes with as many elements; 0 stands for the size at that place, -1 for the rest"});
   return out;

@@ -47,13 +47,15 @@ void check_name(const ModelWords& words) {
   const std::vector<std::string> names = models::names();
   if (std::find(names.begin(), names.end(), words.name) == names.end()) {
     const std::string near = nearest_word(words.name, names);
-    throw UserError({.what = "there is no built-in model '" + words.name + "'",
+    throw UserError({.code = "command.unknown-model",
+                     .what = "there is no built-in model '" + words.name + "'",
                      .where = "command line",
                      .fix = (near.empty() ? "" : "did you mean '" + near + "'? ") + "the models are: " + listed(names) +
                             "; a config is a .toml file, as configs/lm-demo.toml"});
   }
   if (!words.more.empty())
-    throw UserError({.what = "'" + words.more[0] + "' follows the built-in model '" + words.name + "'",
+    throw UserError({.code = "command.word-after-model",
+                     .what = "'" + words.more[0] + "' follows the built-in model '" + words.name + "'",
                      .where = "command line",
                      .fix = "leave it out; only configs, .toml files, may follow each other"});
 }
@@ -65,7 +67,8 @@ UserError unknown_word(const CLI::App& app, const std::string& word) {
   const std::string what = is_option ? "option" : known.empty() ? "argument" : "command";
   std::string fix = near.empty() ? "" : "did you mean '" + near + "'? ";
   fix += known.empty() ? "leave it out" : "there are: " + listed(known);
-  return UserError({.what = "'" + path_of(app) + "' has no " + what + " '" + word + "'",
+  return UserError({.code = "command.unknown-word",
+                    .what = "'" + path_of(app) + "' has no " + what + " '" + word + "'",
                     .where = "command line",
                     .fix = fix + "; see " + path_of(app) + " --help"});
 }
@@ -78,10 +81,14 @@ UserError command_line_error(const CLI::App& app, const CLI::ParseError& error) 
   if (!extra.empty()) return unknown_word(where, extra.front());
   const std::vector<std::string> subcommands = subcommand_names(where);
   if (!subcommands.empty())
-    return UserError({.what = "'" + path_of(where) + "' needs a command",
+    return UserError({.code = "command.missing-command",
+                      .what = "'" + path_of(where) + "' needs a command",
                       .where = "command line",
                       .fix = "give one of: " + listed(subcommands) + "; see " + path_of(where) + " --help"});
-  return UserError({.what = error.what(), .where = "command line", .fix = "see " + path_of(where) + " --help"});
+  return UserError({.code = "command.bad-arguments",
+                    .what = error.what(),
+                    .where = "command line",
+                    .fix = "see " + path_of(where) + " --help"});
 }
 
 void add_store_options(CLI::App& sub, StoreWords& words) {
@@ -94,7 +101,8 @@ void add_store_options(CLI::App& sub, StoreWords& words) {
 Store store_of(const StoreWords& words) {
   if (words.text) return Store::parse(*words.text, words.level.value_or(1));
   if (words.level)
-    throw UserError({.what = "--store-level " + std::to_string(*words.level) + " says nothing without --store",
+    throw UserError({.code = "command.level-without-store",
+                     .what = "--store-level " + std::to_string(*words.level) + " says nothing without --store",
                      .where = "command line",
                      .fix = "add --store \"*:AXIS\", with the axis that is to split the variables, or leave it out"});
   return {};
@@ -170,7 +178,8 @@ std::vector<std::size_t> parse_bytes(const std::string& text, const std::string&
   for (const std::string& word : split_list(text)) {
     const std::optional<std::int64_t> bytes = bytes_of(word);
     if (!bytes)
-      throw UserError({.what = "'" + word + "' is no number of bytes",
+      throw UserError({.code = "command.bad-bytes",
+                       .what = "'" + word + "' is no number of bytes",
                        .where = option + " " + text,
                        .fix = "write sizes like 4096, 64KiB, 16MiB or 1GiB, with commas between"});
     all.push_back(static_cast<std::size_t>(*bytes));
@@ -184,7 +193,8 @@ std::vector<int> parse_counts(const std::string& text, const std::string& option
     int count = 0;
     const auto [stop, failure] = std::from_chars(word.data(), word.data() + word.size(), count);
     if (failure != std::errc() || stop != word.data() + word.size())
-      throw UserError({.what = "'" + word + "' is not a whole number",
+      throw UserError({.code = "command.bad-whole-number",
+                       .what = "'" + word + "' is not a whole number",
                        .where = option + " " + text,
                        .fix = "write whole numbers with commas between, like 2,8"});
     all.push_back(count);

@@ -44,7 +44,8 @@ class Given {
     const bool named = equals != std::string::npos && !std::ifstream(argument);
     const TensorFile file = TensorFile::open(named ? argument.substr(equals + 1) : argument);
     if (named && file.tensors().size() != 1)
-      throw UserError({.what = "'" + argument + "' names the tensor of a file that has " +
+      throw UserError({.code = "run.tensor-of-several",
+                       .what = "'" + argument + "' names the tensor of a file that has " +
                                std::to_string(file.tensors().size()) + " tensors",
                        .where = "--inputs " + argument,
                        .fix = "give the file alone: its tensors have names"});
@@ -73,12 +74,15 @@ class Given {
     for (std::size_t i = 0; i < tensor.sizes.size(); ++i) found << (i ? " " : "") << tensor.sizes[i];
     if (sizes != tensor.sizes || !tensor.dtype || is_float(*tensor.dtype) != is_float(slot.dtype))
       throw UserError(
-          {.what = "'" + slot.name + "' is " + wanted.str() + " in the program, but " + found.str() + "] in the file",
+          {.code = "run.file-mismatch",
+           .what = "'" + slot.name + "' is " + wanted.str() + " in the program, but " + found.str() + "] in the file",
            .where = file.path(),
            .fix = "give a file with these sizes, in this order, and this kind of dtype"});
     if (!values.emplace(slot.name, file.read(stored, slot.shape.names())).second)
-      throw UserError(
-          {.what = "'" + slot.name + "' is in two of the files", .where = file.path(), .fix = "give each value once"});
+      throw UserError({.code = "run.value-in-two-files",
+                       .what = "'" + slot.name + "' is in two of the files",
+                       .where = file.path(),
+                       .fix = "give each value once"});
   }
 
   const StoredProgram& program_;
@@ -140,7 +144,8 @@ void write_outputs(const std::string& path, const std::vector<std::pair<std::str
   std::map<std::string, Array> tensors;
   for (const auto& [name, array] : outputs)
     if (!tensors.emplace(name, array).second)
-      throw UserError({.what = "the program has two outputs '" + name + "', and a file has one tensor of a name",
+      throw UserError({.code = "run.duplicate-output",
+                       .what = "the program has two outputs '" + name + "', and a file has one tensor of a name",
                        .where = "--outputs " + path,
                        .fix = "rename one of them in the program's text"});
   write_safetensors(path, tensors);

@@ -24,7 +24,8 @@ constexpr std::size_t kNumbers = 5;  // all columns before it, except the first,
 constexpr std::size_t kCause = 60;   // characters
 
 UserError no_trace(const std::string& path, const std::string& why) {
-  return UserError({.what = "'" + path + "' is no trace of Weft: " + why,
+  return UserError({.code = "trace.not-a-trace",
+                    .what = "'" + path + "' is no trace of Weft: " + why,
                     .where = path,
                     .fix = "give a file that `weft bench lm --trace FILE` wrote, whole"});
 }
@@ -229,7 +230,8 @@ void run_summary(const SummaryOptions& o) {
   std::ifstream file(o.file, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   if (!file.is_open() || file.bad())
-    throw UserError({.what = "the trace '" + o.file + "' cannot be read",
+    throw UserError({.code = "trace.unreadable-file",
+                     .what = "the trace '" + o.file + "' cannot be read",
                      .where = o.file,
                      .fix = "give the path of a file that `weft bench lm --trace FILE` wrote"});
   const TraceSummary summary = summarize_trace(text, o.file);

@@ -22,7 +22,8 @@ struct TrainWords {
 std::pair<std::string, std::string> parse_rename(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-    throw UserError({.what = "'" + text + "' renames nothing",
+    throw UserError({.code = "train.bad-rename",
+                     .what = "'" + text + "' renames nothing",
                      .where = "--rename " + text,
                      .fix = "write OLD=NEW, whole names of variables or beginnings that end in \"/\", as "
                             "layer_0/=layer_1/"});

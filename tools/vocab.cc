@@ -36,22 +36,28 @@ std::string little(std::span<const std::int32_t> ids, int bytes) {
 void write_tokens(const std::string& path, const std::vector<std::int32_t>& ids, std::int64_t vocabulary_size) {
   const std::string ending = std::filesystem::path(path).extension().string();
   if (ending != ".u16" && ending != ".u32" && ending != ".npy")
-    throw UserError({.what = "'" + path + "' is no name for a token file",
+    throw UserError({.code = "vocab.bad-file-name",
+                     .what = "'" + path + "' is no name for a token file",
                      .where = "--out",
                      .fix = "let it end with .u16, .u32 or .npy"});
   if (ending == ".u16" && vocabulary_size > 65536)
-    throw UserError({.what = "ids up to " + std::to_string(vocabulary_size - 1) + " do not fit into 16 bits",
+    throw UserError({.code = "vocab.ids-too-large",
+                     .what = "ids up to " + std::to_string(vocabulary_size - 1) + " do not fit into 16 bits",
                      .where = "--out " + path,
                      .fix = "let its name end with .u32"});
   if (ids.empty())
-    throw UserError({.what = "there is no text to encode", .where = "standard input", .fix = "send text to it"});
+    throw UserError({.code = "vocab.no-text",
+                     .what = "there is no text to encode",
+                     .where = "standard input",
+                     .fix = "send text to it"});
   if (ending == ".npy") return write_npy(path, Array({{"tokens", static_cast<std::int64_t>(ids.size())}}, ids));
   const std::string beside = path + ".partial";
   std::ofstream file(beside, std::ios::binary | std::ios::trunc);
   file << little(ids, ending == ".u16" ? 2 : 4) << std::flush;
   if (!file || std::rename(beside.c_str(), path.c_str()) != 0) {
     std::remove(beside.c_str());
-    throw RunError({.what = "cannot write the file '" + path + "'",
+    throw RunError({.code = "vocab.cannot-write",
+                    .what = "cannot write the file '" + path + "'",
                     .where = "--out " + path,
                     .fix = "see that its folder exists, that you may write there and that the disk has room"});
   }
@@ -84,7 +90,8 @@ std::vector<std::int32_t> ids_of(const std::string& line, int number) {
     std::int32_t id = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
     if (error != std::errc() || end != word.data() + word.size() || id < 0)
-      throw UserError({.what = "'" + word + "' is no id",
+      throw UserError({.code = "vocab.not-an-id",
+                       .what = "'" + word + "' is no id",
                        .where = "standard input, line " + std::to_string(number),
                        .fix = "give whole numbers with spaces between them, as weft vocab encode prints them"});
     ids.push_back(id);

@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "weft/site.h"
 
@@ -20,13 +21,23 @@ struct Place {
   std::string text;
 };
 
+// The stable name of an error, its area first: "layout.unknown-axis". docs/errors.md lists all codes. Programs may
+// compare codes; texts may change.
+struct ErrorCode {
+  ErrorCode(const char* text) : text(text) {}
+  ErrorCode(std::string text) : text(std::move(text)) {}
+  std::string text;
+  bool operator==(const ErrorCode&) const = default;
+};
+
 struct ErrorText {
+  ErrorCode code;
   std::string what;
   Place where;
   std::string fix;
 };
 
-// what() returns the three lines "error: …", "where: …", "fix:   …" for people.
+// what() returns the lines "error: …", "where: …", "fix:   …", "code:  …" for people.
 class Error : public std::runtime_error {
  public:
   explicit Error(ErrorText text);
@@ -39,7 +50,8 @@ class Error : public std::runtime_error {
 // The program, layout, config or file of the user is wrong. Exit code 2.
 class UserError : public Error {
  public:
-  using Error::Error;
+  // If the environment variable WEFT_RECORD_ERRORS names a file, appends the code to it, once per process.
+  explicit UserError(ErrorText text);
 };
 
 // The wire, a device or a file failed during a run. Exit code 3.
@@ -52,6 +64,8 @@ class RunError : public Error {
 class InternalError : public Error {
  public:
   explicit InternalError(const std::string& what, const Site& site = Site::current());
+  // An InternalError of another process.
+  explicit InternalError(ErrorText text) : Error(std::move(text)) {}
 };
 
 // Throws InternalError with the text if `ok` is false.

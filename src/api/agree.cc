@@ -15,12 +15,12 @@ namespace {
 struct ErrorReport {
   enum class Kind : std::uint8_t { kUser, kRun, kInternal };
   Kind kind = Kind::kInternal;
-  ErrorText text;
+  ErrorText text{.code = "", .what = {}, .where = {}, .fix = {}};
 
   [[noreturn]] void raise() const {
     if (kind == Kind::kUser) throw UserError(text);
     if (kind == Kind::kRun) throw RunError(text);
-    throw InternalError(text.what);
+    throw InternalError(text);
   }
 };
 
@@ -35,16 +35,17 @@ ErrorReport report_of(const std::exception_ptr& error) {
   } catch (const Error& e) {
     return {Kind::kInternal, e.text()};
   } catch (const std::exception& e) {
-    return {Kind::kInternal, {.what = e.what(), .where = "", .fix = ""}};
+    return {Kind::kInternal, InternalError(e.what()).text()};
   } catch (...) {
-    return {Kind::kInternal, {.what = "something was thrown that is no std::exception", .where = "", .fix = ""}};
+    return {Kind::kInternal, InternalError("something was thrown that is no std::exception").text()};
   }
 }
 
 std::string to_bytes(const ErrorReport& report) {
   ByteWriter bytes;
   bytes.number(report.kind);
-  for (const std::string& text : {report.text.what, report.text.where.text, report.text.fix}) bytes.text(text);
+  for (const std::string& text : {report.text.code.text, report.text.what, report.text.where.text, report.text.fix})
+    bytes.text(text);
   return bytes.bytes();
 }
 
@@ -52,6 +53,7 @@ ErrorReport report_from_bytes(std::string_view text) {
   ByteReader bytes(text);
   ErrorReport report;
   report.kind = bytes.number<ErrorReport::Kind>();
+  report.text.code = bytes.text();
   report.text.what = bytes.text();
   report.text.where = bytes.text();
   report.text.fix = bytes.text();

@@ -18,28 +18,33 @@ comm::Collective kind_of(const std::string& name) {
   }
   const std::string near = nearest_word(name, known);
   throw UserError(
-      {.what = str("there is no collective '", name, "'"),
+      {.code = "bench.unknown-collective",
+       .what = str("there is no collective '", name, "'"),
        .where = "bench::collectives",
        .fix = str(near.empty() ? "" : str("did you mean '", near, "'? "), "the kinds are: ", join(known, ", "))});
 }
 
 void check(const CollectivesOptions& options) {
   if (options.wire != "threads" && options.wire != "mpi")
-    throw UserError({.what = str("there is no wire '", options.wire, "' to measure"),
+    throw UserError({.code = "bench.unknown-wire",
+                     .what = str("there is no wire '", options.wire, "' to measure"),
                      .where = "bench::collectives",
                      .fix = "the wires are: threads, mpi"});
   for (const int n : options.processors)
     if (n < 1 || n > 1024)
-      throw UserError({.what = str("cannot measure on ", n, " processors"),
+      throw UserError({.code = "bench.bad-processors",
+                       .what = str("cannot measure on ", n, " processors"),
                        .where = "bench::collectives",
                        .fix = "give from 1 to 1024 processors"});
   for (const std::size_t bytes : options.bytes)
     if (bytes < 1 || bytes > std::size_t{1} << 34)
-      throw UserError({.what = str("cannot measure with buffers of ", bytes, " bytes"),
+      throw UserError({.code = "bench.bad-bytes",
+                       .what = str("cannot measure with buffers of ", bytes, " bytes"),
                        .where = "bench::collectives",
                        .fix = "give from 1 byte to 16 GiB"});
   if (options.repeats < 1 || options.repeats > 100000)
-    throw UserError({.what = str("cannot measure with ", options.repeats, " repeats"),
+    throw UserError({.code = "bench.bad-repeats",
+                     .what = str("cannot measure with ", options.repeats, " repeats"),
                      .where = "bench::collectives",
                      .fix = "give from 1 to 100000 repeats"});
 }

@@ -27,7 +27,8 @@ double median(std::vector<double> numbers) {
 CompileTime compile(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
                     const Store& store, int repeats) {
   if (repeats < 1 || repeats > 1000)
-    throw UserError({.what = str("cannot measure a compilation with ", repeats, " repeats"),
+    throw UserError({.code = "bench.bad-compile-repeats",
+                     .what = str("cannot measure a compilation with ", repeats, " repeats"),
                      .where = "bench::compile",
                      .fix = "give from 1 to 1000 repeats"});
   CompileTime time;

@@ -26,11 +26,13 @@ std::vector<TensorId> ids_of(const Tensors& tensors, const Graph& graph, const c
   std::vector<TensorId> ids;
   for (const Tensor& x : tensors) {
     if (!x || x.graph() != graph.data())
-      throw UserError({.what = str("a tensor to ", use, " is ", x ? str("'", x.name(), "' of another graph") : "empty"),
+      throw UserError({.code = "compile.foreign-tensor",
+                       .what = str("a tensor to ", use, " is ", x ? str("'", x.name(), "' of another graph") : "empty"),
                        .where = "Session::compile",
                        .fix = "give tensors of the graph that is compiled"});
     if (graph.data()->node(x.id()).loop >= 0)
-      throw UserError({.what = str("a tensor to ", use, ", '", x.name(), "', is inside the body of a loop"),
+      throw UserError({.code = "compile.tensor-inside-loop",
+                       .what = str("a tensor to ", use, ", '", x.name(), "', is inside the body of a loop"),
                        .where = "Session::compile",
                        .fix = "return it from the body, carried, summed or kept, and use the result of loop()"});
     ids.push_back(x.id());
@@ -43,7 +45,8 @@ std::int64_t arena_limit(const Program& program, std::int64_t memory_bytes) {
   const std::int64_t held = variable_bytes(program);
   if (held >= memory_bytes)
     throw UserError(
-        {.what = str("the variables alone take ", held, " bytes of each processor; the memory limit is ", memory_bytes),
+        {.code = "memory.variables-over-limit",
+         .what = str("the variables alone take ", held, " bytes of each processor; the memory limit is ", memory_bytes),
          .where = str("mesh ", program.mesh, ", layout \"", program.layout, "\", the memory limit"),
          .fix = "use a storage layout, more processors or a higher limit"});
   return memory_bytes - held;

@@ -86,7 +86,8 @@ std::string memory_text(const Explanation& step, int processors, const MachineMe
   const std::string needs = str(processors == 1 ? one : str(processors, " x (", one, ")"), " = ", bytes_text(all));
   if (machine.total > 0 && all > machine.total)
     throw UserError(
-        {.what = str("the run needs more memory than the ", bytes_text(machine.total), " of this machine: ", needs),
+        {.code = "memory.machine-too-small",
+         .what = str("the run needs more memory than the ", bytes_text(machine.total), " of this machine: ", needs),
          .where = str("mesh ", step.mesh, ", layout \"", step.layout, "\""),
          .fix = "use a smaller model or batch, microbatches, recomputation (a memory limit), a storage "
                 "layout, or processors on more machines"});

@@ -20,7 +20,8 @@ Array fitted(const Program& program, const ProgramInput& input, Array given) {
   const Shape whole = global_shape(value.shape, value.sharding, program.mesh);
   const bool kinds_agree = is_float(given.dtype()) == is_float(value.dtype);
   if (!same_dims(whole, given.shape()) || !kinds_agree)
-    throw UserError({.what = str("input '", input.name, "' is ", value.dtype, " ", whole, ", but ", given.dtype(), " ",
+    throw UserError({.code = "run.input-mismatch",
+                     .what = str("input '", input.name, "' is ", value.dtype, " ", whole, ", but ", given.dtype(), " ",
                                  given.shape(), " was given"),
                      .where = "Executable::run",
                      .fix = "give an array with the input's dims and kind of dtype"});
@@ -31,7 +32,8 @@ Array fitted(const Program& program, const ProgramInput& input, Array given) {
 const std::string& input_name(const ExecutableState& state, const Tensor& tensor, const char* where) {
   if (!tensor || tensor.graph() != state.graph || state.graph->node(tensor.id()).op->name != "input")
     throw UserError(
-        {.what = str(tensor ? str("'", tensor.name(), "'") : "an empty tensor", " is not an input of this graph"),
+        {.code = "run.not-an-input",
+         .what = str(tensor ? str("'", tensor.name(), "'") : "an empty tensor", " is not an input of this graph"),
          .where = where,
          .fix = "give a tensor that Graph::input() made"});
   return state.graph->node(tensor.id()).attrs.get<std::string>("name");
@@ -51,7 +53,8 @@ std::vector<Array> fitted_feeds(const ExecutableState& state, Feeds feeds) {
   for (auto& [tensor, array] : feeds) {
     const std::string& name = input_name(state, tensor, "Executable::run");
     if (!given.emplace(name, &array).second)
-      throw UserError({.what = str("input '", name, "' was fed twice"),
+      throw UserError({.code = "run.input-fed-twice",
+                       .what = str("input '", name, "' was fed twice"),
                        .where = "Executable::run",
                        .fix = "give one array for each input"});
   }
@@ -59,7 +62,8 @@ std::vector<Array> fitted_feeds(const ExecutableState& state, Feeds feeds) {
   for (const ProgramInput& input : state.program().inputs) {
     const auto found = given.find(input.name);
     if (found == given.end())
-      throw UserError({.what = str("input '", input.name, "' was not given"),
+      throw UserError({.code = "run.input-missing",
+                       .what = str("input '", input.name, "' was not given"),
                        .where = "Executable::run",
                        .fix = advice_on_missing(state, input.name)});
     arrays.push_back(fitted(state.program(), input, std::move(*found->second)));
@@ -72,7 +76,8 @@ std::vector<Array> fitted_feeds(const ExecutableState& state, Feeds feeds) {
 const Array& Values::operator[](const Tensor& x) const {
   for (const auto& [fetched, array] : arrays_)
     if (fetched == x) return array;
-  throw UserError({.what = str(x ? str("'", x.name(), "'") : "an empty tensor", " was not fetched"),
+  throw UserError({.code = "run.not-fetched",
+                   .what = str(x ? str("'", x.name(), "'") : "an empty tensor", " was not fetched"),
                    .where = "Values",
                    .fix = "name it in CompileOptions::fetch"});
 }
@@ -108,7 +113,8 @@ PendingRun::~PendingRun() {
 
 Values PendingRun::get() {
   if (!state_)
-    throw UserError({.what = "the results of a step were read twice",
+    throw UserError({.code = "run.results-read-twice",
+                     .what = "the results of a step were read twice",
                      .where = "PendingRun::get",
                      .fix = "keep the result of the first call"});
   const std::shared_ptr<RunState> run = std::move(state_);
@@ -152,7 +158,8 @@ std::pair<std::int64_t, std::int64_t> Executable::local_range(const Tensor& inpu
   const std::string& name = input_name(*state_, input, "Executable::local_range");
   const std::optional<std::size_t> position = input.shape().find(dim.name());
   if (!position)
-    throw UserError({.what = str("input '", name, "' ", input.shape(), " has no dim '", dim.name(), "'"),
+    throw UserError({.code = "run.unknown-dim-of-input",
+                     .what = str("input '", name, "' ", input.shape(), " has no dim '", dim.name(), "'"),
                      .where = "Executable::local_range",
                      .fix = "name one of its dims"});
   std::pair<std::int64_t, std::int64_t> range{input.shape()[*position].size, 0};
@@ -171,7 +178,8 @@ std::int64_t Executable::step() const { return state_->step; }
 
 void Executable::set_step(std::int64_t step) {
   if (step < 0 || step > std::numeric_limits<std::uint32_t>::max())
-    throw UserError({.what = str("there is no run number ", step),
+    throw UserError({.code = "run.bad-step-number",
+                     .what = str("there is no run number ", step),
                      .where = "Executable::set_step",
                      .fix = "give a number from 0 to 4294967295"});
   state_->step = static_cast<std::uint32_t>(step);

@@ -138,7 +138,8 @@ std::vector<Explanation::Collective> collectives_of(const ProgramCost& cost) {
 Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
                     const Machine& machine, const Store& store, const device::Choice& device) {
   if (!(machine.flops_per_second > 0 && machine.bytes_per_second > 0))
-    throw UserError({.what = str("a machine cannot have ", machine.flops_per_second, " flops and ",
+    throw UserError({.code = "explain.bad-machine-rates",
+                     .what = str("a machine cannot have ", machine.flops_per_second, " flops and ",
                                  machine.bytes_per_second, " bytes per second"),
                      .where = "explain",
                      .fix = "give rates above zero, or use measure_machine()"});

@@ -19,7 +19,8 @@ const Explanation::Placed& named(const Explanation& e, const std::string& name) 
     known.push_back(t.name);
   }
   const std::string near = nearest_word(name, known);
-  throw UserError({.what = str("the program has no tensor '", name, "' to show"),
+  throw UserError({.code = "explain.unknown-tensor",
+                   .what = str("the program has no tensor '", name, "' to show"),
                    .where = str("layout \"", e.layout, "\", mesh ", e.mesh),
                    .fix = near.empty() ? "give a name that the program's text has after a '%' and a number"
                                        : str("did you mean '", near, "'?")});

@@ -36,13 +36,15 @@ Machine machine_of(const std::string& text, const std::string& where) {
   for (const std::string& word : words_of(text)) {
     const std::optional<double> rate = word.size() > 2 && word[1] == '=' ? rate_of(word.substr(2)) : std::nullopt;
     if (!rate || (word[0] != 'F' && word[0] != 'B'))
-      throw UserError({.what = str("'", word, "' does not describe a machine"),
+      throw UserError({.code = "machine.bad-text",
+                       .what = str("'", word, "' does not describe a machine"),
                        .where = where,
                        .fix = "write F=<flops per second> and B=<bytes per second>, as in F=2e11,B=2e10"});
     (word[0] == 'F' ? machine.flops_per_second : machine.bytes_per_second) = *rate;
   }
   if (machine.flops_per_second == 0 || machine.bytes_per_second == 0)
-    throw UserError({.what = str("the machine lacks ", machine.flops_per_second == 0 ? "F, its flops" : "B, its bytes",
+    throw UserError({.code = "machine.missing-rate",
+                     .what = str("the machine lacks ", machine.flops_per_second == 0 ? "F, its flops" : "B, its bytes",
                                  " per second"),
                      .where = where,
                      .fix = "give both, as in F=2e11,B=2e10"});
@@ -55,7 +57,8 @@ Machine parse_machine(const std::string& text) {
   if (text.find('=') != std::string::npos) return machine_of(text, str("machine \"", text, "\""));
   std::ifstream file(text);
   if (!file)
-    throw UserError({.what = str("the machine file '", text, "' cannot be read"),
+    throw UserError({.code = "machine.unreadable-file",
+                     .what = str("the machine file '", text, "' cannot be read"),
                      .where = text,
                      .fix = "give the path of a file, or the rates themselves, as in F=2e11,B=2e10"});
   std::ostringstream content;

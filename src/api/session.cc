@@ -32,7 +32,8 @@ const SessionVariable& SessionState::variable(const std::string& name) const {
   std::vector<std::string> known;
   for (const auto& [other, held] : variables) known.push_back(other);
   const std::string near = nearest_word(name, known);
-  throw UserError({.what = str("the session holds no variable '", name, "'"),
+  throw UserError({.code = "session.unknown-variable",
+                   .what = str("the session holds no variable '", name, "'"),
                    .where = str("session on mesh ", mesh()),
                    .fix = near.empty() ? str("it holds: ", known.empty() ? "none yet" : join(known, ", "))
                                        : str("did you mean '", near, "'?")});
@@ -43,7 +44,8 @@ namespace {
 std::unique_ptr<comm::Wire> wire_of(const wire::Choice& choice, const Mesh& mesh) {
   if (choice.name == "threads") return comm::make_threads_wire(mesh.size());
   if (choice.name == "mpi") return comm::make_mpi_wire();
-  throw UserError({.what = str("there is no wire '", choice.name, "'"),
+  throw UserError({.code = "session.unknown-wire",
+                   .what = str("there is no wire '", choice.name, "'"),
                    .where = str("session on mesh ", mesh),
                    .fix = "use wire::threads() or wire::mpi()"});
 }
@@ -79,7 +81,8 @@ void check_held(const SessionState& session, const Program& program, const Progr
   const Value& held = session.variables.at(variable.name).value;
   if (held.dtype == value.dtype && held.shape == value.shape && held.sharding == value.sharding) return;
   throw UserError(
-      {.what = str("variable '", variable.name, "' is held as ", held.dtype, " ", held.shape, " ",
+      {.code = "session.variable-mismatch",
+       .what = str("variable '", variable.name, "' is held as ", held.dtype, " ", held.shape, " ",
                    text_of(held.sharding, held.shape, session.mesh()), ", but this graph needs ", value.dtype, " ",
                    value.shape, " ", text_of(value.sharding, value.shape, session.mesh())),
        .where = str("layout \"", program.layout, "\", mesh ", session.mesh()),
@@ -127,7 +130,8 @@ void check_agreement(SessionState& session, const Program& program) {
   const auto other = std::find_if(all.begin(), all.end(), [&](std::int64_t n) { return n != all[0]; });
   if (other == all.end()) return;
   const auto unlike = static_cast<int>(other - all.begin());
-  throw UserError({.what = str(processor_text(session.mesh(), unlike), " compiled another program than ",
+  throw UserError({.code = "session.programs-differ",
+                   .what = str(processor_text(session.mesh(), unlike), " compiled another program than ",
                                processor_text(session.mesh(), 0), ", or has another seed"),
                    .where = str("Session::compile, layout \"", program.layout, "\", mesh ", session.mesh()),
                    .fix = "let every process make the same calls in the same order, with the same graph, layout, "
@@ -168,7 +172,8 @@ void Session::set_value(const std::string& variable, const Array& value) {
   SessionVariable& held = const_cast<SessionVariable&>(state_->variable(variable));
   const Shape whole = global_shape(held.value.shape, held.value.sharding, state_->mesh());
   if (!same_dims(whole, value.shape()))
-    throw UserError({.what = str("variable '", variable, "' ", whole, " cannot take values of shape ", value.shape()),
+    throw UserError({.code = "session.value-shape-mismatch",
+                     .what = str("variable '", variable, "' ", whole, " cannot take values of shape ", value.shape()),
                      .where = "Session::set_value",
                      .fix = "give an array with the variable's dims"});
   const bool fits =

@@ -39,7 +39,8 @@ __int128 bytes_of(const Shape& shape, DType dtype) {
 }
 
 UserError too_big(const std::string& what) {
-  return UserError({.what = str("the program needs ", what),
+  return UserError({.code = "program.too-large",
+                    .what = str("the program needs ", what),
                     .where = "program text",
                     .fix = "make the program from smaller sizes, or run it on a machine with more memory"});
 }
@@ -70,7 +71,8 @@ std::int64_t bytes_of_run(const Compiled& compiled) {
 // Only reductions make a whole of what is pending, and the host has none.
 void check_whole(const Value& value, const std::string& what) {
   if (value.sharding.is_partial())
-    throw UserError({.what = str(what, " is partial: a ", value.sharding.pending, " is pending"),
+    throw UserError({.code = "program.partial-storage",
+                     .what = str(what, " is partial: a ", value.sharding.pending, " is pending"),
                      .where = "program text",
                      .fix = "write inputs and variables of a program without a pending reduction"});
 }
@@ -94,14 +96,16 @@ void check_values(const Slots& inputs, const Slots& variables, const std::map<st
       std::vector<std::string> known;
       for (const auto& [other, slot] : slots) known.push_back(other);
       const std::string near = nearest_word(name, known);
-      throw UserError({.what = str("the program has no input or variable '", name, "'"),
+      throw UserError({.code = "program.unknown-input",
+                       .what = str("the program has no input or variable '", name, "'"),
                        .where = "StoredProgram::run",
                        .fix = near.empty() ? str("it has: ", known.empty() ? "none" : join(known, ", "))
                                            : str("did you mean '", near, "'?")});
     }
     const StoredProgram::Slot& slot = *found->second;
     if (!same_dims(slot.shape, array.shape()) || is_float(slot.dtype) != is_float(array.dtype()))
-      throw UserError({.what = str("'", name, "' is ", slot.dtype, " ", slot.shape, " in the program, but ",
+      throw UserError({.code = "program.input-mismatch",
+                       .what = str("'", name, "' is ", slot.dtype, " ", slot.shape, " in the program, but ",
                                    array.dtype(), " ", array.shape(), " was given"),
                        .where = "StoredProgram::run",
                        .fix = "give an array with these dims and this kind of dtype"});
@@ -113,7 +117,8 @@ void check_all_given(const Slots& inputs, const std::map<std::string, Array>& va
   for (const StoredProgram::Slot& input : inputs)
     if (!values.contains(input.name)) missing.push_back(str(input.name, " ", input.dtype, " ", input.shape));
   if (!missing.empty())
-    throw UserError({.what = str("inputs are missing: ", join(missing, ", ")),
+    throw UserError({.code = "program.inputs-missing",
+                     .what = str("inputs are missing: ", join(missing, ", ")),
                      .where = "StoredProgram::run",
                      .fix = "give a value for each (weft run --inputs), or let all be random (--random-inputs SEED)"});
 }
@@ -139,7 +144,8 @@ class Run {
     for (const VariableMemory& variable : *variables_) variables.push_back(&variable);
     runner_ = std::make_shared<Runner>(processors_, compiled_, variables);
   } catch (const InternalError& error) {
-    throw UserError({.what = str("the program cannot be bound to kernels: ", error.text().what),
+    throw UserError({.code = "program.no-kernels",
+                     .what = str("the program cannot be bound to kernels: ", error.text().what),
                      .where = "program text",
                      .fix = "compare the text with the output of weft explain --program"});
   }
@@ -204,14 +210,17 @@ StoredProgram StoredProgram::load(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(is_folder ? nullptr : file.rdbuf()), {}};
   if (is_folder || !file)
-    throw UserError({.what = str("cannot read the program '", path, "'"),
+    throw UserError({.code = "program.unreadable-file",
+                     .what = str("cannot read the program '", path, "'"),
                      .where = path,
                      .fix = "give the path of a text that weft explain --program has written"});
   try {
     return parse(text);
   } catch (const UserError& error) {
-    throw UserError(
-        {.what = error.text().what, .where = str(path, ": ", error.text().where.text), .fix = error.text().fix});
+    throw UserError({.code = error.text().code,
+                     .what = error.text().what,
+                     .where = str(path, ": ", error.text().where.text),
+                     .fix = error.text().fix});
   }
 }
 
@@ -227,11 +236,13 @@ StoredRunResults StoredProgram::run(const std::map<std::string, Array>& values, 
   check_values(inputs(), variables(), values);
   if (!options.random_inputs) check_all_given(inputs(), values);
   if (options.steps < 1)
-    throw UserError({.what = str("a run of ", options.steps, " steps was asked for"),
+    throw UserError({.code = "program.bad-steps",
+                     .what = str("a run of ", options.steps, " steps was asked for"),
                      .where = "StoredProgram::run",
                      .fix = "run at least one step"});
   if (program.mesh.size() > kMostProcessors)
-    throw UserError({.what = str("the program is for ", program.mesh.size(), " processors, each a thread here"),
+    throw UserError({.code = "program.too-many-processors",
+                     .what = str("the program is for ", program.mesh.size(), " processors, each a thread here"),
                      .where = str("mesh ", program.mesh),
                      .fix = str("make the program for at most ", kMostProcessors, " processors")});
   const std::int64_t most = options.most_bytes > 0 ? options.most_bytes : machine_memory().total;

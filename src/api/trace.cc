@@ -131,7 +131,10 @@ class Writer {
 };
 
 UserError untraced(const char* fix) {
-  return UserError({.what = "no run of this executable has been traced", .where = "Executable::trace", .fix = fix});
+  return UserError({.code = "trace.nothing-traced",
+                    .what = "no run of this executable has been traced",
+                    .where = "Executable::trace",
+                    .fix = fix});
 }
 
 // The records of all processors, in every process.

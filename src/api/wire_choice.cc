@@ -33,7 +33,8 @@ wire::Choice wire::named(const std::string& name) {
   if (name.empty()) return automatic();
   if (name == threads().name && here.size > 1)
     throw UserError(
-        {.what = str(here.by, " started ", here.size, " processes, of which this is number ", here.rank,
+        {.code = "wire.threads-under-launcher",
+         .what = str(here.by, " started ", here.size, " processes, of which this is number ", here.rank,
                      ", but the wire is threads: each process would do all of the work"),
          .where = "--wire threads, or mesh.wire of the config",
          .fix = str("leave the wire out: it is mpi under mpirun or srun; or start one process without ", here.by)});

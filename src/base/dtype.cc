@@ -46,7 +46,8 @@ DType dtype_of(std::string_view name) {
     if (row.name == name) return row.dtype;
     known.emplace_back(row.name);
   }
-  throw UserError({.what = str("there is no dtype '", name, "'"),
+  throw UserError({.code = "dtype.unknown",
+                   .what = str("there is no dtype '", name, "'"),
                    .where = "dtype name",
                    .fix = str("use one of ", join(known, ", "))});
 }

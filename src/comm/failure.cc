@@ -21,7 +21,7 @@ class FailureWriter {
     bytes_.number(failure.kind);
     bytes_.number(failure.processor);
     for (const std::string* text :
-         {&failure.instruction, &failure.tensor, &failure.lines, &failure.cause, &failure.fix})
+         {&failure.instruction, &failure.tensor, &failure.lines, &failure.cause, &failure.code, &failure.fix})
       write_text(*text);
     bytes_.number(static_cast<std::uint32_t>(failure.calls.size()));
     for (const Call& call : failure.calls) write_call(call);
@@ -149,7 +149,8 @@ Failure failure_from_bytes(std::string_view text) {
   Failure failure;
   failure.kind = read_enum(bytes, Failure::Kind::kGroupLeft);
   failure.processor = bytes.number<int>();
-  for (std::string* field : {&failure.instruction, &failure.tensor, &failure.lines, &failure.cause, &failure.fix})
+  for (std::string* field :
+       {&failure.instruction, &failure.tensor, &failure.lines, &failure.cause, &failure.code, &failure.fix})
     *field = bytes.text();
   for (auto count = bytes.number<std::uint32_t>(); count > 0; --count) failure.calls.push_back(read_call(bytes));
   failure.awaited = read_list(bytes);
@@ -203,7 +204,8 @@ std::string last_text(const Failure& failure, const char* before, const Processo
 ErrorText timeout_text(const Failure& failure, const ProcessorNames& names) {
   const Call& call = failure.calls.at(0);
   const bool one = failure.awaited.processors.size() + failure.awaited.left_out == 1;
-  return {.what = str(labeled(call.what, call.label), " waited ", failure.seconds, " s for processor", one ? " " : "s ",
+  return {.code = "wire.timeout",
+          .what = str(labeled(call.what, call.label), " waited ", failure.seconds, " s for processor", one ? " " : "s ",
                       text_of(failure.awaited, names.name, ", "), failure.awaited_came ? " to finish" : " to come",
                       last_text(failure, "", names)),
           .where = text_of(call, names),
@@ -215,6 +217,7 @@ ErrorText disagreement_text(const Failure& failure, const ProcessorNames& names)
     return str(processor_text(call.processor, names), " runs ", request_text(call));
   };
   return {
+      .code = "wire.disagreement",
       .what = str("members of a group disagree: ", runs(failure.calls.at(1)), ", ", runs(failure.calls.at(2))),
       .where = text_of(failure.calls[0], names),
       .fix = "every processor must run the same program; see that all were compiled from the same graph and layout"};
@@ -222,7 +225,8 @@ ErrorText disagreement_text(const Failure& failure, const ProcessorNames& names)
 
 ErrorText instruction_text(const Failure& failure, const ProcessorNames& names) {
   const std::string of_tensor = failure.tensor.empty() ? "" : str(" of '", failure.tensor, "'");
-  return {.what = str(failure.instruction, of_tensor, " failed: ", failure.cause),
+  return {.code = "run.instruction-failed",
+          .what = str(failure.instruction, of_tensor, " failed: ", failure.cause),
           .where = str(processor_text(failure.processor, names), names.mesh, failure.lines.empty() ? "" : ", ",
                        failure.lines),
           .fix = kMendCause};
@@ -231,26 +235,31 @@ ErrorText instruction_text(const Failure& failure, const ProcessorNames& names) 
 ErrorText text_of_kind(const Failure& failure, const ProcessorNames& names) {
   const auto who = [&] { return processor_text(failure.processor, names); };
   switch (failure.kind) {
-    case Failure::Kind::kAborted: return {.what = failure.cause, .where = failure.lines, .fix = kStartAgain};
+    case Failure::Kind::kAborted:
+      return {.code = "wire.aborted", .what = failure.cause, .where = failure.lines, .fix = kStartAgain};
     case Failure::Kind::kInstruction: return instruction_text(failure, names);
     case Failure::Kind::kProcessor:
-      return {.what = str(who(), " failed: ", failure.cause),
+      return {.code = "run.processor-failed",
+              .what = str(who(), " failed: ", failure.cause),
               .where = failure.lines.empty() ? str(who(), names.mesh) : failure.lines,
               .fix = kMendCause};
     case Failure::Kind::kTimeout: return timeout_text(failure, names);
     case Failure::Kind::kDisagreement: return disagreement_text(failure, names);
     case Failure::Kind::kProcessEnded:
       return {
+          .code = "wire.process-ended",
           .what = str(who(), " is gone: its process ", failure.process, " has ended", last_text(failure, "", names)),
           .where = str(who(), names.mesh),
           .fix = "see why that process ended (its own output, the launcher's, the kernel's log), and start again"};
     case Failure::Kind::kLauncher:
-      return {.what = str("the launcher ends this run (SIGTERM), as it does when a rank has failed",
+      return {.code = "wire.ended-by-launcher",
+              .what = str("the launcher ends this run (SIGTERM), as it does when a rank has failed",
                           last_text(failure, "gone: ", names)),
               .where = "",
               .fix = "see the first error in the output of the ranks and of the launcher, and start again"};
     case Failure::Kind::kGroupLeft:
       return {
+          .code = "wire.group-left",
           .what = str(who(), " left its group with collectives in flight; the oldest is ", failure.calls.at(0).what),
           .where = str(who(), names.mesh),
           .fix = kStartAgain};
@@ -262,6 +271,7 @@ ErrorText text_of_kind(const Failure& failure, const ProcessorNames& names) {
 
 ErrorText text_of(const Failure& failure, const std::optional<Call>& seen_by, const ProcessorNames& names) {
   ErrorText text = text_of_kind(failure, names);
+  if (!failure.code.empty()) text.code = failure.code;
   if (!failure.fix.empty()) text.fix = failure.fix;
   if (seen_by) text.where.text += str(text.where.text.empty() ? "" : "; ", "seen by ", text_of(*seen_by, names));
   return text;
@@ -307,6 +317,7 @@ Failure failure_of(int processor, const std::exception_ptr& error) {
   } catch (const FailureError& known) {
     return known.failure();
   } catch (const Error& known) {
+    failure.code = known.text().code.text;
     failure.cause = known.text().what;
     failure.lines = known.text().where.text;
     failure.fix = known.text().fix;

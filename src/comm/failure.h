@@ -68,7 +68,8 @@ struct Failure {
   std::string tensor = {};       // the name of its result
   std::string lines = {};        // the user's lines, or another place that the cause speaks of
   std::string cause = {};
-  std::string fix = {};  // empty: what the kind advises
+  std::string code = {};  // of the error that is the cause; empty: that of the kind
+  std::string fix = {};   // empty: what the kind advises
   std::vector<Call> calls = {};
   ProcessorList awaited = {};
   bool awaited_came = false;  // the awaited have started the collective but do not finish it

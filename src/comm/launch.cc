@@ -21,7 +21,8 @@ int number(const char* name, int least, int otherwise) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < least)
-    throw UserError({.what = str("the launcher's variable ", name, " is '", text, "'"),
+    throw UserError({.code = "launch.bad-variable",
+                     .what = str("the launcher's variable ", name, " is '", text, "'"),
                      .where = "the environment of this process",
                      .fix = str("start through mpirun or srun, or unset ", name, " to run without ranks")});
   return value;
@@ -78,7 +79,8 @@ std::optional<Launch> launched() {
                   .local_rank = number(dialect.local_rank, 0, 0),
                   .hosts = *dialect.hosts == 0 ? std::vector<std::string>() : expand_hosts(variable(dialect.hosts))};
     if (launch.rank >= launch.size)
-      throw UserError({.what = str("the launcher calls this process rank ", launch.rank, " of ", launch.size),
+      throw UserError({.code = "launch.bad-rank",
+                       .what = str("the launcher calls this process rank ", launch.rank, " of ", launch.size),
                        .where = str("the variables ", dialect.rank, " and ", dialect.size),
                        .fix = "start through mpirun or srun, or unset both to run without ranks"});
     return launch;

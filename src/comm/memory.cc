@@ -18,7 +18,8 @@ namespace {
 std::size_t whole_pages(std::size_t bytes) { return (bytes + kLargePage - 1) / kLargePage * kLargePage; }
 
 [[noreturn]] void throw_no_memory(int processor, std::size_t bytes) {
-  throw RunError({.what = str("no memory for the ", bytes, " bytes of processor ", processor),
+  throw RunError({.code = "memory.allocation-failed",
+                  .what = str("no memory for the ", bytes, " bytes of processor ", processor),
                   .where = "allocating its memory",
                   .fix = "use a smaller batch or model, more processors on other machines, or recomputation"});
 }

@@ -5,7 +5,8 @@
 namespace weft::comm {
 
 std::unique_ptr<Wire> make_mpi_wire(int) {
-  throw UserError({.what = "this build has no MPI",
+  throw UserError({.code = "mpi.not-built",
+                   .what = "this build has no MPI",
                    .where = "making the mpi wire",
                    .fix = "install libopenmpi-dev and openmpi-bin (scripts/setup does), and build again"});
 }

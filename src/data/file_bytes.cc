@@ -15,13 +15,15 @@ namespace weft {
 namespace {
 
 UserError cannot_open(const std::string& path, const std::string& why) {
-  return UserError({.what = sentence("cannot open the file '", path, "': ", why),
+  return UserError({.code = "file.cannot-open",
+                    .what = sentence("cannot open the file '", path, "': ", why),
                     .where = path,
                     .fix = "give the path of a file that you may read"});
 }
 
 RunError cannot_write(const std::string& path, int error) {
-  return RunError({.what = sentence("cannot write the file '", path, "': ", std::strerror(error)),
+  return RunError({.code = "file.cannot-write",
+                   .what = sentence("cannot write the file '", path, "': ", std::strerror(error)),
                    .where = path,
                    .fix = "see that its folder exists, that you may write there and that the disk has room"});
 }
@@ -57,7 +59,8 @@ void FileBytes::read(std::uint64_t offset, void* to, std::size_t count) const {
         ::pread(descriptor_, static_cast<char*>(to) + done, count - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0)
-      throw RunError({.what = got < 0 ? sentence("reading failed: ", std::strerror(errno))
+      throw RunError({.code = "file.read-failed",
+                      .what = got < 0 ? sentence("reading failed: ", std::strerror(errno))
                                       : sentence("the file has become shorter than the ", size_, " bytes it had"),
                       .where = sentence(path_, ", byte ", offset + done),
                       .fix = "open the file again, and do not change it while it is read"});
@@ -71,8 +74,8 @@ std::string FileBytes::read_text(std::uint64_t offset, std::size_t count) const 
   return out;
 }
 
-void FileBytes::refuse(std::uint64_t offset, const std::string& what, const std::string& fix) const {
-  throw UserError({.what = what, .where = sentence(path_, ", byte ", offset, " of ", size_), .fix = fix});
+void FileBytes::refuse(ErrorCode code, std::uint64_t offset, const std::string& what, const std::string& fix) const {
+  throw UserError({.code = code, .what = what, .where = sentence(path_, ", byte ", offset, " of ", size_), .fix = fix});
 }
 
 void write_whole(const std::string& path, const std::vector<std::pair<const void*, std::size_t>>& pieces) {

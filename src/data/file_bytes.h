@@ -34,7 +34,7 @@ class FileBytes {
   std::string read_text(std::uint64_t offset, std::size_t count) const;
 
   // Throws UserError: the file breaks its format at this byte.
-  [[noreturn]] void refuse(std::uint64_t offset, const std::string& what, const std::string& fix) const;
+  [[noreturn]] void refuse(ErrorCode code, std::uint64_t offset, const std::string& what, const std::string& fix) const;
 
  private:
   std::string path_;

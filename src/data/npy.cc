@@ -47,24 +47,26 @@ class DictReader {
       const std::string key = word();
       expect(':');
       for (const std::string& other : seen_)
-        if (other == key) refuse(sentence("the header has '", key, "' twice"));
+        if (other == key) refuse("npy.duplicate-key", sentence("the header has '", key, "' twice"));
       seen_.push_back(key);
       if (key == "descr") descr = descr_word();
       else if (key == "fortran_order") fortran_order = truth();
       else if (key == "shape") sizes();
-      else refuse(sentence("the header has an unknown key '", key.substr(0, 40), "'"));
+      else refuse("npy.unknown-key", sentence("the header has an unknown key '", key.substr(0, 40), "'"));
       if (!accept(',')) {
         expect('}');
         break;
       }
     }
     skip_space();
-    if (at_ != dict_.size()) refuse("the header goes on after its dict");
-    if (seen_.size() != 3) refuse("the header lacks one of 'descr', 'fortran_order' and 'shape'");
+    if (at_ != dict_.size()) refuse("npy.text-after-header", "the header goes on after its dict");
+    if (seen_.size() != 3) refuse("npy.missing-key", "the header lacks one of 'descr', 'fortran_order' and 'shape'");
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& what) const { file_.refuse(begin_ + at_, what, kSave); }
+  [[noreturn]] void refuse(ErrorCode code, const std::string& what) const {
+    file_.refuse(code, begin_ + at_, what, kSave);
+  }
 
   void skip_space() {
     while (at_ < dict_.size() && std::string_view(" \t\r\n").find(dict_[at_]) != std::string_view::npos) ++at_;
@@ -76,13 +78,13 @@ class DictReader {
     return true;
   }
   void expect(char c) {
-    if (!accept(c)) refuse(sentence("the header lacks a '", c, "' here"));
+    if (!accept(c)) refuse("npy.missing-character", sentence("the header lacks a '", c, "' here"));
   }
   std::string word() {
     skip_space();
     const char quote = at_ < dict_.size() ? dict_[at_] : '\0';
     const std::size_t end = quote == '\'' || quote == '"' ? dict_.find(quote, at_ + 1) : std::string::npos;
-    if (end == std::string::npos) refuse("the header lacks a quoted word here");
+    if (end == std::string::npos) refuse("npy.missing-word", "the header lacks a quoted word here");
     std::string out = dict_.substr(at_ + 1, end - at_ - 1);
     at_ = end + 1;
     return out;
@@ -90,7 +92,8 @@ class DictReader {
   std::string descr_word() {
     skip_space();
     if (at_ < dict_.size() && dict_[at_] == '[')
-      file_.refuse(begin_ + at_, "the array has several fields in each element", "save one array per field");
+      file_.refuse("npy.several-fields", begin_ + at_, "the array has several fields in each element",
+                   "save one array per field");
     return word();
   }
   bool truth() {
@@ -100,7 +103,7 @@ class DictReader {
         at_ += std::string_view(name).size();
         return yes;
       }
-    refuse("fortran_order is neither True nor False");
+    refuse("npy.bad-fortran-order", "fortran_order is neither True nor False");
   }
   void sizes() {
     expect('(');
@@ -117,8 +120,8 @@ class DictReader {
     const std::size_t first = at_;
     for (; at_ < dict_.size() && dict_[at_] >= '0' && dict_[at_] <= '9'; ++at_)
       if (__builtin_mul_overflow(number, 10, &number) || __builtin_add_overflow(number, dict_[at_] - '0', &number))
-        refuse("a size does not fit in 63 bits");
-    if (at_ == first) refuse("the shape lacks a whole number here");
+        refuse("npy.size-too-large", "a size does not fit in 63 bits");
+    if (at_ == first) refuse("npy.missing-number", "the shape lacks a whole number here");
     return number;
   }
 
@@ -136,7 +139,8 @@ NpyType type_of_descr(const FileBytes& file, const std::string& descr, std::uint
       "save it as one of f4, f8, f2, i4, i8, u4, u1, b1, little-endian: numpy.save(path, x.astype('<f4'))";
   if (descr == "<V2" || descr == "|V2" || descr == "bfloat16")
     fix = ".npy cannot say bf16: save it as .safetensors, or as x.astype('<f4')";
-  file.refuse(offset, sentence("the array has elements of the kind '", descr.substr(0, 40), "'"), fix);
+  file.refuse("npy.unsupported-elements", offset,
+              sentence("the array has elements of the kind '", descr.substr(0, 40), "'"), fix);
 }
 
 }  // namespace
@@ -147,18 +151,20 @@ bool is_npy(const FileBytes& file) {
 
 FileHeader read_npy_header(const FileBytes& file) {
   const std::uint64_t after_magic = kMagic.size();
-  if (file.size() < after_magic + 4) file.refuse(file.size(), "the file breaks off in its first bytes", kSave);
+  if (file.size() < after_magic + 4)
+    file.refuse("npy.too-short", file.size(), "the file breaks off in its first bytes", kSave);
   std::array<unsigned char, 6> start{};  // version, and length in two or four bytes
   file.read(after_magic, start.data(), std::min<std::uint64_t>(start.size(), file.size() - after_magic));
   if (start[0] < 1 || start[0] > 3)
-    file.refuse(after_magic, sentence("the file has version ", int{start[0]}, ".", int{start[1]}, " of .npy"),
+    file.refuse("npy.unknown-version", after_magic,
+                sentence("the file has version ", int{start[0]}, ".", int{start[1]}, " of .npy"),
                 "save it with a numpy that writes version 1, 2 or 3");
   const bool is_long = start[0] > 1;
   const std::uint64_t begin = after_magic + (is_long ? 6 : 4);
   std::uint64_t length = start[2] + (std::uint64_t{start[3]} << 8);
   if (is_long) length += (std::uint64_t{start[4]} << 16) + (std::uint64_t{start[5]} << 24);
   if (file.size() < begin || length > file.size() - begin || length > kLongestNpyHeader)
-    file.refuse(after_magic + 2,
+    file.refuse("npy.bad-header-length", after_magic + 2,
                 sentence("the header is said to have ", length, " bytes, but at most ",
                          std::min(kLongestNpyHeader, file.size() - std::min(begin, file.size())), " can follow"),
                 kSave);
@@ -168,7 +174,7 @@ FileHeader read_npy_header(const FileBytes& file) {
   const NpyType type = type_of_descr(file, dict.descr, begin);
   const std::optional<std::uint64_t> bytes = bytes_of(dict.shape, 8 * type.bytes);
   if (!bytes || *bytes != file.size() - data)
-    file.refuse(data,
+    file.refuse("npy.wrong-data-size", data,
                 sentence("the array, ", dict.descr, " ", sizes_text(dict.shape), ", needs ",
                          bytes ? sentence(*bytes, " bytes") : "a number of bytes that cannot be", ", but ",
                          file.size() - data, " follow the header"),
@@ -182,7 +188,8 @@ void write_npy(const std::string& path, const Array& array) {
   for (const NpyType& type : kNpyTypes)
     if (type.dtype == array.dtype()) descr = type.descr;
   if (descr.empty())
-    throw UserError({.what = sentence("an .npy file cannot hold ", array.dtype()),
+    throw UserError({.code = "npy.unsupported-dtype",
+                     .what = sentence("an .npy file cannot hold ", array.dtype()),
                      .where = path,
                      .fix = "cast the array to f32 first, or write a .safetensors"});
   std::string sizes;

@@ -108,18 +108,21 @@ class HeaderReader {
     if (depth_ == 1) {
       name_ = word;
       in_metadata_ = word == "__metadata__";
-      if (!names_.insert(word).second) refuse(sentence("the header names '", word, "' twice"));
+      if (!names_.insert(word).second)
+        refuse("safetensors.duplicate-tensor", sentence("the header names '", word, "' twice"));
       if (!in_metadata_) entry_ = &entries[word];
       return true;
     }
     key_ = word;
     if (in_metadata_) {
-      if (metadata.contains(word)) refuse(sentence("the metadata names '", word, "' twice"));
+      if (metadata.contains(word))
+        refuse("safetensors.duplicate-metadata", sentence("the metadata names '", word, "' twice"));
       return true;
     }
     if (word != "dtype" && word != "shape" && word != "data_offsets")
-      refuse(sentence("tensor '", name_, "' has an unknown key '", word.substr(0, 40), "'"));
-    if (!entry_->keys.insert(word).second) refuse(sentence("tensor '", name_, "' has its '", word, "' twice"));
+      refuse("safetensors.unknown-key", sentence("tensor '", name_, "' has an unknown key '", word.substr(0, 40), "'"));
+    if (!entry_->keys.insert(word).second)
+      refuse("safetensors.duplicate-key", sentence("tensor '", name_, "' has its '", word, "' twice"));
     return true;
   }
   bool start_array(std::size_t) {
@@ -134,15 +137,16 @@ class HeaderReader {
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) {
     std::string why = error.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
     if (const std::size_t colon = why.find(": "); colon != std::string::npos) why = why.substr(colon + 2);
-    file_.refuse(kPrefix + position, sentence("the header is not JSON: ", why), kRewrite);
+    file_.refuse("safetensors.not-json", kPrefix + position, sentence("the header is not JSON: ", why), kRewrite);
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& what) const { file_.refuse(kPrefix, what, kRewrite); }
+  [[noreturn]] void refuse(ErrorCode code, const std::string& what) const {
+    file_.refuse(code, kPrefix, what, kRewrite);
+  }
   [[noreturn]] void misplaced(const std::string& found) const {
-    if (depth_ == 0) refuse(sentence("the header is ", found, ", not an object"));
-    refuse(sentence("'", name_, "'", key_.empty() ? "" : sentence(", key '", key_, "',"), " has ", found,
-                    " where the format has no place for it"));
+    refuse("safetensors.wrong-type", sentence("'", name_, "'", key_.empty() ? "" : sentence(", key '", key_, "',"),
+                                              " has ", found, " where the format has no place for it"));
   }
 
   const FileBytes& file_;
@@ -159,17 +163,22 @@ class Checker {
 
   FileTensor tensor(const std::string& name, const Entry& entry) const {
     for (const char* key : {"dtype", "shape", "data_offsets"})
-      if (!entry.keys.contains(key)) refuse(sentence("tensor '", name, "' lacks its '", key, "'"));
+      if (!entry.keys.contains(key))
+        refuse("safetensors.missing-key", sentence("tensor '", name, "' lacks its '", key, "'"));
     const StoredType* type = find_type(entry.dtype);
-    if (!type) refuse(sentence("tensor '", name, "' has the unknown dtype '", entry.dtype, "'"));
+    if (!type)
+      refuse("safetensors.unknown-dtype", sentence("tensor '", name, "' has the unknown dtype '", entry.dtype, "'"));
     if (entry.offsets.size() != 2)
-      refuse(sentence("tensor '", name, "' has ", entry.offsets.size(), " data_offsets, not a begin and an end"));
+      refuse("safetensors.bad-offset-count",
+             sentence("tensor '", name, "' has ", entry.offsets.size(), " data_offsets, not a begin and an end"));
     const std::uint64_t begin = entry.offsets[0], end = entry.offsets[1], held = file_.size() - data_;
     if (end < begin || end > held)
-      refuse(sentence("tensor '", name, "' lies at bytes ", begin, " to ", end, " of data that has ", held));
+      refuse("safetensors.offsets-out-of-range",
+             sentence("tensor '", name, "' lies at bytes ", begin, " to ", end, " of data that has ", held));
     const std::optional<std::uint64_t> bytes = bytes_of(entry.sizes, type->bits);
     if (!bytes || *bytes != end - begin)
-      refuse(sentence("tensor '", name, "', ", entry.dtype, " ", sizes_text(entry.sizes), ", needs ",
+      refuse("safetensors.wrong-tensor-size",
+             sentence("tensor '", name, "', ", entry.dtype, " ", sizes_text(entry.sizes), ", needs ",
                       bytes ? sentence(*bytes, " bytes") : "a number of bytes that cannot be",
                       ", but its data_offsets have ", end - begin));
     return {entry.dtype, type->dtype, entry.sizes, data_ + begin, *bytes, false};
@@ -185,18 +194,21 @@ class Checker {
     std::uint64_t next = data_;
     for (const auto& [name, tensor] : order) {
       if (tensor->offset != next)
-        file_.refuse(next,
+        file_.refuse("safetensors.gap-or-overlap", next,
                      sentence("tensor '", *name, "' begins at byte ", tensor->offset - data_, " of the data, but byte ",
                               next - data_, " is the next one", tensor->offset < next ? ": tensors overlap" : ""),
                      kRewrite);
       next += tensor->bytes;
     }
     if (next != file_.size())
-      file_.refuse(next, sentence("the file has ", file_.size() - next, " bytes that belong to no tensor"), kRewrite);
+      file_.refuse("safetensors.unused-bytes", next,
+                   sentence("the file has ", file_.size() - next, " bytes that belong to no tensor"), kRewrite);
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& what) const { file_.refuse(kPrefix, what, kRewrite); }
+  [[noreturn]] void refuse(ErrorCode code, const std::string& what) const {
+    file_.refuse(code, kPrefix, what, kRewrite);
+  }
   const FileBytes& file_;
   std::uint64_t data_;
 };
@@ -204,14 +216,15 @@ class Checker {
 // The length of the header; nothing is allocated before it is known to be in the file.
 std::uint64_t header_length(const FileBytes& file) {
   if (file.size() < kPrefix)
-    file.refuse(0, sentence("the file has ", file.size(), " bytes, too few for a .safetensors"),
+    file.refuse("safetensors.too-short", 0,
+                sentence("the file has ", file.size(), " bytes, too few for a .safetensors"),
                 "give a .safetensors or .npy file");
   std::array<unsigned char, kPrefix> digits;
   file.read(0, digits.data(), digits.size());
   std::uint64_t length = 0;
   for (std::size_t i = digits.size(); i-- > 0;) length = length << 8 | digits[i];
   if (length > kLongestHeader || length > file.size() - kPrefix)
-    file.refuse(0,
+    file.refuse("safetensors.bad-header-length", 0,
                 sentence("the first 8 bytes say that a header of ", length, " bytes follows, but at most ",
                          std::min(kLongestHeader, file.size() - kPrefix), " can"),
                 "give a whole .safetensors or .npy file");
@@ -225,8 +238,8 @@ FileHeader read_safetensors_header(const FileBytes& file) {
   const std::string json = file.read_text(kPrefix, length);
   const std::size_t first = json.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || json[first] != '{')
-    file.refuse(kPrefix + std::min<std::uint64_t>(first, length), "the header does not begin with '{'",
-                "give a .safetensors or .npy file");
+    file.refuse("safetensors.bad-header-start", kPrefix + std::min<std::uint64_t>(first, length),
+                "the header does not begin with '{'", "give a .safetensors or .npy file");
   HeaderReader reader(file);
   nlohmann::json::sax_parse(json, &reader);
   const Checker checker(file, kPrefix + length);
@@ -243,7 +256,8 @@ std::string safetensors_header(const std::string& path, const std::vector<Stored
   std::uint64_t offset = 0;
   for (const StoredTensor& tensor : tensors) {
     if (tensor.name == "__metadata__")
-      throw UserError({.what = "a tensor cannot be called '__metadata__' in a .safetensors",
+      throw UserError({.code = "safetensors.reserved-name",
+                       .what = "a tensor cannot be called '__metadata__' in a .safetensors",
                        .where = path,
                        .fix = "give the tensor another name"});
     const auto type =
@@ -256,7 +270,8 @@ std::string safetensors_header(const std::string& path, const std::vector<Stored
   try {
     json = header.dump();
   } catch (const nlohmann::json::exception&) {
-    throw UserError({.what = "the name of a tensor, or its metadata, is not UTF-8",
+    throw UserError({.code = "safetensors.name-not-utf8",
+                     .what = "the name of a tensor, or its metadata, is not UTF-8",
                      .where = path,
                      .fix = "write names and metadata in UTF-8"});
   }

@@ -17,7 +17,8 @@ using Json = nlohmann::ordered_json;
 const std::vector<std::string> kFormats = {"text", "documents", "lines", "tsv", "pairs", "tokens"};
 
 [[noreturn]] void refuse_size(const char* name, std::int64_t value) {
-  throw UserError({.what = sentence("a batch's ", name, " is ", value),
+  throw UserError({.code = "data.bad-size",
+                   .what = sentence("a batch's ", name, " is ", value),
                    .where = sentence("data option ", name),
                    .fix = "give a number from 1 to 1000000"});
 }
@@ -29,11 +30,15 @@ void check(const SourceOptions& options, const std::string& format) {
     if (value < 1 || value > kMost) refuse_size(name, value);
   if (options.inputs_length < 0) refuse_size("inputs_length", options.inputs_length);
   if (options.files.empty())
-    throw UserError({.what = "the data has no files", .where = "data option files", .fix = "name one file or more"});
+    throw UserError({.code = "data.no-files",
+                     .what = "the data has no files",
+                     .where = "data option files",
+                     .fix = "name one file or more"});
   const bool is_two_files = format == "pairs";
   if (is_two_files != !options.targets_file.empty() || (is_two_files && options.files.size() != 1))
     throw UserError(
-        {.what = sentence("the format '", format, "' goes with ",
+        {.code = "data.format-and-targets-file",
+         .what = sentence("the format '", format, "' goes with ",
                           is_two_files ? "one file and a targets_file" : "files alone, not a targets_file"),
          .where = "data options files, targets_file",
          .fix = "for two files of lines give format 'pairs', the inputs in files, the targets in targets_file"});
@@ -42,23 +47,27 @@ void check(const SourceOptions& options, const std::string& format) {
 Masking masking_of(const SourceOptions& options, const Examples& examples, const Vocabulary& vocabulary) {
   const std::int64_t vocab = options.vocab_limit > 0 ? options.vocab_limit : vocabulary.size();
   if (!(options.mask > 0 && options.mask < 1))
-    throw UserError({.what = sentence("the share of masked tokens is ", options.mask),
+    throw UserError({.code = "data.bad-mask",
+                     .what = sentence("the share of masked tokens is ", options.mask),
                      .where = "data option mask",
                      .fix = "give a number above 0 and below 1, such as 0.15; 0 to mask none"});
   if (options.mask_id < Vocabulary::kUnknown || options.mask_id >= vocab)
     throw UserError(
-        {.what = sentence("masked tokens are to be read as ", options.mask_id, ", and ids are 2 to ", vocab - 1),
+        {.code = "data.bad-mask-id",
+         .what = sentence("masked tokens are to be read as ", options.mask_id, ", and ids are 2 to ", vocab - 1),
          .where = "data option mask_id",
          .fix = "give the vocabulary's id for masked tokens, or 2, unknown"});
   if (examples.has_inputs())
-    throw UserError({.what = "tokens are to be masked in pairs, which have inputs already",
+    throw UserError({.code = "data.mask-of-pairs",
+                     .what = "tokens are to be masked in pairs, which have inputs already",
                      .where = "data options mask, join",
                      .fix = "set join, which makes a pair one sequence"});
   return {options.mask, options.mask_id, vocab, options.seed};
 }
 
 [[noreturn]] void refuse_position(const std::string& position) {
-  throw UserError({.what = sentence("'", position.substr(0, 60), "' is no position in data"),
+  throw UserError({.code = "data.bad-position",
+                   .what = sentence("'", position.substr(0, 60), "' is no position in data"),
                    .where = "data position",
                    .fix = "give the text that position() gave, as it stands in a checkpoint"});
 }
@@ -77,7 +86,8 @@ std::string format_of(const SourceOptions& options) {
   }
   if (std::find(kFormats.begin(), kFormats.end(), options.format) != kFormats.end()) return options.format;
   const std::string near = nearest_word(options.format, kFormats);
-  throw UserError({.what = sentence("unknown data format '", options.format, "'"),
+  throw UserError({.code = "data.unknown-format",
+                   .what = sentence("unknown data format '", options.format, "'"),
                    .where = "data option format",
                    .fix = near.empty() ? "choose one of text, documents, lines, tsv, pairs, tokens"
                                        : sentence("did you mean '", near, "'?")});
@@ -166,7 +176,8 @@ void Stream::check_that_one_fits() const {
     if (fitted(size_of(one)).targets > 0) return;
   }
   throw UserError(
-      {.what = sentence("none of the ", examples_->count(), " examples fits into a row of ", options_.length),
+      {.code = "data.no-example-fits",
+       .what = sentence("none of the ", examples_->count(), " examples fits into a row of ", options_.length),
        .where = options_.files[0],
        .fix = "make length and inputs_length larger, or let trim cut the examples"});
 }
@@ -286,7 +297,8 @@ void Stream::seek(const std::string& position) {
   for (const auto& [key, unused] : either.items()) {
     const Json there = all["data"].value(key, Json()), here = mine.value(key, Json());
     if (there != here)
-      throw UserError({.what = sentence("the position belongs to other data: its ", key, " was ", printed(there),
+      throw UserError({.code = "data.position-of-other-data",
+                       .what = sentence("the position belongs to other data: its ", key, " was ", printed(there),
                                         ", here it is ", printed(here)),
                        .where = "data position",
                        .fix = "go on with the same files and data options, or begin a new run"});
@@ -304,7 +316,8 @@ void Stream::seek(const std::string& position) {
 
 void Stream::only_rows(std::int64_t begin, std::int64_t end) {
   if (begin < 0 || begin > end || end > options_.batch)
-    throw UserError({.what = sentence("a batch of ", options_.batch, " has no rows ", begin, " to ", end),
+    throw UserError({.code = "data.bad-rows",
+                     .what = sentence("a batch of ", options_.batch, " has no rows ", begin, " to ", end),
                      .where = "data rows",
                      .fix = sentence("give a begin and an end from 0 to ", options_.batch)});
   rows_begin_ = begin;

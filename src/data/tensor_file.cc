@@ -142,14 +142,16 @@ const FileTensor& TensorFile::readable(const std::string& name) const {
     for (const auto& [other, tensor] : tensors_) names.push_back(other);
     const std::string near = nearest_word(name, names);
     throw UserError(
-        {.what = sentence("the file has no tensor '", name, "'"),
+        {.code = "tensor-file.unknown-tensor",
+         .what = sentence("the file has no tensor '", name, "'"),
          .where = path(),
          .fix = near.empty() ? sentence("it has: ", listed(tensors_)) : sentence("did you mean '", near, "'?")});
   }
   const FileTensor& tensor = found->second;
   if (!tensor.dtype)
     throw UserError(
-        {.what = sentence("tensor '", name, "' is stored as ", tensor.stored_as, ", which Weft does not have"),
+        {.code = "tensor-file.unsupported-dtype",
+         .what = sentence("tensor '", name, "' is stored as ", tensor.stored_as, ", which Weft does not have"),
          .where = path(),
          .fix = "convert it to f32, bf16, f16, f64, i32, i64, u32, u8 or bool first"});
   return tensor;
@@ -158,7 +160,8 @@ const FileTensor& TensorFile::readable(const std::string& name) const {
 Array TensorFile::read(const std::string& name, const std::vector<std::string>& dims) const {
   const FileTensor& tensor = readable(name);
   if (tensor.sizes.size() != dims.size())
-    throw UserError({.what = sentence("tensor '", name, "' ", sizes_text(tensor.sizes), " has ", tensor.sizes.size(),
+    throw UserError({.code = "tensor-file.rank-mismatch",
+                     .what = sentence("tensor '", name, "' ", sizes_text(tensor.sizes), " has ", tensor.sizes.size(),
                                       " dims, but names were given for ", dims.size()),
                      .where = path(),
                      .fix = "name each of its dims, in order"});
@@ -180,7 +183,8 @@ void TensorFile::read_into(const std::string& name, const std::vector<std::int64
                            const std::vector<std::int64_t>& sizes, std::span<std::byte> out) const {
   const FileTensor& tensor = readable(name);
   if (tensor.column_major && tensor.sizes.size() > 1)
-    throw UserError({.what = sentence("tensor '", name, "' is in Fortran order, and only part of it is wanted"),
+    throw UserError({.code = "tensor-file.part-of-fortran-order",
+                     .what = sentence("tensor '", name, "' is in Fortran order, and only part of it is wanted"),
                      .where = path(),
                      .fix = "write it in C order: numpy.save(path, numpy.ascontiguousarray(array))"});
   const std::size_t width = size_of(*tensor.dtype);

@@ -140,7 +140,8 @@ struct Pairs {
 
 void check_examples(std::int64_t count, const SourceOptions& options, const std::string& format) {
   if (count == 0)
-    throw UserError({.what = sentence("the files have no example: every line is blank, or lacks a side"),
+    throw UserError({.code = "data.no-example",
+                     .what = sentence("the files have no example: every line is blank, or lacks a side"),
                      .where = options.files[0],
                      .fix = sentence("give files with text for the format '", format, "'")});
 }
@@ -193,7 +194,8 @@ EncodedText encoded_pairs(const SourceOptions& options, const std::string& forma
     const TextFile from(options.files[0]), to(options.targets_file);
     if (from.lines().size() != to.lines().size())
       throw UserError(
-          {.what = sentence("the two files have ", from.lines().size(), " and ", to.lines().size(), " lines"),
+          {.code = "data.line-counts-differ",
+           .what = sentence("the two files have ", from.lines().size(), " and ", to.lines().size(), " lines"),
            .where = sentence(from.path(), ", ", to.path()),
            .fix = "give as many targets as inputs: line i of the targets translates line i of the inputs"});
     hash.add(from.text());
@@ -213,7 +215,8 @@ EncodedText encoded_pairs(const SourceOptions& options, const std::string& forma
 std::unique_ptr<Examples> open_text(const SourceOptions& options, const std::string& format,
                                     const Vocabulary& vocabulary) {
   if (options.vocab_limit > 0 && vocabulary.size() > options.vocab_limit)
-    throw UserError({.what = sentence("the vocabulary '", options.vocabulary, "' has ", vocabulary.size(),
+    throw UserError({.code = "data.vocabulary-too-large",
+                     .what = sentence("the vocabulary '", options.vocabulary, "' has ", vocabulary.size(),
                                       " ids, but the model has ", options.vocab_limit),
                      .where = "vocabulary",
                      .fix = sentence("set the model's vocab to ", vocabulary.size(), " or more")});

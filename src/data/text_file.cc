@@ -56,7 +56,10 @@ TextFile::TextFile(const std::string& path) : path_(path) {
     text_.resize(to);
   }
   if (text_.empty())
-    throw UserError({.what = "the file is empty", .where = path, .fix = "give a file that has text in it"});
+    throw UserError({.code = "data.empty-file",
+                     .what = "the file is empty",
+                     .where = path,
+                     .fix = "give a file that has text in it"});
   for (std::string_view rest = text_; !rest.empty();) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     lines_.push_back(rest.substr(0, end));
@@ -65,7 +68,8 @@ TextFile::TextFile(const std::string& path) : path_(path) {
   const std::size_t bad = first_invalid_utf8(text_);
   if (bad != std::string::npos)
     throw UserError(
-        {.what = sentence("the byte ", static_cast<int>(static_cast<unsigned char>(text_[bad])), " is no UTF-8 here"),
+        {.code = "data.not-utf8",
+         .what = sentence("the byte ", static_cast<int>(static_cast<unsigned char>(text_[bad])), " is no UTF-8 here"),
          .where = place(static_cast<std::size_t>(
              std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(bad), '\n'))),
          .fix = "convert the file: iconv -f LATIN1 -t UTF-8"});
@@ -77,7 +81,8 @@ std::pair<std::string_view, std::string_view> sides(const TextFile& file, std::s
   const std::string_view text = file.lines()[line];
   const auto tabs = std::count(text.begin(), text.end(), '\t');
   if (tabs != 1)
-    throw UserError({.what = sentence("the line has ", tabs, " tabs instead of one"),
+    throw UserError({.code = "data.not-one-tab",
+                     .what = sentence("the line has ", tabs, " tabs instead of one"),
                      .where = file.place(line),
                      .fix = "write inputs, a tab and targets on every line"});
   const std::size_t tab = text.find('\t');

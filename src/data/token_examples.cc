@@ -67,7 +67,8 @@ class FileIds : public Ids {
   }
 
   [[noreturn]] void refuse(std::int64_t index, std::int64_t id) const {
-    throw UserError({.what = sentence("token ", index, " is ", id, ", but ids are 0 to ", limit_ - 1),
+    throw UserError({.code = "tokens.id-out-of-range",
+                     .what = sentence("token ", index, " is ", id, ", but ids are 0 to ", limit_ - 1),
                      .where = file_->path(),
                      .fix = "make the file with the model's vocabulary, or give the model a larger one"});
   }
@@ -156,7 +157,8 @@ std::int64_t limit_of(const SourceOptions& options) {
 std::unique_ptr<Ids> open_raw(const std::string& path, const StoredId& stored, std::int64_t limit, Hash& hash) {
   const auto file = std::make_shared<FileBytes>(path);
   if (file->size() == 0 || file->size() % stored.bytes != 0)
-    throw UserError({.what = sentence("the file has ", file->size(), " bytes, which are no tokens of ", stored.bytes,
+    throw UserError({.code = "tokens.odd-file-size",
+                     .what = sentence("the file has ", file->size(), " bytes, which are no tokens of ", stored.bytes,
                                       " bytes each"),
                      .where = path,
                      .fix = "write each token as a little-endian integer, and nothing else"});
@@ -175,14 +177,16 @@ class TokenTensors {
     targets_ = tensors.size() == 1 ? &tensors.begin()->second : named("targets");
     inputs_ = tensors.size() == 1 ? nullptr : named("inputs");
     if (!targets_)
-      throw UserError({.what = sentence("the file has ", tensors.size(), " tensors and none is called 'targets'"),
+      throw UserError({.code = "tokens.no-targets",
+                       .what = sentence("the file has ", tensors.size(), " tensors and none is called 'targets'"),
                        .where = path,
                        .fix = "call the tokens 'targets' and, of pairs, 'inputs'"});
     check(*targets_);
     if (inputs_) check(*inputs_);
     if (inputs_ &&
         (inputs_->sizes.size() != 2 || targets_->sizes.size() != 2 || inputs_->sizes[0] != targets_->sizes[0]))
-      throw UserError({.what = "'inputs' and 'targets' are no rows of pairs: they need two dims and as many rows",
+      throw UserError({.code = "tokens.pairs-mismatch",
+                       .what = "'inputs' and 'targets' are no rows of pairs: they need two dims and as many rows",
                        .where = path,
                        .fix = "save both as [pairs length], padded with zeros"});
   }
@@ -198,7 +202,8 @@ class TokenTensors {
     const bool is_sized = rank >= 1 && rank <= 2 && tensor.bytes > 0;
     if (!is_sized || !find_stored(tensor.stored_as) || (tensor.column_major && rank == 2))
       throw UserError(
-          {.what = sentence("the tensor, ", tensor.stored_as, " of ", rank, " dims, ", "holds no tokens"),
+          {.code = "tokens.bad-tensor",
+           .what = sentence("the tensor, ", tensor.stored_as, " of ", rank, " dims, ", "holds no tokens"),
            .where = file_.path(),
            .fix = "save integers (u2, u4, i4, i8) of one dim, a stream, or of two, a row for each example, row-major"});
   }
@@ -232,7 +237,8 @@ std::unique_ptr<Examples> open_tokens(const SourceOptions& options) {
       continue;
     }
     if (options.files.size() > 1)
-      throw UserError({.what = "a token file with a row for each example must be the only file",
+      throw UserError({.code = "tokens.several-row-files",
+                       .what = "a token file with a row for each example must be the only file",
                        .where = path,
                        .fix = "put all rows into one file"});
     return std::make_unique<Rows>(tensors.inputs(), tensors.targets(), tensors.rows(), options.join, hash.text());

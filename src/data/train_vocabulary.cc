@@ -36,20 +36,24 @@ class Lines : public sentencepiece::SentenceIterator {
 
 void check(const VocabularyTraining& training) {
   if (training.files.empty())
-    throw UserError({.what = "a vocabulary needs text to learn from",
+    throw UserError({.code = "vocabulary.no-files",
+                     .what = "a vocabulary needs text to learn from",
                      .where = "vocabulary training",
                      .fix = "name one text file or more"});
   if (training.size < kLeast || training.size > 1'000'000)
-    throw UserError({.what = sentence("a vocabulary of ", training.size, " ids cannot be made"),
+    throw UserError({.code = "vocabulary.bad-size",
+                     .what = sentence("a vocabulary of ", training.size, " ids cannot be made"),
                      .where = "vocabulary training",
                      .fix = "give a size from 260 to 1000000"});
   if (training.max_sentences < 1)
-    throw UserError({.what = sentence("a vocabulary cannot be learnt from ", training.max_sentences, " lines"),
+    throw UserError({.code = "vocabulary.bad-max-sentences",
+                     .what = sentence("a vocabulary cannot be learnt from ", training.max_sentences, " lines"),
                      .where = "vocabulary training",
                      .fix = "let max_sentences be 1 or more"});
   if (training.type != "unigram" && training.type != "bpe") {
     const std::string near = nearest_word(training.type, {"unigram", "bpe"});
-    throw UserError({.what = sentence("unknown type of vocabulary '", training.type, "'"),
+    throw UserError({.code = "vocabulary.unknown-type",
+                     .what = sentence("unknown type of vocabulary '", training.type, "'"),
                      .where = "vocabulary training",
                      .fix = near.empty() ? "choose unigram or bpe" : sentence("did you mean '", near, "'?")});
   }
@@ -114,7 +118,8 @@ void train_vocabulary(const VocabularyTraining& training) {
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &sentences, &model);
   if (!status.ok())
-    throw UserError({.what = sentence("no vocabulary of ", training.size, " ids can be made of ", lines.size(),
+    throw UserError({.code = "vocabulary.training-failed",
+                     .what = sentence("no vocabulary of ", training.size, " ids can be made of ", lines.size(),
                                       " lines: ", reason(status)),
                      .where = training.files[0],
                      .fix = "give more text, or a smaller size"});

@@ -27,7 +27,8 @@ struct Vocabulary::Pieces {
     std::vector<int> ids;
     const auto status = processor->Encode(line, &ids);
     if (!status.ok())
-      throw RunError({.what = "SentencePiece failed: " + status.ToString(),
+      throw RunError({.code = "vocabulary.encoding-failed",
+                      .what = "SentencePiece failed: " + status.ToString(),
                       .where = "encoding of a line of text",
                       .fix = "try a shorter line"});
     to.insert(to.end(), ids.begin(), ids.end());
@@ -40,7 +41,8 @@ struct Vocabulary::Pieces {
         if (id >= kFirstByte) text += static_cast<char>(id - kFirstByte);
         else text += kReplacement;
     else if (const auto status = processor->Decode(ids, &text); !status.ok())
-      throw RunError({.what = "SentencePiece failed: " + status.ToString(),
+      throw RunError({.code = "vocabulary.decoding-failed",
+                      .what = "SentencePiece failed: " + status.ToString(),
                       .where = "decoding of ids",
                       .fix = "see that the ids come from this vocabulary"});
     return text;
@@ -58,11 +60,13 @@ Vocabulary Vocabulary::open(const std::string& path) {
   std::string model = file.read_text(0, file.size());
   auto processor = std::make_unique<sentencepiece::SentencePieceProcessor>();
   if (model.empty() || !processor->LoadFromSerializedProto(model).ok() || processor->GetPieceSize() == 0)
-    throw UserError({.what = "the file is no SentencePiece model",
+    throw UserError({.code = "vocabulary.not-a-model",
+                     .what = "the file is no SentencePiece model",
                      .where = path,
                      .fix = "give 'bytes', or a .model as weft vocab train and spm_train write it"});
   if (processor->pad_id() != kPadding || processor->eos_id() != kEnd || processor->unk_id() != kUnknown)
-    throw UserError({.what = sentence("the model's ids of padding, end and unknown are ", processor->pad_id(), ", ",
+    throw UserError({.code = "vocabulary.other-special-ids",
+                     .what = sentence("the model's ids of padding, end and unknown are ", processor->pad_id(), ", ",
                                       processor->eos_id(), ", ", processor->unk_id(), "; Weft's are 0, 1, 2"),
                      .where = path,
                      .fix = "train it by weft vocab train, or with --pad_id=0 --eos_id=1 --unk_id=2 --bos_id=-1"});

@@ -15,7 +15,8 @@ namespace {
 void check_count(const Shape& shape, std::size_t count, const Place& where = "Array") {
   if (static_cast<std::size_t>(shape.elements()) != count)
     throw UserError(
-        {.what = str("an array of shape ", shape, " needs ", shape.elements(), " values, but ", count, " were given"),
+        {.code = "array.value-count-mismatch",
+         .what = str("an array of shape ", shape, " needs ", shape.elements(), " values, but ", count, " were given"),
          .where = where,
          .fix = "give as many values as the shape has elements, in row-major order"});
 }
@@ -109,7 +110,8 @@ void Array::own() {
 void Array::check_stored_as(DType wanted, Site site) const {
   if (wanted == dtype_) return;
   throw UserError(
-      {.what = str("span<", stored_as(wanted), "> of an array ", dtype_, " ", shape_),
+      {.code = "array.span-of-other-type",
+       .what = str("span<", stored_as(wanted), "> of an array ", dtype_, " ", shape_),
        .where = site,
        .fix = str("write span<", stored_as(dtype_), ">(), or cast(DType) the array to ", wanted, " first")});
 }
@@ -133,7 +135,8 @@ void Array::set(std::int64_t index, const Number& value) {
 double Array::item() const {
   if (elements() != 1)
     throw UserError(
-        {.what = str("item() was called on an array of shape ", shape_, ", which has ", elements(), " elements"),
+        {.code = "array.item-of-several",
+         .what = str("item() was called on an array of shape ", shape_, ", which has ", elements(), " elements"),
          .where = "Array::item",
          .fix = "reduce it to one element first, or read it with at(index)"});
   return at(0);
@@ -150,7 +153,8 @@ Array Array::cast(DType dtype) const { return dtype == dtype_ ? *this : Array(sh
 Array Array::transposed(const Shape& order) const {
   if (order == shape_) return *this;
   if (!same_dims(order, shape_))
-    throw UserError({.what = str("an array of shape ", shape_, " cannot be put in the order ", order),
+    throw UserError({.code = "array.bad-order",
+                     .what = str("an array of shape ", shape_, " cannot be put in the order ", order),
                      .where = "Array::transposed",
                      .fix = "name the same dims with the same sizes"});
   Array result(order, dtype_);
@@ -175,7 +179,8 @@ std::string to_string(const Array& array) { return str(array); }
 
 double relative_difference(const Array& a, const Array& b) {
   if (a.shape() != b.shape())
-    throw UserError({.what = str("arrays of shapes ", a.shape(), " and ", b.shape(), " cannot be compared"),
+    throw UserError({.code = "array.shapes-differ",
+                     .what = str("arrays of shapes ", a.shape(), " and ", b.shape(), " cannot be compared"),
                      .where = "relative_difference",
                      .fix = "compare arrays of one shape"});
   double largest = 0, difference = 0;

@@ -20,20 +20,24 @@ bool is_name(const std::string& name) {
 void check_dims(const std::vector<Dim>& dims) {
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (!is_name(dims[i].name))
-      throw UserError({.what = str("'", dims[i].name, "' cannot be the name of a dim"),
+      throw UserError({.code = "dim.bad-name",
+                       .what = str("'", dims[i].name, "' cannot be the name of a dim"),
                        .where = str("shape [", join(dims, " "), "]"),
                        .fix = "give it at least one character, and only letters, digits, '_', '.' and '/'"});
     if (dims[i].size < 1)
-      throw UserError({.what = str("dim '", dims[i].name, "' has size ", dims[i].size),
+      throw UserError({.code = "dim.size-too-small",
+                       .what = str("dim '", dims[i].name, "' has size ", dims[i].size),
                        .where = str("shape [", join(dims, " "), "]"),
                        .fix = "give it a size of at least 1"});
     if (dims[i].size > kMostElements)
-      throw UserError({.what = str("dim '", dims[i].name, "' has size ", dims[i].size),
+      throw UserError({.code = "dim.size-too-large",
+                       .what = str("dim '", dims[i].name, "' has size ", dims[i].size),
                        .where = str("shape [", join(dims, " "), "]"),
                        .fix = str("give it at most ", kMostElements)});
     for (std::size_t j = 0; j < i; ++j)
       if (dims[j].name == dims[i].name)
-        throw UserError({.what = str("dim '", dims[i].name, "' occurs twice in one shape"),
+        throw UserError({.code = "dim.duplicate",
+                         .what = str("dim '", dims[i].name, "' occurs twice in one shape"),
                          .where = str("shape [", join(dims, " "), "]"),
                          .fix = "rename one of the two dims with rename(): a name may occur once in a tensor"});
   }
@@ -47,7 +51,8 @@ std::int64_t Shape::elements() const {
   std::int64_t product = 1;
   for (const Dim& dim : dims_)
     if (__builtin_mul_overflow(product, dim.size, &product))
-      throw UserError({.what = str("a tensor ", *this, " has ", volume(*this), " elements"),
+      throw UserError({.code = "shape.too-many-elements",
+                       .what = str("a tensor ", *this, " has ", volume(*this), " elements"),
                        .where = str("shape ", *this),
                        .fix = str("make its dims smaller: a tensor has at most ", kMostElements, " elements")});
   return product;

@@ -13,8 +13,10 @@ Graph::Graph() : data_(std::make_shared<GraphData>()) {}
 
 Graph::Scope::Scope(std::shared_ptr<GraphData> data, const std::string& name) : data_(std::move(data)) {
   if (name.empty())
-    throw UserError(
-        {.what = "a scope needs a name", .where = "Graph::scope", .fix = "give a name such as \"layer_0\""});
+    throw UserError({.code = "graph.empty-scope-name",
+                     .what = "a scope needs a name",
+                     .where = "Graph::scope",
+                     .fix = "give a name such as \"layer_0\""});
   data_->scopes.push_back(name);
 }
 

@@ -18,7 +18,8 @@ std::deque<OpDef>& catalog() {
 // A function takes the graph from its first tensor, which may be empty.
 void check_graph(const std::shared_ptr<GraphData>& graph, const OpDef& op, Site site) {
   if (!graph)
-    throw UserError({.what = str(op.name, " was given no tensor"),
+    throw UserError({.code = "op.no-operands",
+                     .what = str(op.name, " was given no tensor"),
                      .where = str(op.name, " at ", to_string(site)),
                      .fix = "give at least one tensor of a graph (an empty Tensor has no value)"});
 }
@@ -26,16 +27,19 @@ void check_graph(const std::shared_ptr<GraphData>& graph, const OpDef& op, Site 
 void check_inputs(const std::shared_ptr<GraphData>& graph, const OpDef& op, const Tensors& inputs, Site site) {
   for (const Tensor& input : inputs) {
     if (!input)
-      throw UserError({.what = str(op.name, " was given an empty tensor"),
+      throw UserError({.code = "op.empty-tensor",
+                       .what = str(op.name, " was given an empty tensor"),
                        .where = str(op.name, " at ", to_string(site)),
                        .fix = "leave it out; gradients() returns an empty Tensor for an x that no y depends on"});
     if (input.graph() != graph)
       throw UserError(
-          {.what = str(op.name, " was given tensors of two graphs ('", input.name(), "' belongs to another graph)"),
+          {.code = "op.two-graphs",
+           .what = str(op.name, " was given tensors of two graphs ('", input.name(), "' belongs to another graph)"),
            .where = str(op.name, " at ", to_string(site)),
            .fix = "build all operands in one Graph"});
     if (!graph->sees(graph->loop, graph->node(input.id()).loop))
-      throw UserError({.what = str(op.name, " uses '", input.name(), "', which is inside the body of a loop"),
+      throw UserError({.code = "op.tensor-inside-loop",
+                       .what = str(op.name, " uses '", input.name(), "', which is inside the body of a loop"),
                        .where = str(op.name, " at ", to_string(site)),
                        .fix = "return it from the body, carried or summed, and use the result of loop()"});
   }
@@ -48,7 +52,8 @@ void check_cut_inputs(const GraphData& graph, const OpDef& op, const Tensors& in
     const Dim& batch = graph.loops[static_cast<std::size_t>(l)].batch;
     for (const Tensor& x : inputs)
       if (!batch.name.empty() && x.shape().has(batch) && !graph.sees(graph.node(x.id()).loop, l))
-        throw UserError({.what = str(op.name, " inside a microbatch uses '", x.name(), "' ", x.shape(),
+        throw UserError({.code = "op.whole-batch-in-microbatch",
+                         .what = str(op.name, " inside a microbatch uses '", x.name(), "' ", x.shape(),
                                      " from outside, which has the whole batch dim ", batch),
                          .where = str(op.name, " at ", to_string(site)),
                          .fix = str("pass '", x.name(), "' in `inputs` and use the part that the function is given")});
@@ -71,7 +76,8 @@ void check_names(const GraphData& graph, const OpCall& call, const TensorType& o
     if (std::none_of(call.inputs.begin(), call.inputs.end(),
                      [&](const TensorType& x) { return x.shape.has(dim.name); }))
       throw UserError(
-          {.what = str(call.op->name, " gives ", output.shape, ", but dim names that begin with '", kOwnDim,
+          {.code = "op.reserved-dim",
+           .what = str(call.op->name, " gives ", output.shape, ", but dim names that begin with '", kOwnDim,
                        "' are reserved for the library"),
            .where = call.where(),
            .fix = str("give dim '", dim.name, "' another name; if a result of a function has it, rename() it first")});
@@ -82,7 +88,8 @@ void check_names(const GraphData& graph, const OpCall& call, const TensorType& o
 
 void check_size(const OpCall& call, const Shape& shape) {
   if (volume(shape) > static_cast<double>(kMostElements))
-    throw UserError({.what = str(call.op->name, " gives ", shape, ", a tensor of ", volume(shape), " elements"),
+    throw UserError({.code = "op.result-too-large",
+                     .what = str(call.op->name, " gives ", shape, ", a tensor of ", volume(shape), " elements"),
                      .where = call.where(),
                      .fix = str("make its dims smaller: a tensor has at most ", kMostElements, " elements")});
 }

@@ -12,7 +12,8 @@ namespace {
 GraphData& graph_of(const Tensor& x, const char* asked) {
   if (!x)
     throw UserError(
-        {.what = str("the ", asked, " of an empty tensor was asked for"),
+        {.code = "tensor.empty",
+         .what = str("the ", asked, " of an empty tensor was asked for"),
          .where = str("Tensor::", asked),
          .fix = "test the tensor first; gradients() returns an empty Tensor for an x that no y depends on"});
   return *x.graph();
@@ -42,7 +43,8 @@ Dim DimRef::in(const Tensors& xs, Site site) const {
   }
   const std::string near = nearest_word(dim_.name, known);
   const std::string of = xs.size() == 1 ? str("'", xs[0].name(), "' ", xs[0].shape(), " has") : "the tensors have";
-  throw UserError({.what = str(of, " no dim '", dim_.name, "'"),
+  throw UserError({.code = "tensor.unknown-dim",
+                   .what = str(of, " no dim '", dim_.name, "'"),
                    .where = site,
                    .fix = near.empty() ? str("name one of its dims: ", known.empty() ? "none" : join(known, ", "))
                                        : str("did you mean '", near, "'?")});

@@ -20,12 +20,14 @@ std::vector<std::string> axes_of(const Source& source, const Word& right) {
     const std::size_t end = std::min(right.text.find('+', begin), right.text.size());
     const Word axis{right.text.substr(begin, end - begin), right.column + begin};
     if (axis.text.empty())
-      throw UserError({.what = str("the ", source.kind, " lacks an axis before or after '+' in '", right.text, "'"),
+      throw UserError({.code = "layout.missing-axis",
+                       .what = str("the ", source.kind, " lacks an axis before or after '+' in '", right.text, "'"),
                        .where = source.at(axis.column),
                        .fix = "write axis+axis, major to minor, as in \"batch:pod+data\""});
     check_name(source, axis, "axis", "");
     if (std::find(axes.begin(), axes.end(), axis.text) != axes.end())
-      throw UserError({.what = str("the ", source.kind, " names axis '", axis.text, "' twice in one rule"),
+      throw UserError({.code = "layout.axis-twice-in-rule",
+                       .what = str("the ", source.kind, " names axis '", axis.text, "' twice in one rule"),
                        .where = source.at(axis.column),
                        .fix = "name each axis of a rule once"});
     axes.push_back(axis.text);
@@ -37,13 +39,15 @@ std::vector<std::string> axes_of(const Source& source, const Word& right) {
 void check_dim(const Source& source, const std::vector<LayoutRule>& before, const Word& dim, bool star) {
   if (!star || dim.text != "*") check_name(source, dim, "dim", "./#");
   if (is_own_dim(dim.text))
-    throw UserError({.what = str("the ", source.kind, " lays dim '", dim.text, "', but dim names that begin with '",
+    throw UserError({.code = "layout.reserved-dim",
+                     .what = str("the ", source.kind, " lays dim '", dim.text, "', but dim names that begin with '",
                                  kOwnDim, "' are reserved for the library"),
                      .where = source.at(dim.column),
                      .fix = "remove the rule; to split this dim, rename() it first"});
   for (const LayoutRule& rule : before)
     if (rule.dim == dim.text)
-      throw UserError({.what = str("the ", source.kind, " lays dim '", dim.text, "' twice"),
+      throw UserError({.code = "layout.dim-twice",
+                       .what = str("the ", source.kind, " lays dim '", dim.text, "' twice"),
                        .where = source.at(dim.column),
                        .fix = "keep one of the rules; to split a dim over two axes write dim:axis+axis"});
 }
@@ -54,11 +58,13 @@ void check_star(const Source& source, const std::vector<Word>& dims, const std::
     if (dim.text != "*") continue;
     if (dims.size() > 1)
       throw UserError(
-          {.what = str("the ", source.kind, " has '*' and dims by name in one rule"),
+          {.code = "layout.star-with-names",
+           .what = str("the ", source.kind, " has '*' and dims by name in one rule"),
            .where = source.at(dim.column),
            .fix = "write a separate rule for '*', as in \"*:data\"; rules that name dims are applied first"});
     if (axes.empty())
-      throw UserError({.what = str("the ", source.kind, " gives '*' no axis"),
+      throw UserError({.code = "layout.star-without-axis",
+                       .what = str("the ", source.kind, " gives '*' no axis"),
                        .where = source.at(dim.column),
                        .fix = "write *:axis, as in \"*:data\", or leave the rule out"});
   }
@@ -100,13 +106,15 @@ Layout Layout::parse(std::string_view text) {
 Store Store::parse(std::string_view text, int level) {
   const Source source{.kind = "storage layout", .text = text, .example = "*:data"};
   if (level < 1 || level > 3)
-    throw UserError({.what = str("there is no storage level ", level),
+    throw UserError({.code = "store.unknown-level",
+                     .what = str("there is no storage level ", level),
                      .where = str("storage layout \"", text, "\""),
                      .fix = "give 1 (optimizer state), 2 (and gradients) or 3 (and parameters)"});
   Store store;
   store.rules_ = rules_of(source, true);
   if (store.rules_.empty())
-    throw UserError({.what = str("the storage layout has no rule, but level ", level),
+    throw UserError({.code = "store.level-without-rule",
+                     .what = str("the storage layout has no rule, but level ", level),
                      .where = str("storage layout \"", text, "\""),
                      .fix = "write which axis is to split variables, as in \"*:data\", or give no storage layout"});
   store.text_ = text;

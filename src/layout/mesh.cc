@@ -26,19 +26,22 @@ void check_axis(const Source& source, const std::vector<Axis>& before, const Pai
   const auto& [name, size] = written;
   check_name(source, name, "axis", "");
   if (number_of(size.text) < 1)
-    throw UserError({.what = str("the size of axis '", name.text, "' is '", size.text, "'"),
+    throw UserError({.code = "mesh.bad-axis-size",
+                     .what = str("the size of axis '", name.text, "' is '", size.text, "'"),
                      .where = source.at(size.column),
                      .fix = str("give a whole number of processors from 1 to ", kMostProcessors)});
   std::int64_t processors = number_of(size.text);
   for (const Axis& axis : before) {
     processors *= axis.size;
     if (axis.name == name.text)
-      throw UserError({.what = str("the mesh has two axes called '", name.text, "'"),
+      throw UserError({.code = "mesh.duplicate-axis",
+                       .what = str("the mesh has two axes called '", name.text, "'"),
                        .where = source.at(name.column),
                        .fix = "give each axis a different name"});
   }
   if (processors > kMostProcessors)
-    throw UserError({.what = str("the mesh has ", processors, " processors up to axis '", name.text, "'"),
+    throw UserError({.code = "mesh.too-many-processors",
+                     .what = str("the mesh has ", processors, " processors up to axis '", name.text, "'"),
                      .where = source.at(size.column),
                      .fix = str("a mesh may have at most ", kMostProcessors, " processors: take smaller axes")});
 }

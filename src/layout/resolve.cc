@@ -29,6 +29,8 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+constexpr std::string_view kStorageLayout = "storage layout";
+
 // The text of a layout or storage layout.
 struct RuleText {
   std::string_view kind;
@@ -83,7 +85,8 @@ void check_divides(const Dim& dim, const Axes& axes, const Shape& shape, const M
       is_cut ? str(" (", dim.size * microbatches, " in ", microbatches, " microbatches)") : std::string();
   const std::string divisors = nearest_divisors(dim.size, parts);
   const std::string other_axes = divisors.empty() ? "" : str(", or lay it over ", divisors, " processors");
-  throw UserError({.what = str(subject.name, " ", shape, " cannot be split evenly: dim ", dim.name, " of size ",
+  throw UserError({.code = "layout.uneven-split",
+                   .what = str(subject.name, " ", shape, " cannot be split evenly: dim ", dim.name, " of size ",
                                dim.size, of_batch, " over axis '", text_of(axes, mesh), "' of ", parts, " processors"),
                    .where = place_of(subject, mesh),
                    .fix = str("give ", dim.name, " a size of ",
@@ -95,7 +98,8 @@ DimAxes resolve(const RuleText& text, const Mesh& mesh, const std::vector<std::s
   for (const LayoutRule& rule : text.rules) {
     if (rule.dim != kEveryDim && !contains(known_dims, rule.dim)) {
       if (rule.optional) continue;
-      throw UserError({.what = str("the ", text.kind, " names dim '", rule.dim, "', which no tensor has"),
+      throw UserError({.code = text.kind == kStorageLayout ? "store.unknown-dim" : "layout.unknown-dim",
+                       .what = str("the ", text.kind, " names dim '", rule.dim, "', which no tensor has"),
                        .where = place_of(text, mesh),
                        .fix = advice("dims", rule.dim, known_dims)});
     }
@@ -104,7 +108,8 @@ DimAxes resolve(const RuleText& text, const Mesh& mesh, const std::vector<std::s
       const int axis = mesh.find(name);
       if (axis >= 0) axes.push_back(axis);
       if (axis < 0 && !rule.optional)
-        throw UserError({.what = str("the ", text.kind, " names axis '", name, "', which the mesh does not have"),
+        throw UserError({.code = text.kind == kStorageLayout ? "store.unknown-axis" : "layout.unknown-axis",
+                         .what = str("the ", text.kind, " names axis '", name, "', which the mesh does not have"),
                          .where = place_of(text, mesh),
                          .fix = advice("axes", name, names_of(mesh))});
     }
@@ -120,7 +125,7 @@ DimAxes resolve(const Layout& layout, const Mesh& mesh, const std::vector<std::s
 }
 
 DimAxes resolve(const Store& store, const Mesh& mesh, const std::vector<std::string>& known_dims) {
-  return resolve({"storage layout", store.text(), store.rules()}, mesh, known_dims);
+  return resolve({kStorageLayout, store.text(), store.rules()}, mesh, known_dims);
 }
 
 void check_one_dim_per_axis(const DimAxes& axes, const Shape& dims, const Mesh& mesh,
@@ -140,7 +145,8 @@ void check_one_dim_per_axis(const DimAxes& axes, const Shape& dims, const Mesh& 
     if (laid[i].empty()) free.push_back(mesh.axes()[i].name);
   for (std::size_t i = 0; i < laid.size(); ++i)
     if (laid[i].size() > 1)
-      throw UserError({.what = str(subject.name, " ", dims, " would be split twice over axis '", mesh.axes()[i].name,
+      throw UserError({.code = "layout.axis-used-twice",
+                       .what = str(subject.name, " ", dims, " would be split twice over axis '", mesh.axes()[i].name,
                                    "': dims ", join(laid[i], " and "), " are both laid on it"),
                        .where = place_of(subject, mesh),
                        .fix = str("lay one of them on another axis (free: ", free.empty() ? "none" : join(free, ", "),

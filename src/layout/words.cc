@@ -13,7 +13,8 @@ bool is_letter_or_digit(char c) {
 }
 
 [[noreturn]] void throw_empty(const Source& source, std::size_t column) {
-  throw UserError({.what = str("the ", source.kind, " has an empty word"),
+  throw UserError({.code = "layout-text.empty-word",
+                   .what = str("the ", source.kind, " has an empty word"),
                    .where = source.at(column),
                    .fix = str("put one comma, semicolon or space between words, as in \"", source.example, "\"")});
 }
@@ -49,18 +50,21 @@ std::vector<Word> words_of(const Source& source) {
 Pair pair_of(const Source& source, const Word& word, std::string_view left, std::string_view right) {
   const std::size_t colon = word.text.find(':');
   if (colon == std::string::npos)
-    throw UserError({.what = str("the ", source.kind, " has a word without ':': '", word.text, "'"),
+    throw UserError({.code = "layout-text.no-colon",
+                     .what = str("the ", source.kind, " has a word without ':': '", word.text, "'"),
                      .where = source.at(word.column),
                      .fix = str("write ", left, ":", right, ", as in \"", source.example, "\"")});
   const std::size_t second = word.text.find(':', colon + 1);
   if (second != std::string::npos)
-    throw UserError({.what = str("the ", source.kind, " has a word with two ':': '", word.text, "'"),
+    throw UserError({.code = "layout-text.two-colons",
+                     .what = str("the ", source.kind, " has a word with two ':': '", word.text, "'"),
                      .where = source.at(word.column + second),
                      .fix = "divide it with a space, comma or semicolon ('.' is part of a name, not a separator)"});
   Pair pair{{word.text.substr(0, colon), word.column}, {word.text.substr(colon + 1), word.column + colon + 1}};
   for (const auto& [part, what] : {std::pair(pair.left, left), std::pair(pair.right, right)})
     if (part.text.empty())
-      throw UserError({.what = str("the ", source.kind, " has a word that lacks its ", what, ": '", word.text, "'"),
+      throw UserError({.code = "layout-text.missing-side",
+                       .what = str("the ", source.kind, " has a word that lacks its ", what, ": '", word.text, "'"),
                        .where = source.at(part.column),
                        .fix = str("write ", left, ":", right, ", as in \"", source.example, "\"")});
   return pair;
@@ -72,7 +76,8 @@ void check_name(const Source& source, const Word& name, std::string_view what, s
     if (is_letter_or_digit(c) || more.find(c) != std::string_view::npos) continue;
     std::string allowed = "letters, digits, '_'";
     for (char other : more) allowed += str(", '", other, "'");
-    throw UserError({.what = str("the name of ", what, " '", name.text, "' has the character '", c, "'"),
+    throw UserError({.code = "layout-text.bad-character",
+                     .what = str("the name of ", what, " '", name.text, "' has the character '", c, "'"),
                      .where = source.at(name.column + i),
                      .fix = str("write the name with ", allowed)});
   }

@@ -25,7 +25,8 @@ std::string advice(const std::string& word, const std::vector<std::string>& know
 const Entry& entry_of(const std::string& name) {
   for (const Entry& entry : catalog())
     if (entry.name == name) return entry;
-  throw UserError({.what = "there is no built-in model '" + name + "'",
+  throw UserError({.code = "models.unknown-model",
+                   .what = "there is no built-in model '" + name + "'",
                    .where = "models::build",
                    .fix = advice(name, names(), "the models are: ")});
 }
@@ -38,7 +39,8 @@ Sizes merged(const Entry& entry, const Sizes& given) {
   for (const auto& [dim, size] : given) {
     const auto found = sizes.find(dim);
     if (found == sizes.end())
-      throw UserError({.what = "model '" + entry.name + "' has no size '" + dim + "' to set",
+      throw UserError({.code = "models.unknown-size",
+                       .what = "model '" + entry.name + "' has no size '" + dim + "' to set",
                        .where = "size " + dim + "=" + std::to_string(size),
                        .fix = advice(dim, known, "it has: ")});
     found->second = size;
@@ -129,11 +131,13 @@ Sizes parse_sizes(std::string_view text) {
     std::int64_t size = 0;
     const auto [stop, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
     if (dim.empty() || failure != std::errc() || stop != digits.data() + digits.size() || size < 1)
-      throw UserError({.what = "'" + std::string(word) + "' does not set a size",
+      throw UserError({.code = "models.bad-size-text",
+                       .what = "'" + std::string(word) + "' does not set a size",
                        .where = "sizes \"" + std::string(text) + "\", column " + std::to_string(begin + 1),
                        .fix = "write dim=size with a whole size of at least one, as in batch=64,hidden=1024"});
     if (!sizes.emplace(dim, size).second)
-      throw UserError({.what = "the size of '" + dim + "' is set twice",
+      throw UserError({.code = "models.size-set-twice",
+                       .what = "the size of '" + dim + "' is set twice",
                        .where = "sizes \"" + std::string(text) + "\", column " + std::to_string(begin + 1),
                        .fix = "set it once"});
     begin = end + 1;

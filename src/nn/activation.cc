@@ -42,7 +42,8 @@ Activation activation(const std::string& name) {
   std::string all;
   for (const std::string& known : activations()) all += (all.empty() ? "" : ", ") + known;
   const std::string near = nearest_word(name, activations());
-  throw UserError({.what = "there is no activation '" + name + "'",
+  throw UserError({.code = "nn.unknown-activation",
+                   .what = "there is no activation '" + name + "'",
                    .where = "nn::activation",
                    .fix = (near.empty() ? "" : "did you mean '" + near + "'? ") + "the activations are: " + all});
 }

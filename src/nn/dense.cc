@@ -11,7 +11,8 @@ namespace {
 Shape reduced_dims(const Tensor& x, const DenseOptions& options, Site site) {
   if (!options.reduced.empty()) return options.reduced.in(x, site);
   if (x.shape().empty())
-    throw UserError({.what = "dense was given the scalar '" + x.name() + "', which has no dim to sum",
+    throw UserError({.code = "nn.dense-of-scalar",
+                     .what = "dense was given the scalar '" + x.name() + "', which has no dim to sum",
                      .where = "dense at " + to_string(site),
                      .fix = "give a tensor with dims"});
   return {x.shape().dims().back()};
@@ -21,7 +22,8 @@ Shape reduced_dims(const Tensor& x, const DenseOptions& options, Site site) {
 void check_new(const Tensor& x, const Shape& reduced, const Shape& made, Site site) {
   for (const Dim& dim : x.shape().minus(reduced))
     if (made.has(dim.name))
-      throw UserError({.what = "dense makes dim '" + dim.name + "', which '" + x.name() + "' has and keeps",
+      throw UserError({.code = "nn.dense-dim-kept",
+                       .what = "dense makes dim '" + dim.name + "', which '" + x.name() + "' has and keeps",
                        .where = "dense at " + to_string(site),
                        .fix = "give the new dim another name, or name it in DenseOptions::reduced too"});
 }
@@ -51,7 +53,8 @@ Tensor dense(const Tensor& x, const Shape& made, const DenseOptions& options, Si
 Tensor dense_product(const Tensor& x, const Shape& made, const std::vector<Activation>& activations,
                      const DenseOptions& options, Site site) {
   if (activations.empty())
-    throw UserError({.what = "dense_product '" + options.name + "' has no layers",
+    throw UserError({.code = "nn.dense-product-without-layers",
+                     .what = "dense_product '" + options.name + "' has no layers",
                      .where = "dense_product at " + to_string(site),
                      .fix = "give at least one activation; an empty one is linear"});
   Tensor product;

@@ -48,13 +48,15 @@ namespace {
 void expect_lines(const OpCall& call, const Shape& x, const Shape& indices, const Dim& dim) {
   if (!is_integer(call.inputs[1].dtype))
     throw UserError(
-        {.what = str(call.op->name, " needs whole numbers as indices, not ", call.inputs[1].dtype, " ", indices),
+        {.code = "along.indices-not-whole",
+         .what = str(call.op->name, " needs whole numbers as indices, not ", call.inputs[1].dtype, " ", indices),
          .where = call.where(),
          .fix = "cast() the indices to i32"});
   bool fits = indices.has(dim.name);
   for (const Dim& other : indices) fits = fits && (other.name == dim.name || x.has(other));
   if (!fits)
-    throw UserError({.what = str(call.op->name, " along '", dim.name, "' of ", x, " with indices ", indices),
+    throw UserError({.code = "along.indices-mismatch",
+                     .what = str(call.op->name, " along '", dim.name, "' of ", x, " with indices ", indices),
                      .where = call.where(),
                      .fix = str("the indices need dim '", dim.name, "', and no dim that the tensor lacks")});
 }
@@ -79,7 +81,8 @@ std::vector<TensorType> put_type(const OpCall& call) {
   const Dim dim = call.attr<Dim>("dim");
   expect_lines(call, call.in(0), call.in(1), dim);
   if (!call.in(0).has(dim.name) || call.in(0).size_of(dim.name) != call.in(1).size_of(dim.name))
-    throw UserError({.what = str("put_along '", dim.name, "' of ", call.in(0), " with indices ", call.in(1)),
+    throw UserError({.code = "put-along.indices-mismatch",
+                     .what = str("put_along '", dim.name, "' of ", call.in(0), " with indices ", call.in(1)),
                      .where = call.where(),
                      .fix = "give one index along the dim for each element that is put"});
   return {{call.in(0).resized(dim.name, dim.size), call.inputs[0].dtype}};
@@ -144,7 +147,8 @@ Tensor put_along(const Tensor& x, const Tensor& indices, const Dim& dim, Site si
 Tensor dynamic_shift(const Tensor& x, const Tensor& offset, const DimRef& along, bool wrap, Site site) {
   const Dim dim = along.in(x, site);
   if (!is_integer(offset.dtype()) || offset.shape().has(dim.name))
-    throw UserError({.what = str("dynamic_shift cannot move along ", dim, " by ", offset.dtype(), " ", offset.shape()),
+    throw UserError({.code = "dynamic-shift.bad-offset",
+                     .what = str("dynamic_shift cannot move along ", dim, " by ", offset.dtype(), " ", offset.shape()),
                      .where = str("dynamic_shift at ", to_string(site)),
                      .fix = str("give whole offsets without dim '", dim.name, "'")});
   const Tensor place = subtract(iota(Graph(x.graph()), dim, DType::kI64, site), cast(offset, DType::kI64, site), site);

@@ -37,8 +37,9 @@ Operands operands_of(const Tensors& xs, std::size_t masks, const AttendRules& ru
 
 // --- Shapes ---
 
-[[noreturn]] void refuse(const OpCall& call, const std::string& why, const std::string& fix) {
-  throw UserError({.what = str("attend of q ", call.in(0), ", k ", call.in(1), " and v ", call.in(2), ": ", why),
+[[noreturn]] void refuse(ErrorCode code, const OpCall& call, const std::string& what, const std::string& fix) {
+  throw UserError({.code = code,
+                   .what = str("attend of q ", call.in(0), ", k ", call.in(1), " and v ", call.in(2), ": ", what),
                    .where = call.where(),
                    .fix = fix});
 }
@@ -48,9 +49,10 @@ void check_shared_dims(const OpCall& call, const AttendRules& rules) {
   const Shape of_v = call.in(2).minus({{rules.memory, 1}, {rules.value, 1}});
   for (const Dim& dim : shared.plus(of_v)) {
     if (!call.in(0).has(dim))
-      refuse(call, str("q lacks dim ", dim), "dims of k and v other than their own are q's too");
+      refuse("attend.q-lacks-dim", call, str("q lacks dim ", dim), "dims of k and v other than their own are q's too");
     if (!shared.has(dim) || !of_v.has(dim))
-      refuse(call, str("dim ", dim, " is in one of k and v alone"), "broadcast() the other to it, or rename() it");
+      refuse("attend.dim-of-k-or-v-alone", call, str("dim ", dim, " is in one of k and v alone"),
+             "broadcast() the other to it, or rename() it");
   }
 }
 
@@ -59,7 +61,7 @@ void check_masks(const OpCall& call, const AttendRules& rules) {
   const auto within = [&](const Shape& shape, const Shape& all, const char* what) {
     for (const Dim& dim : shape)
       if (!all.has(dim))
-        refuse(call, str("dim ", dim, " of the ", what, " ", shape, " has no place there"),
+        refuse("attend.mask-dim-unknown", call, str("dim ", dim, " of the ", what, " ", shape, " has no place there"),
                str("its dims may be: ", join(all, ", ")));
   };
   std::size_t next = 3;
@@ -70,7 +72,8 @@ void check_masks(const OpCall& call, const AttendRules& rules) {
   if (!rules.segments) return;
   for (std::size_t i : {next, next + 1})
     if (!is_integer(call.inputs[i].dtype))
-      refuse(call, str("segments are ", call.inputs[i].dtype, ", not whole numbers"), "cast() them to i32");
+      refuse("attend.segments-not-whole", call, str("segments are ", call.inputs[i].dtype, ", not whole numbers"),
+             "cast() them to i32");
   within(call.in(next), rows, "query segments");
   within(call.in(next + 1), memory, "memory segments");
 }
@@ -81,11 +84,12 @@ std::vector<TensorType> attend_type(const OpCall& call) {
   shape_rule::expect_float(call);
   for (std::size_t i : {1u, 2u})
     if (call.inputs[i].dtype != call.inputs[0].dtype)
-      refuse(call, str("they are ", call.inputs[0].dtype, ", ", call.inputs[1].dtype, " and ", call.inputs[2].dtype),
+      refuse("attend.dtypes-differ", call,
+             str("they are ", call.inputs[0].dtype, ", ", call.inputs[1].dtype, " and ", call.inputs[2].dtype),
              "cast() them to one dtype");
   check_shared_dims(call, rules);
   if (rules.causal && (rules.length.empty() || !call.in(0).has(rules.length) || call.in(1).has(rules.length)))
-    refuse(call, "causal, but it is not clear which dim of q has its positions",
+    refuse("attend.causal-dim-unclear", call, "causal, but it is not clear which dim of q has its positions",
            "name a dim of q that k lacks in AttendOptions::length");
   check_masks(call, rules);
   return {{call.in(0).replaced(rules.key, {value}), call.inputs[0].dtype},
@@ -348,7 +352,8 @@ const OpDef& kAttend = define_op({
 
 void check_dim(const Tensor& x, const char* name, const Dim& dim, Site site) {
   if (!x || !x.shape().has(dim))
-    throw UserError({.what = str("attend: ", name, " ", x ? str(x.shape()) : "is empty and", " lacks dim ", dim),
+    throw UserError({.code = "attend.missing-dim",
+                     .what = str("attend: ", name, " ", x ? str(x.shape()) : "is empty and", " lacks dim ", dim),
                      .where = str("attend at ", to_string(site)),
                      .fix = "give q and k the dim d_key, and k and v the memory dim"});
 }
@@ -360,7 +365,8 @@ std::string own_dim(const Tensor& q, const Tensor& v, const Dim& memory, const D
     if (dim.name == d_key.name || (dim != memory && !q.shape().has(dim.name))) own.push_back(dim.name);
   if (own.size() != 1)
     throw UserError(
-        {.what = str("attend: v ", v.shape(), " has ", own.size(), " dims that replace d_key; q is ", q.shape()),
+        {.code = "attend.several-value-dims",
+         .what = str("attend: v ", v.shape(), " has ", own.size(), " dims that replace d_key; q is ", q.shape()),
          .where = str("attend at ", to_string(site)),
          .fix = "give v exactly one dim in place of d_key: reshape() several dims to one"});
   return own[0];
@@ -375,11 +381,13 @@ std::string length_of(const Tensor& q, const Tensor& k, const Dim& d_key, const 
 
 void check_options(const AttendOptions& options, Site site) {
   if (static_cast<bool>(options.query_segments) != static_cast<bool>(options.memory_segments))
-    throw UserError({.what = "attend was given only one of query_segments and memory_segments",
+    throw UserError({.code = "attend.one-sided-segments",
+                     .what = "attend was given only one of query_segments and memory_segments",
                      .where = str("attend at ", to_string(site)),
                      .fix = "give both; in self-attention memory_segments is query_segments with its length renamed"});
   if (options.keep <= 0 || options.keep > 1)
-    throw UserError({.what = str("attend keeps weights with probability ", options.keep),
+    throw UserError({.code = "attend.bad-probability",
+                     .what = str("attend keeps weights with probability ", options.keep),
                      .where = str("attend at ", to_string(site)),
                      .fix = "give AttendOptions::keep a probability above 0 and at most 1"});
 }

@@ -153,7 +153,8 @@ Tensor select(const Tensor& condition, const Operand& x, const Operand& y, Site 
 
 Tensor add_n(const Tensors& xs, Site site) {
   if (xs.empty())
-    throw UserError({.what = "add_n was given no tensors",
+    throw UserError({.code = "add-n.no-operands",
+                     .what = "add_n was given no tensors",
                      .where = str("add_n at ", to_string(site)),
                      .fix = "give at least one tensor"});
   Tensor sum = xs[0];

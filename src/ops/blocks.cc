@@ -13,7 +13,8 @@ void check_halo(const char* name, const Tensor& x, const Dim& blocks, const Dim&
   if (!x.shape().has(blocks) || !x.shape().has(size) || blocks.name == size.name || halo < 0 ||
       static_cast<double>(halo) > volume({blocks, size}))
     throw UserError(
-        {.what = str(name, " of ", x.shape(), " by ", halo, " between blocks ", blocks, " of ", size),
+        {.code = "blocks.bad-halo",
+         .what = str(name, " of ", x.shape(), " by ", halo, " between blocks ", blocks, " of ", size),
          .where = str(name, " at ", to_string(site)),
          .fix = "name two dims of the tensor, with their sizes, and a halo from 0 to the size of all blocks"});
 }
@@ -57,7 +58,8 @@ Tensor image_of(const char* name, const Tensor& x, const std::vector<CutDim>& bl
   for (const CutDim& b : blocks) {
     if (!x.shape().has(b.blocks) || !x.shape().has(b.size) || cut.has(b.blocks.name) || cut.has(b.size.name) ||
         b.blocks.name == b.size.name)
-      throw UserError({.what = str(name, " of ", x.shape(), " with blocks ", b.blocks, " of ", b.size),
+      throw UserError({.code = "blocks.unknown-dims",
+                       .what = str(name, " of ", x.shape(), " with blocks ", b.blocks, " of ", b.size),
                        .where = str(name, " at ", to_string(site)),
                        .fix = "name for each cut dim its two dims in the tensor, with their sizes"});
     cut = cut.plus({b.blocks, b.size});
@@ -87,7 +89,8 @@ Tensor with_blocks(const char* name, Conv conv, const Tensor& x, const Tensor& f
     const Dim whole = y.shape().dim(b.blocks.name);
     if (whole.size % b.blocks.size != 0)
       throw UserError(
-          {.what = str(name, " of ", x.shape(), " gives ", whole.size, " places along '", b.size.name, "', which ",
+          {.code = "blocks.uneven-places",
+           .what = str(name, " of ", x.shape(), " gives ", whole.size, " places along '", b.size.name, "', which ",
                        b.blocks.size, " blocks cannot divide evenly"),
            .where = str(name, " at ", to_string(site)),
            .fix = "choose stride and padding so that the places divide evenly, for instance Padding::kSame"});

@@ -10,7 +10,8 @@ std::vector<TensorType> broadcast_type(const OpCall& call) {
   const Shape& shape = call.attr<Shape>("shape");
   for (const Dim& dim : call.in())
     if (!shape.has(dim))
-      throw UserError({.what = str("cannot broadcast ", call.in(), " to ", shape, ": dim ", dim, " is missing there"),
+      throw UserError({.code = "broadcast.missing-dim",
+                       .what = str("cannot broadcast ", call.in(), " to ", shape, ": dim ", dim, " is missing there"),
                        .where = call.where(),
                        .fix = "give a shape with all dims of the tensor, with their sizes"});
   return {{shape, call.inputs[0].dtype}};
@@ -48,7 +49,8 @@ Tensor broadcast(const Tensor& x, const Shape& shape, Site site) {
 Tensor transpose(const Tensor& x, const DimRefs& dims, Site site) {
   const Shape order = dims.in(x, site);
   if (!same_dims(x.shape(), order))
-    throw UserError({.what = str("cannot transpose ", x.shape(), " to ", order),
+    throw UserError({.code = "transpose.bad-order",
+                     .what = str("cannot transpose ", x.shape(), " to ", order),
                      .where = str("transpose at ", to_string(site)),
                      .fix = "name the same dims in another order"});
   return broadcast(x, order, site);

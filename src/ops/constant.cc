@@ -75,7 +75,8 @@ const OpDef& kIota = define_op({
 
 Tensor constant(const Graph& g, const Number& value, const Shape& shape, DType dtype, Site site) {
   if (const auto why = why_not_held(value, dtype))
-    throw UserError({.what = str("a constant of ", dtype, " ", shape, " from the number ", value, ", ", *why),
+    throw UserError({.code = "constant.number-not-held",
+                     .what = str("a constant of ", dtype, " ", shape, " from the number ", value, ", ", *why),
                      .where = str("constant at ", to_string(site)),
                      .fix = str("give a number that ", dtype, " holds, or another dtype")});
   return apply_all(g, kConstant, {}, {{"type", TensorType{shape, dtype}}, {"value", value}}, site)[0];
@@ -102,7 +103,8 @@ Tensor ones_like(const Tensor& x, Site site) { return number_everywhere(x, 1, si
 
 Tensor iota(const Graph& g, const Dim& dim, DType dtype, Site site) {
   if (const auto why = why_not_held(dim.size - 1, dtype))
-    throw UserError({.what = str("iota of ", dtype, " along ", dim, " ends with the number ", dim.size - 1, ", ", *why),
+    throw UserError({.code = "iota.number-not-held",
+                     .what = str("iota of ", dtype, " along ", dim, " ends with the number ", dim.size - 1, ", ", *why),
                      .where = str("iota at ", to_string(site)),
                      .fix = "give a wider dtype, such as i32 or i64"});
   return apply_all(g, kIota, {}, {{"type", TensorType{{dim}, dtype}}}, site)[0];

@@ -30,8 +30,9 @@ struct Call {
   const ConvOptions& options;
   Site site;
 
-  [[noreturn]] void fail(const std::string& what, const std::string& fix) const {
-    throw UserError({.what = str(name, " of ", x.shape(), " by a filter ", filter.shape(), ": ", what),
+  [[noreturn]] void fail(ErrorCode code, const std::string& what, const std::string& fix) const {
+    throw UserError({.code = code,
+                     .what = str(name, " of ", x.shape(), " by a filter ", filter.shape(), ": ", what),
                      .where = str(name, " at ", to_string(site)),
                      .fix = fix});
   }
@@ -42,7 +43,7 @@ struct Call {
 void check_dims(const Call& call, std::size_t filter_rank, std::size_t channels_at) {
   const Shape &x = call.x.shape(), &filter = call.filter.shape();
   if (x.rank() < call.spatial + 1 || filter.rank() != filter_rank || filter[channels_at].name != call.channels().name)
-    call.fail("their dims do not fit",
+    call.fail("conv.dims-mismatch", "their dims do not fit",
               str("give x [batch…, ", call.spatial, " spatial dims, channels] and a filter [", call.spatial, " taps, ",
                   call.transposed ? "out, channels]" : "channels, out]", ", or use convolution() with windows"));
 }
@@ -51,7 +52,8 @@ void check_dims(const Call& call, std::size_t filter_rank, std::size_t channels_
 std::vector<std::int64_t> steps(const Call& call, const std::vector<std::int64_t>& given, const char* what) {
   if (given.empty()) return std::vector<std::int64_t>(call.spatial, 1);
   if (given.size() != call.spatial)
-    call.fail(str("there are ", given.size(), " ", what), str("give one for each of ", call.spatial, " spatial dims"));
+    call.fail("conv.step-count-mismatch", str("there are ", given.size(), " ", what),
+              str("give one for each of ", call.spatial, " spatial dims"));
   return given;
 }
 
@@ -79,7 +81,7 @@ Tensor grouped(const Call& call, const Dim& inner, const Dim& outer) {
   const bool fits = groups >= 1 && channels.size % groups == 0 && outer.size % groups == 0;
   const std::int64_t each = call.transposed ? channels.size : inner.size * groups;
   if (!fits || each != channels.size)
-    call.fail(str("they do not fit ", groups, " groups"),
+    call.fail("conv.groups-do-not-divide", str("they do not fit ", groups, " groups"),
               "groups must divide the channels on both sides, and the filter has those of one group");
   const std::vector<Window> windows = windows_of(call);
   const auto apply = call.transposed ? convolution_transpose : convolution;
@@ -148,7 +150,7 @@ Tensor depthwise_conv(const Tensor& x, const Tensor& filter, const ConvOptions& 
   const std::size_t spatial = filter.shape().find(channels.name).value_or(filter.shape().rank());
   const Call call{"depthwise_conv", spatial, false, x, filter, options, site};
   if (options.groups != 1 || !filter.shape().has(channels) || x.shape().rank() < spatial + 1)
-    call.fail("their dims do not fit one channel each",
+    call.fail("depthwise-conv.dims-mismatch", "their dims do not fit one channel each",
               "give x [batch…, spatial…, channels] and a filter [taps…, channels] or [taps…, channels, multiplier]");
   return convolution(x, filter, windows_of(call), {channels}, site);
 }
@@ -158,7 +160,8 @@ Tensor separable_conv1d(const Tensor& x, const Tensor& depthwise, const Tensor& 
   const Dim length = along.in(x, site);
   Shape own = depthwise.shape().minus(x.shape());
   if (own.rank() != 1)
-    throw UserError({.what = str("separable_conv1d of ", x.shape(), " by ", depthwise.shape(), " along dim ", length),
+    throw UserError({.code = "separable-conv1d.bad-filter",
+                     .what = str("separable_conv1d of ", x.shape(), " by ", depthwise.shape(), " along dim ", length),
                      .where = str("separable_conv1d at ", to_string(site)),
                      .fix = "give a depthwise filter [taps, channels] with one dim that x does not have"});
   const Window w{.dim = length, .filter = own[0], .before = -first, .after = own[0].size - 1 + first};

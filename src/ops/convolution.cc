@@ -36,7 +36,8 @@ void check_names(const OpCall& call, const Windows& windows, const Roles& roles)
     if (!walked.insert(w.dim.name).second || !walked.insert(w.filter.name).second || roles.filter.has(w.dim.name) ||
         roles.x.has(w.filter.name) || roles.y.has(w.filter.name))
       throw UserError(
-          {.what = str("convolution of ", call.in(0), " and ", call.in(1), " along dim '", w.dim.name, "' with taps '",
+          {.code = "convolution.dim-occurs-elsewhere",
+           .what = str("convolution of ", call.in(0), " and ", call.in(1), " along dim '", w.dim.name, "' with taps '",
                        w.filter.name, "': the two occur elsewhere too"),
            .where = call.where(),
            .fix = "give the taps a name that no other dim has, and each dim one window: rename() the filter's dim"});
@@ -48,7 +49,8 @@ std::vector<TensorType> convolution_type(const OpCall& call) {
   shape_rule::expect_float(call);
   shape_rule::expect_same_dtypes(call);
   if (windows.empty())
-    throw UserError({.what = str("convolution of ", call.in(0), " and ", call.in(1), " has no window"),
+    throw UserError({.code = "convolution.no-window",
+                     .what = str("convolution of ", call.in(0), " and ", call.in(1), " has no window"),
                      .where = call.where(),
                      .fix = "name the dims of the windows, or use einsum()"});
   check_names(call, windows, roles);
@@ -58,7 +60,8 @@ std::vector<TensorType> convolution_type(const OpCall& call) {
     shape_rule::expect_dim(call, roles.filter, w.filter);
     if (!roles.y.has(Dim{w.dim.name, places_of(w)}))
       throw UserError(
-          {.what = str("convolution_transpose to dim ", w.dim, ", which has ", places_of(w), " places, from ", roles.y),
+          {.code = "convolution-transpose.place-count-mismatch",
+           .what = str("convolution_transpose to dim ", w.dim, ", which has ", places_of(w), " places, from ", roles.y),
            .where = call.where(),
            .fix = "give a tensor that has this dim with one element per place of the result's windows"});
   }

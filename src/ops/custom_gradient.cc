@@ -38,13 +38,15 @@ const OpDef& kCustomGradient = define_op({
           const OwnDimsGuard theirs(g.y().graph(), false);
           const Tensors dxs = g.attr<Backward>("backward")(inputs, g.ys(), g.dys());
           if (dxs.size() != inputs.size())
-            throw UserError({.what = str("custom_gradient's backward returned ", dxs.size(), " gradients for ",
+            throw UserError({.code = "custom-gradient.count-mismatch",
+                             .what = str("custom_gradient's backward returned ", dxs.size(), " gradients for ",
                                          inputs.size(), " inputs"),
                              .where = str("custom_gradient at ", to_string(g.site())),
                              .fix = "return one gradient for each input; an empty Tensor if there is none"});
           for (std::size_t i = 0; i < dxs.size(); ++i)
             if (dxs[i] && !same_dims(dxs[i].shape(), inputs[i].shape()))
-              throw UserError({.what = str("custom_gradient's backward returned a gradient ", dxs[i].shape(),
+              throw UserError({.code = "custom-gradient.shape-mismatch",
+                               .what = str("custom_gradient's backward returned a gradient ", dxs[i].shape(),
                                            " for input '", inputs[i].name(), "' ", inputs[i].shape()),
                                .where = str("custom_gradient at ", to_string(g.site())),
                                .fix = "return a gradient with the dims of its input"});
@@ -73,7 +75,8 @@ Tensor stop_gradient(const Tensor& x, Site site) { return apply(kStopGradient, {
 
 Tensor clip_activation_gradient(const Tensor& x, double rms, Site site) {
   if (!(rms > 0))
-    throw UserError({.what = str("clip_activation_gradient cannot clip to a root mean square of ", rms),
+    throw UserError({.code = "clip-activation-gradient.bad-rms",
+                     .what = str("clip_activation_gradient cannot clip to a root mean square of ", rms),
                      .where = str("clip_activation_gradient at ", to_string(site)),
                      .fix = "give a number above 0"});
   const auto clipped = [rms, site](const Tensors&, const Tensors&, const Tensors& dys) {

@@ -12,7 +12,8 @@ constexpr const char* kRun = "#run";
 void expect_index(const OpCall& call, std::size_t i) {
   if (!is_integer(call.inputs[i].dtype) || !call.in(i).empty())
     throw UserError(
-        {.what = str(call.op->name, " needs a whole scalar as its index, not ", call.inputs[i].dtype, " ", call.in(i)),
+        {.code = "dynamic.index-not-whole",
+         .what = str(call.op->name, " needs a whole scalar as its index, not ", call.inputs[i].dtype, " ", call.in(i)),
          .where = call.where(),
          .fix = "give an i32 or i64 scalar"});
 }
@@ -38,7 +39,8 @@ std::vector<TensorType> slice_type(const OpCall& call) {
   shape_rule::expect_dim(call, call.in(), dim);
   expect_index(call, 1);
   if (size < 1 || size > dim.size)
-    throw UserError({.what = str("dynamic_slice takes ", size, " elements of dim ", dim),
+    throw UserError({.code = "dynamic-slice.bad-size",
+                     .what = str("dynamic_slice takes ", size, " elements of dim ", dim),
                      .where = call.where(),
                      .fix = str("take between 1 and ", dim.size)});
   return {{call.in().resized(dim.name, size), call.inputs[0].dtype}};
@@ -102,7 +104,8 @@ std::vector<TensorType> update_type(const OpCall& call) {
   if (!piece.has(dim.name) || piece.size_of(dim.name) > dim.size ||
       !same_dims(piece.resized(dim.name, 1), call.in().resized(dim.name, 1)) ||
       call.inputs[0].dtype != call.inputs[1].dtype)
-    throw UserError({.what = str("dynamic_update along '", dim.name, "' of ", call.inputs[0].dtype, " ", call.in(),
+    throw UserError({.code = "dynamic-update.piece-mismatch",
+                     .what = str("dynamic_update along '", dim.name, "' of ", call.inputs[0].dtype, " ", call.in(),
                                  " with ", call.inputs[1].dtype, " ", piece),
                      .where = call.where(),
                      .fix = str("give a piece with the tensor's dtype and dims, with no more of '", dim.name, "'")});

@@ -185,7 +185,8 @@ Tensor contracted(const Tensors& xs, const Shape& output, Site site) {
 
 void check_some(const Tensors& xs, Site site) {
   if (xs.empty())
-    throw UserError({.what = "einsum was given no tensors",
+    throw UserError({.code = "einsum.no-operands",
+                     .what = "einsum was given no tensors",
                      .where = str("einsum at ", to_string(site)),
                      .fix = "give at least one tensor"});
 }
@@ -211,7 +212,8 @@ void check_spelling(const Tensors& xs, const Shape& output, Site site) {
     if (all.has(made.name)) continue;
     for (const Dim& summed : all)
       if (!output.has(summed.name) && summed.size == made.size && look_alike(made.name, summed.name))
-        throw UserError({.what = str("einsum sums dim ", summed, " of its inputs and broadcasts along dim ", made,
+        throw UserError({.code = "einsum.sum-and-broadcast",
+                         .what = str("einsum sums dim ", summed, " of its inputs and broadcasts along dim ", made,
                                      " of its output ", output, ", which no input has"),
                          .where = str("einsum at ", to_string(site)),
                          .fix = str("write '", summed.name, "' in the output if you mean that dim; otherwise leave '",
@@ -245,7 +247,8 @@ Tensor einsum_over(const Tensors& xs, const DimRefs& dims, Site site) {
   for (const Tensor& x : xs) all = all.plus(x.shape());
   for (const Dim& dim : reduced)
     if (!all.has(dim))
-      throw UserError({.what = str("einsum_over sums dim ", dim, ", which no input has"),
+      throw UserError({.code = "einsum.unknown-dim",
+                       .what = str("einsum_over sums dim ", dim, ", which no input has"),
                        .where = str("einsum_over at ", to_string(site)),
                        .fix = str("name dims of the inputs: ", join(all, ", "))});
   return einsum(xs, all.minus(reduced), site);

@@ -17,7 +17,8 @@ Tensor hits(const Tensor& indices, const Dim& dim, Site site) {
 void expect_indices(const OpCall& call, std::size_t i) {
   if (!is_integer(call.inputs[i].dtype))
     throw UserError(
-        {.what = str(call.op->name, " needs whole numbers as indices, not ", call.inputs[i].dtype, " ", call.in(i)),
+        {.code = "gather.indices-not-whole",
+         .what = str(call.op->name, " needs whole numbers as indices, not ", call.inputs[i].dtype, " ", call.in(i)),
          .where = call.where(),
          .fix = "cast() the indices to i32"});
 }
@@ -28,7 +29,8 @@ std::vector<TensorType> gather_type(const OpCall& call) {
   expect_indices(call, 1);
   if (call.in(1).has(dim.name))
     throw UserError(
-        {.what = str("gather along '", dim.name, "' with indices ", call.in(1), ": the indices have that dim too"),
+        {.code = "gather.dim-in-indices",
+         .what = str("gather along '", dim.name, "' with indices ", call.in(1), ": the indices have that dim too"),
          .where = call.where(),
          .fix = "rename() the dim of the indices"});
   const Shape rest = call.in(0).minus({dim});
@@ -73,11 +75,13 @@ std::vector<TensorType> scatter_type(const OpCall& call) {
   for (const Dim& index : indices)
     if (!updates.has(index))
       throw UserError(
-          {.what = str("scatter_add of updates ", updates, " at indices ", indices, ": the updates lack dim ", index),
+          {.code = "scatter-add.updates-lack-dim",
+           .what = str("scatter_add of updates ", updates, " at indices ", indices, ": the updates lack dim ", index),
            .where = call.where(),
            .fix = "broadcast() the updates to the dims of the indices first"});
   if (updates.has(dim.name))
-    throw UserError({.what = str("scatter_add along '", dim.name, "', which the updates ", updates, " have already"),
+    throw UserError({.code = "scatter-add.dim-in-updates",
+                     .what = str("scatter_add along '", dim.name, "', which the updates ", updates, " have already"),
                      .where = call.where(),
                      .fix = "rename() that dim of the updates"});
   std::vector<Dim> dims;

@@ -58,7 +58,8 @@ class Reverse {
     const CauseGuard cause(*graph_, node.site);
     if (!node.op->gradient) {
       if (node.op->no_gradient.empty()) return;
-      throw UserError({.what = str("the gradient goes through '", node.name, "', but ", node.op->name,
+      throw UserError({.code = "gradients.op-without-gradient",
+                       .what = str("the gradient goes through '", node.name, "', but ", node.op->name,
                                    " has no gradient: ", node.op->no_gradient),
                        .where = str(node.op->name, " at ", to_string(node.site)),
                        .fix = "put stop_gradient() before it, or define its gradient with custom_gradient()"});
@@ -87,28 +88,34 @@ class Reverse {
 void check_graph(const Tensors& tensors, const char* kind, const std::shared_ptr<GraphData>& graph, Site site) {
   for (const Tensor& x : tensors)
     if (!x || x.graph() != graph)
-      throw UserError({.what = str("gradients() was given ", kind, " that is ",
+      throw UserError({.code = "gradients.foreign-tensor",
+                       .what = str("gradients() was given ", kind, " that is ",
                                    x ? str("of another graph: '", x.name(), "'") : "empty"),
                        .where = site,
                        .fix = "give tensors of one graph; leave out empty results of gradients()"});
 }
 
 void check_arguments(const Tensors& ys, const Tensors& xs, const Tensors& dys, Site site) {
-  if (ys.empty()) throw UserError({.what = "gradients() was given no y", .where = site, .fix = "give at least one y"});
+  if (ys.empty())
+    throw UserError(
+        {.code = "gradients.no-y", .what = "gradients() was given no y", .where = site, .fix = "give at least one y"});
   check_graph(ys, "a y", ys[0].graph(), site);
   check_graph(xs, "an x", ys[0].graph(), site);
   check_graph(dys, "a dy", ys[0].graph(), site);
   if (!dys.empty() && dys.size() != ys.size())
-    throw UserError({.what = str("gradients() was given ", ys.size(), " ys and ", dys.size(), " dys"),
+    throw UserError({.code = "gradients.dy-count-mismatch",
+                     .what = str("gradients() was given ", ys.size(), " ys and ", dys.size(), " dys"),
                      .where = site,
                      .fix = "give one dy for each y, or no dys at all: they default to ones"});
   for (std::size_t i = 0; i < ys.size(); ++i) {
     if (!is_float(ys[i].dtype()))
-      throw UserError({.what = str("gradients() of '", ys[i].name(), "', which is ", ys[i].dtype()),
+      throw UserError({.code = "gradients.y-not-float",
+                       .what = str("gradients() of '", ys[i].name(), "', which is ", ys[i].dtype()),
                        .where = site,
                        .fix = "cast it to a floating-point dtype first: only these have gradients"});
     if (!dys.empty() && !same_dims(dys[i].shape(), ys[i].shape()))
-      throw UserError({.what = str("dy ", dys[i].shape(), " does not fit y '", ys[i].name(), "' ", ys[i].shape()),
+      throw UserError({.code = "gradients.dy-shape-mismatch",
+                       .what = str("dy ", dys[i].shape(), " does not fit y '", ys[i].name(), "' ", ys[i].shape()),
                        .where = site,
                        .fix = "give a dy with the dims of its y"});
   }
@@ -125,14 +132,16 @@ ValueAndGradients value_and_grad(const std::function<Tensor(const Tensors& xs)>&
                                  Site site) {
   ValueAndGradients result{function(xs), {}};
   if (!result.value || result.value.shape().rank() > 0)
-    throw UserError({.what = str("value_and_grad() was given a function whose result is ",
+    throw UserError({.code = "value-and-grad.result-not-scalar",
+                     .what = str("value_and_grad() was given a function whose result is ",
                                  result.value ? str("'", result.value.name(), "' ", result.value.shape()) : "empty"),
                      .where = site,
                      .fix = "return a scalar: reduce_sum() or mean() of the tensor"});
   result.gradients = gradients({result.value}, xs, {}, site);
   for (std::size_t i = 0; i < xs.size(); ++i)
     if (!result.gradients[i])
-      throw UserError({.what = str("value_and_grad() of a function that does not depend on '", xs[i].name(), "'"),
+      throw UserError({.code = "value-and-grad.independent-tensor",
+                       .what = str("value_and_grad() of a function that does not depend on '", xs[i].name(), "'"),
                        .where = site,
                        .fix = "leave out this tensor, or use it in the function"});
   return result;

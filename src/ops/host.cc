@@ -35,11 +35,13 @@ Tensor print(const Tensor& x, const std::string& label, Site site) { return hand
 
 void scalar_metric(const std::string& name, const Tensor& x, Site site) {
   if (!x.shape().empty())
-    throw UserError({.what = str("metric '", name, "' of '", x.name(), "' ", x.shape(), " is not a scalar"),
+    throw UserError({.code = "metric.not-scalar",
+                     .what = str("metric '", name, "' of '", x.name(), "' ", x.shape(), " is not a scalar"),
                      .where = str("scalar_metric at ", to_string(site)),
                      .fix = "reduce it first, for instance with mean()"});
   if (x.graph()->loop >= 0)
-    throw UserError({.what = str("metric '", name, "' is inside the body of a loop"),
+    throw UserError({.code = "metric.inside-loop",
+                     .what = str("metric '", name, "' is inside the body of a loop"),
                      .where = str("scalar_metric at ", to_string(site)),
                      .fix = "return it from the body, carried or summed, and report the result of loop()"});
   x.graph()->metrics.push_back(hand_over(x, "metric", name, site).id());

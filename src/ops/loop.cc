@@ -157,7 +157,8 @@ struct BackwardTrip {
 Tensors loop_gradient(const Grad& g) {
   const LoopBody& body = *g.attr<std::shared_ptr<LoopBody>>("body");
   if (body.stops)
-    throw UserError({.what = "the gradient goes through a loop that may stop early, which has no gradient",
+    throw UserError({.code = "loop.gradient-of-early-stop",
+                     .what = "the gradient goes through a loop that may stop early, which has no gradient",
                      .where = str("loop at ", to_string(g.site())),
                      .fix = "give the loop a fixed number of trips, or put stop_gradient() after it"});
   Tensors first;
@@ -229,21 +230,24 @@ const OpDef& kLoop = define_op({
 
 void check_step(const LoopStep& step, const Tensors& first, Site site) {
   if (step.carried.size() != first.size())
-    throw UserError({.what = str("the body of a loop that carries ", first.size(), " values gave ", step.carried.size(),
+    throw UserError({.code = "loop.carried-count-mismatch",
+                     .what = str("the body of a loop that carries ", first.size(), " values gave ", step.carried.size(),
                                  " next values"),
                      .where = str("loop at ", to_string(site)),
                      .fix = "return the next value of every carried value, in order"});
   for (std::size_t k = 0; k < first.size(); ++k)
     if (!step.carried[k] || !same_dims(step.carried[k].shape(), first[k].shape()) ||
         step.carried[k].dtype() != first[k].dtype())
-      throw UserError({.what = str("carried value ", k, " of a loop starts as ", first[k].dtype(), " ",
+      throw UserError({.code = "loop.carried-type-changes",
+                       .what = str("carried value ", k, " of a loop starts as ", first[k].dtype(), " ",
                                    first[k].shape(), " and goes on as ",
                                    step.carried[k] ? str(step.carried[k].dtype(), " ", step.carried[k].shape())
                                                    : str("an empty tensor")),
                        .where = str("loop at ", to_string(site)),
                        .fix = "keep its dims and dtype in every trip"});
   if (step.stop && (step.stop.dtype() != DType::kBool || !step.stop.shape().empty()))
-    throw UserError({.what = str("a loop is to stop by ", step.stop.dtype(), " ", step.stop.shape()),
+    throw UserError({.code = "loop.bad-stop",
+                     .what = str("a loop is to stop by ", step.stop.dtype(), " ", step.stop.shape()),
                      .where = str("loop at ", to_string(site)),
                      .fix = "give a bool scalar, for instance reduce_all(…)"});
 }
@@ -285,12 +289,14 @@ LoopResult loop(const Graph& g, std::int64_t trips, const Tensors& first,
   GraphData& graph = *g.data();
   if (trips < 1 || trips > kMostTrips)
     throw UserError(
-        {.what = str("a loop cannot run ", trips, " trips"),
+        {.code = "loop.bad-trips",
+         .what = str("a loop cannot run ", trips, " trips"),
          .where = str("loop at ", to_string(site)),
          .fix = trips < 1 ? "give at least one trip" : str("give at most ", kMostTrips, ", or put a loop around it")});
   for (const Tensor& x : first)
     if (!x || x.graph() != g.data())
-      throw UserError({.what = x ? str("a loop carries '", x.name(), "', which is of another graph")
+      throw UserError({.code = "loop.foreign-tensor",
+                       .what = x ? str("a loop carries '", x.name(), "', which is of another graph")
                                  : str("a loop carries an empty tensor"),
                        .where = str("loop at ", to_string(site)),
                        .fix = "give first values of the loop's graph"});

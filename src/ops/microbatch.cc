@@ -12,17 +12,20 @@ namespace {
 
 void check_parts(const Tensors& inputs, const Dim& batch, std::int64_t parts, Site site) {
   if (parts < 1 || batch.size % parts != 0)
-    throw UserError({.what = str("a batch of ", batch.size, " cannot be divided into ", parts, " equal parts"),
+    throw UserError({.code = "microbatch.uneven-parts",
+                     .what = str("a batch of ", batch.size, " cannot be divided into ", parts, " equal parts"),
                      .where = str("microbatch at ", to_string(site)),
                      .fix = "give a number of parts that divides the batch"});
   if (inputs.empty())
-    throw UserError({.what = "microbatch() was given no input",
+    throw UserError({.code = "microbatch.no-input",
+                     .what = "microbatch() was given no input",
                      .where = str("microbatch at ", to_string(site)),
                      .fix = str("give the tensors that have the dim ", batch.name)});
   for (const Tensor& x : inputs)
     if (!x || !x.shape().has(batch))
       throw UserError(
-          {.what = x ? str("input '", x.name(), "' ", x.shape(), " has no dim ", batch)
+          {.code = "microbatch.input-without-batch",
+           .what = x ? str("input '", x.name(), "' ", x.shape(), " has no dim ", batch)
                      : str("an input of microbatch() is empty"),
            .where = str("microbatch at ", to_string(site)),
            .fix = "give only tensors that have the batch dim; the function may use other tensors directly"});
@@ -100,7 +103,8 @@ Tensor microbatch_loss(const Tensors& inputs, const DimRef& batch, std::int64_t 
         const int first = static_cast<int>(graph.nodes.size());
         const Tensor one = loss(part);
         if (!one || !one.shape().empty() || !is_float(one.dtype()))
-          throw UserError({.what = one ? str("the loss of a part is ", one.dtype(), " ", one.shape())
+          throw UserError({.code = "microbatch.loss-not-scalar",
+                           .what = one ? str("the loss of a part is ", one.dtype(), " ", one.shape())
                                        : str("the loss of a part is an empty tensor"),
                            .where = str("microbatch_loss at ", to_string(site)),
                            .fix = "give a floating-point scalar, for instance mean(…)"});

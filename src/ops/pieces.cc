@@ -24,7 +24,8 @@ std::vector<TensorType> static_slice_type(const OpCall& call) {
   shape_rule::expect_dim(call, call.in(), dim);
   const auto begin = call.attr<std::int64_t>("begin"), size = call.attr<std::int64_t>("size");
   if (begin < 0 || size < 1 || begin > dim.size - size)
-    throw UserError({.what = str("slice takes ", size, " elements from ", begin, " on of dim ", dim),
+    throw UserError({.code = "slice.out-of-range",
+                     .what = str("slice takes ", size, " elements from ", begin, " on of dim ", dim),
                      .where = call.where(),
                      .fix = str("stay within 0 and ", dim.size, ", with at least one element")});
   return {{call.in().resized(dim.name, size), call.inputs[0].dtype}};
@@ -59,7 +60,8 @@ std::vector<TensorType> pad_type(const OpCall& call) {
   shape_rule::expect_dim(call, call.in(), dim);
   const auto before = call.attr<std::int64_t>("before"), after = call.attr<std::int64_t>("after");
   if (before < 0 || after < 0 || before > kMostElements || after > kMostElements)
-    throw UserError({.what = str("cannot pad dim ", dim, " by ", before, " before and ", after, " after"),
+    throw UserError({.code = "pad.bad-padding",
+                     .what = str("cannot pad dim ", dim, " by ", before, " before and ", after, " after"),
                      .where = call.where(),
                      .fix = before < 0 || after < 0 ? "give padding of at least 0; use slice() to cut"
                                                     : str("give at most ", kMostElements)});
@@ -91,7 +93,8 @@ std::vector<TensorType> concat_type(const OpCall& call) {
   std::int64_t size = 0;
   for (const TensorType& input : call.inputs) {
     if (!input.shape.has(name) || !same_dims(input.shape.resized(name, 1), call.in().resized(name, 1)))
-      throw UserError({.what = str("cannot concat along '", name, "' of ", call.in(), " and ", input.shape),
+      throw UserError({.code = "concat.shapes-differ",
+                       .what = str("cannot concat along '", name, "' of ", call.in(), " and ", input.shape),
                        .where = call.where(),
                        .fix = str("give tensors with the same dims and sizes except '", name, "'")});
     size += input.shape.size_of(name);

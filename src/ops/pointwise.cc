@@ -42,7 +42,8 @@ std::vector<TensorType> binary_type(const BinaryDef& def, const OpCall& call) {
   const Pointwise& function = entry(def.name);
   if (!function.takes_dtype(dtype))
     throw UserError(
-        {.what = str(def.name, " does not take ", dtype, " operands, as here ", call.in(0), " and ", call.in(1)),
+        {.code = "pointwise.dtype-not-taken",
+         .what = str(def.name, " does not take ", dtype, " operands, as here ", call.in(0), " and ", call.in(1)),
          .where = call.where(),
          .fix = function.takes == pointwise::kBools ? "compare the operands first: logical functions take bool"
                                                     : "cast() the operands to a dtype it takes, such as f32 or i32"});
@@ -88,7 +89,8 @@ const OpDef& binary(BinaryDef def) {
 
 Tensor number_like(const Tensor& x, const Number& number, const std::string& op, Site site) {
   if (const auto why = why_not_held(number, x.dtype()))
-    throw UserError({.what = str(op, " of ", x.dtype(), " ", x.shape(), " and the number ", number, ", ", *why),
+    throw UserError({.code = "pointwise.number-not-held",
+                     .what = str(op, " of ", x.dtype(), " ", x.shape(), " and the number ", number, ", ", *why),
                      .where = str(op, " at ", to_string(site)),
                      .fix = str("cast() the tensor to ", is_float(x.dtype()) ? "f64" : "f32",
                                 " first: a number takes the dtype of the tensor operand")});
@@ -97,7 +99,8 @@ Tensor number_like(const Tensor& x, const Number& number, const std::string& op,
 
 Tensor apply_binary(const OpDef& op, const Operand& x, const Operand& y, Site site) {
   if (!x.tensor() && !y.tensor())
-    throw UserError({.what = str(op.name, " was given two numbers or empty tensors"),
+    throw UserError({.code = "pointwise.no-tensor",
+                     .what = str(op.name, " was given two numbers or empty tensors"),
                      .where = str(op.name, " at ", to_string(site)),
                      .fix = "give at least one tensor as an operand; an empty Tensor has no value"});
   const Tensor& some = x.tensor() ? x.tensor() : y.tensor();

@@ -22,7 +22,8 @@ std::vector<TensorType> pooling_type(const OpCall& call) {
   for (const Window& w : windows) {
     check_window(call, w);
     if (std::find(walked.begin(), walked.end(), w.dim.name) != walked.end())
-      throw UserError({.what = str("pooling of ", call.in(), " has two windows along dim '", w.dim.name, "'"),
+      throw UserError({.code = "pooling.two-windows",
+                       .what = str("pooling of ", call.in(), " has two windows along dim '", w.dim.name, "'"),
                        .where = call.where(),
                        .fix = "give each dim one window"});
     walked.push_back(w.dim.name);
@@ -151,7 +152,8 @@ void check_some_met(const char* name, const Tensor& x, const Windows& windows, S
   for (const Window& w : windows) {
     const std::vector<double> met = met_elements(w);
     if (std::find(met.begin(), met.end(), 0) != met.end())
-      throw UserError({.what = str(name, " of ", x.shape(), ": a window of ", w.filter.size, " taps along dim ", w.dim,
+      throw UserError({.code = "pooling.window-of-padding",
+                       .what = str(name, " of ", x.shape(), ": a window of ", w.filter.size, " taps along dim ", w.dim,
                                    " covers only padding"),
                        .where = str(name, " at ", to_string(site)),
                        .fix = "use less padding than the window is long"});

@@ -49,7 +49,8 @@ Tensor draw(const Graph& g, const OpDef& op, const Shape& shape, double a, doubl
 
 Tensor random_uniform(const Graph& g, const Shape& shape, double low, double high, DType dtype, Site site) {
   if (!(low < high))
-    throw UserError({.what = str("random_uniform draws from [", low, ", ", high, ")"),
+    throw UserError({.code = "random-uniform.empty-range",
+                     .what = str("random_uniform draws from [", low, ", ", high, ")"),
                      .where = str("random_uniform at ", to_string(site)),
                      .fix = "give a lower end below the upper end"});
   return draw(g, kUniform, shape, low, high, dtype, site);
@@ -63,7 +64,8 @@ Tensor random_truncated_normal(const Graph& g, const Shape& shape, double mean, 
 }
 Tensor random_bernoulli(const Graph& g, const Shape& shape, double probability, DType dtype, Site site) {
   if (!(probability >= 0 && probability <= 1))
-    throw UserError({.what = str("random_bernoulli gives 1 with probability ", probability),
+    throw UserError({.code = "random-bernoulli.bad-probability",
+                     .what = str("random_bernoulli gives 1 with probability ", probability),
                      .where = str("random_bernoulli at ", to_string(site)),
                      .fix = "give a probability from 0 to 1"});
   return draw(g, kBernoulli, shape, probability, 0, dtype, site);
@@ -77,7 +79,8 @@ Tensor random_gumbel(const Graph& g, const Shape& shape, DType dtype, Site site)
 
 Tensor multiplicative_jitter(const Tensor& x, double epsilon, Site site) {
   if (!(epsilon >= 0))
-    throw UserError({.what = str("multiplicative_jitter cannot use epsilon ", epsilon),
+    throw UserError({.code = "multiplicative-jitter.bad-epsilon",
+                     .what = str("multiplicative_jitter cannot use epsilon ", epsilon),
                      .where = str("multiplicative_jitter at ", to_string(site)),
                      .fix = "give a number of at least 0"});
   if (epsilon == 0) return x;
@@ -90,7 +93,8 @@ void expect_noise_dims(const Tensor& x, const Shape& noise_shape, Site site) {
   for (const Dim& dim : noise_shape)
     if (!x.shape().has(dim))
       throw UserError(
-          {.what = str("dropout draws along dim ", dim, ", which '", x.name(), "' ", x.shape(), " does not have"),
+          {.code = "dropout.unknown-dim",
+           .what = str("dropout draws along dim ", dim, ", which '", x.name(), "' ", x.shape(), " does not have"),
            .where = str("dropout at ", to_string(site)),
            .fix = "name dims of the tensor, with their sizes; all other dims share one draw"});
 }
@@ -100,7 +104,8 @@ void expect_noise_dims(const Tensor& x, const Shape& noise_shape, Site site) {
 Tensor dropout(const Tensor& x, double keep, const DimRefs& noise_dims, Site site) {
   const Shape noise_shape = noise_dims.in(x, site);
   if (keep <= 0 || keep > 1)
-    throw UserError({.what = str("dropout keeps elements with probability ", keep),
+    throw UserError({.code = "dropout.bad-probability",
+                     .what = str("dropout keeps elements with probability ", keep),
                      .where = str("dropout at ", to_string(site)),
                      .fix = "give a probability above 0 and at most 1"});
   expect_noise_dims(x, noise_shape, site);
@@ -113,7 +118,8 @@ Tensor dropout(const Tensor& x, double keep, Site site) { return dropout(x, keep
 Tensor dropout(const Tensor& x, const Tensor& keep, const DimRefs& noise_dims, Site site) {
   const Shape noise_shape = noise_dims.in(x, site);
   if (keep.dtype() != DType::kF32 || !keep.shape().empty())
-    throw UserError({.what = str("dropout keeps elements with a probability that is ", keep.dtype(), " ", keep.shape()),
+    throw UserError({.code = "dropout.bad-probability-tensor",
+                     .what = str("dropout keeps elements with a probability that is ", keep.dtype(), " ", keep.shape()),
                      .where = str("dropout at ", to_string(site)),
                      .fix = "give an f32 scalar"});
   expect_noise_dims(x, noise_shape, site);

@@ -138,7 +138,8 @@ Tensors recompute(const Graph& g, const std::function<Tensors()>& function, Site
   const int first = static_cast<int>(g.data()->nodes.size());
   const Tensors results = function();
   if (results.empty())
-    throw UserError({.what = "the function given to recompute() returned no tensor",
+    throw UserError({.code = "recompute.no-result",
+                     .what = "the function given to recompute() returned no tensor",
                      .where = str("recompute at ", to_string(site)),
                      .fix = "return the tensors that the rest of the model uses"});
   const Recorded made = recorded(*g.data(), first, results);
@@ -150,7 +151,8 @@ Tensors recompute(const Graph& g, const std::function<Tensors()>& function, Site
 Tensors reversible(const Tensor& x1, const Tensor& x2, const std::vector<std::function<Tensor(const Tensor&)>>& layers,
                    Site site) {
   if (!x1 || !x2 || !same_dims(x1.shape(), x2.shape()) || x1.dtype() != x2.dtype())
-    throw UserError({.what = str("reversible() of ", x1 ? str(x1.dtype(), " ", x1.shape()) : str("nothing"), " and ",
+    throw UserError({.code = "reversible.inputs-differ",
+                     .what = str("reversible() of ", x1 ? str(x1.dtype(), " ", x1.shape()) : str("nothing"), " and ",
                                  x2 ? str(x2.dtype(), " ", x2.shape()) : str("nothing")),
                      .where = str("reversible at ", to_string(site)),
                      .fix = "give two tensors of the same dims and dtype"});
@@ -163,7 +165,8 @@ Tensors reversible(const Tensor& x1, const Tensor& x2, const std::vector<std::fu
     const Tensor given = identity(b, site);  // separates the function's input from its captures
     const Tensor f = layer(given);
     if (!f || !same_dims(f.shape(), a.shape()) || f.dtype() != a.dtype())
-      throw UserError({.what = str("a layer of reversible() gave ", f ? str(f.dtype(), " ", f.shape()) : str("nothing"),
+      throw UserError({.code = "reversible.layer-mismatch",
+                       .what = str("a layer of reversible() gave ", f ? str(f.dtype(), " ", f.shape()) : str("nothing"),
                                    " for ", a.dtype(), " ", a.shape()),
                        .where = str("reversible at ", to_string(site)),
                        .fix = "give a tensor like the layer's input"});

@@ -11,7 +11,8 @@ std::vector<TensorType> reduce_type(const OpCall& call) {
   const Shape& output = call.attr<Shape>("output");
   for (const Dim& dim : output)
     if (!call.in().has(dim))
-      throw UserError({.what = str("cannot reduce ", call.in(), " to ", output, ": it has no dim ", dim),
+      throw UserError({.code = "reduce.unknown-output-dim",
+                       .what = str("cannot reduce ", call.in(), " to ", output, ": it has no dim ", dim),
                        .where = call.where(),
                        .fix = "name only dims of the tensor"});
   return {{output, call.inputs[0].dtype}};
@@ -93,7 +94,8 @@ Tensor reduce(const Tensor& x, Reduce how, const DimRefs& named, Site site) {
   for (const Dim& dim : dims)
     if (!x.shape().has(dim))
       throw UserError(
-          {.what = str("cannot reduce dim ", dim, " of '", x.name(), "' ", x.shape(), ": the tensor does not have it"),
+          {.code = "reduce.unknown-dim",
+           .what = str("cannot reduce dim ", dim, " of '", x.name(), "' ", x.shape(), ": the tensor does not have it"),
            .where = str("reduce_", how, " at ", to_string(site)),
            .fix = str("name dims of the tensor, with their sizes: ", join(x.shape(), ", "))});
   if (dims.empty()) return x;
@@ -102,7 +104,8 @@ Tensor reduce(const Tensor& x, Reduce how, const DimRefs& named, Site site) {
 
 Tensor expect_bool(const Tensor& x, const char* function, Site site) {
   if (x.dtype() != DType::kBool)
-    throw UserError({.what = str(function, " of '", x.name(), "', which is ", x.dtype(), ", not bool"),
+    throw UserError({.code = "reduce.not-bool",
+                     .what = str(function, " of '", x.name(), "', which is ", x.dtype(), ", not bool"),
                      .where = str(function, " at ", to_string(site)),
                      .fix = "compare it first, for instance not_equal(x, 0)"});
   return x;

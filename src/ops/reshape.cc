@@ -18,7 +18,8 @@ std::vector<TensorType> reshape_type(const OpCall& call) {
   const Shape& shape = call.attr<Shape>("shape");
   check_size(call, shape);
   if (shape.elements() != call.in().elements())
-    throw UserError({.what = str("cannot reshape ", call.in(), " with ", call.in().elements(), " elements to ", shape,
+    throw UserError({.code = "reshape.element-count-mismatch",
+                     .what = str("cannot reshape ", call.in(), " with ", call.in().elements(), " elements to ", shape,
                                  " with ", shape.elements()),
                      .where = call.where(),
                      .fix = "give a shape with the same number of elements"});
@@ -146,7 +147,8 @@ const OpDef& kReshape = define_op({
 
 void check_has(const Tensor& x, const Dim& dim, const char* function, Site site) {
   if (!x.shape().has(dim))
-    throw UserError({.what = str(function, " of dim ", dim, ", which '", x.name(), "' ", x.shape(), " does not have"),
+    throw UserError({.code = "reshape.unknown-dim",
+                     .what = str(function, " of dim ", dim, ", which '", x.name(), "' ", x.shape(), " does not have"),
                      .where = str(function, " at ", to_string(site)),
                      .fix = "name a dim of the tensor, with its size"});
 }
@@ -183,7 +185,8 @@ Tensor merge_dims(const Tensor& x, const DimRefs& from, const std::string& into,
     merged.push_back(dim);
   }
   if (found != dims.rank() || dims.empty())
-    throw UserError({.what = str("merge_dims cannot merge ", dims, ", which do not follow each other in '", x.name(),
+    throw UserError({.code = "merge-dims.not-neighbours",
+                     .what = str("merge_dims cannot merge ", dims, ", which do not follow each other in '", x.name(),
                                  "' ", x.shape()),
                      .where = str("merge_dims at ", to_string(site)),
                      .fix = "name neighbouring dims in their order; transpose() the tensor first if need be"});

@@ -40,14 +40,16 @@ std::function<std::vector<TensorType>(const OpCall&)> same_as(std::size_t i) {
 void expect_float(const OpCall& call, std::size_t i) {
   if (!is_float(call.inputs[i].dtype))
     throw UserError(
-        {.what = str(call.op->name, " needs a floating-point tensor, not ", call.inputs[i].dtype, " ", call.in(i)),
+        {.code = "op.not-float",
+         .what = str(call.op->name, " needs a floating-point tensor, not ", call.inputs[i].dtype, " ", call.in(i)),
          .where = call.where(),
          .fix = "cast() it to f32 first"});
 }
 
 void expect_dtype(const OpCall& call, std::size_t i, DType dtype) {
   if (call.inputs[i].dtype != dtype)
-    throw UserError({.what = str(call.op->name, " needs ", dtype, " for operand ", i + 1, ", not ",
+    throw UserError({.code = "op.wrong-dtype",
+                     .what = str(call.op->name, " needs ", dtype, " for operand ", i + 1, ", not ",
                                  call.inputs[i].dtype, " ", call.in(i)),
                      .where = call.where(),
                      .fix = str("cast() it to ", dtype, " or compare it first")});
@@ -56,7 +58,8 @@ void expect_dtype(const OpCall& call, std::size_t i, DType dtype) {
 void expect_same_dtypes(const OpCall& call) {
   for (const TensorType& input : call.inputs)
     if (input.dtype != call.inputs[0].dtype)
-      throw UserError({.what = str(call.op->name, " of ", call.inputs[0].dtype, " ", call.in(0), " and ", input.dtype,
+      throw UserError({.code = "op.dtypes-differ",
+                       .what = str(call.op->name, " of ", call.inputs[0].dtype, " ", call.in(0), " and ", input.dtype,
                                    " ", input.shape, ": operands must have one dtype"),
                        .where = call.where(),
                        .fix = str("cast() one of them, for instance to ", call.inputs[0].dtype)});
@@ -64,7 +67,8 @@ void expect_same_dtypes(const OpCall& call) {
 
 void expect_dim(const OpCall& call, const Shape& x, const Dim& dim) {
   if (!x.has(dim))
-    throw UserError({.what = str(call.op->name, " along dim ", dim, ", which ", x, " does not have"),
+    throw UserError({.code = "op.unknown-dim",
+                     .what = str(call.op->name, " along dim ", dim, ", which ", x, " does not have"),
                      .where = call.where(),
                      .fix = x.has(dim.name) ? str("the dim has size ", x.size_of(dim.name), " there")
                                             : str("name one of its dims: ", join(x.names(), ", "))});
@@ -73,7 +77,8 @@ void expect_dim(const OpCall& call, const Shape& x, const Dim& dim) {
 Shape broadcast_shape(const OpCall& call, const Shape& x, const Shape& y) {
   for (const Dim& dim : y)
     if (x.has(dim.name) && !x.has(dim))
-      throw UserError({.what = str(call.op->name, " of ", x, " and ", y, ": dim '", dim.name, "' has size ",
+      throw UserError({.code = "op.sizes-differ",
+                       .what = str(call.op->name, " of ", x, " and ", y, ": dim '", dim.name, "' has size ",
                                    x.size_of(dim.name), " in the first and ", dim.size, " in the second"),
                        .where = call.where(),
                        .fix = "rename() one of the dims or slice() it: dims of one name must have one size"});

@@ -13,7 +13,8 @@ void check(const Tensor& logits, const Dim& dim, const SampleOptions& options, S
   const bool keeps = options.keep_top_k >= 0 && options.keep_top_p > 0 && options.keep_top_p <= 1;
   if (options.temperature < 0 || !keeps || !is_float(logits.dtype()) || !logits.shape().has(dim))
     throw UserError(
-        {.what = str("sample_categorical along ", dim, " of ", logits.dtype(), " ", logits.shape(), " at temperature ",
+        {.code = "sample-categorical.bad-options",
+         .what = str("sample_categorical along ", dim, " of ", logits.dtype(), " ", logits.shape(), " at temperature ",
                      options.temperature, ", keeping ", options.keep_top_k, " and probability ", options.keep_top_p),
          .where = str("sample_categorical at ", to_string(site)),
          .fix = "give floats with that dim, a temperature of at least 0, a number to keep (0: all) and a "

@@ -66,7 +66,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const DimRef& 
     return with_z_loss(negative(hit, site));
   }
   if (!is_integer(targets.dtype()))
-    throw UserError({.what = str("cross_entropy targets '", targets.name(), "' ", targets.shape(), " are ",
+    throw UserError({.code = "cross-entropy.bad-targets",
+                     .what = str("cross_entropy targets '", targets.name(), "' ", targets.shape(), " are ",
                                  targets.dtype(), " without the class dim ", classes),
                      .where = str("cross_entropy at ", to_string(site)),
                      .fix = "give whole class ids, or probabilities that have the class dim"});

@@ -17,7 +17,8 @@ std::vector<TensorType> top_k_type(const OpCall& call) {
   const Dim dim = call.attr<Dim>("dim"), k = call.attr<Dim>("k");
   shape_rule::expect_dim(call, call.in(), dim);
   if (k.size > dim.size || call.in().has(k.name))
-    throw UserError({.what = str("cannot take top_k of dim ", dim, " of ", call.in(), " into ", k),
+    throw UserError({.code = "top-k.bad-k",
+                     .what = str("cannot take top_k of dim ", dim, " of ", call.in(), " into ", k),
                      .where = call.where(),
                      .fix = "give k a new name and at most the size of the dim it picks from"});
   const Shape shape = call.in().minus({dim}).plus({k});
@@ -142,7 +143,8 @@ const OpDef& kSort = define_op({
 // The element of rank n along the dim, counted from 0.
 Tensor nth(const char* name, const Tensor& x, std::int64_t n, const Dim& dim, bool smallest, Site site) {
   if (n < 0 || n >= dim.size)
-    throw UserError({.what = str(name, " of number ", n, " of dim ", dim),
+    throw UserError({.code = "nth.out-of-range",
+                     .what = str(name, " of number ", n, " of dim ", dim),
                      .where = str(name, " at ", to_string(site)),
                      .fix = str("give a number from 0, the first, to ", dim.size - 1)});
   const OwnDimsGuard own(x.graph());

@@ -52,7 +52,8 @@ constexpr const char* kRow = "#row";
 Tensors split(const Tensor& x, const DimRef& along, int parts, Site site) {
   const Dim dim = along.in(x, site);
   if (parts < 1 || dim.size % parts != 0)
-    throw UserError({.what = str("cannot split dim ", dim, " into ", parts, " parts"),
+    throw UserError({.code = "split.uneven-parts",
+                     .what = str("cannot split dim ", dim, " into ", parts, " parts"),
                      .where = str("split at ", to_string(site)),
                      .fix = "give a number of parts that divides the size"});
   return apply_all(kSplit, {x}, {{"dim", dim}, {"parts", static_cast<std::int64_t>(parts)}}, site);
@@ -60,7 +61,8 @@ Tensors split(const Tensor& x, const DimRef& along, int parts, Site site) {
 
 Tensor stack(const Tensors& xs, const std::string& dim, Site site) {
   if (is_own_dim(dim))
-    throw UserError({.what = str("stack along '", dim, "', but dim names that begin with '", kOwnDim,
+    throw UserError({.code = "stack.reserved-dim",
+                     .what = str("stack along '", dim, "', but dim names that begin with '", kOwnDim,
                                  "' are reserved for the library"),
                      .where = str("stack at ", to_string(site)),
                      .fix = "give the new dim another name"});

@@ -40,7 +40,8 @@ const OpDef& kVariable = define_op({
 
 std::vector<TensorType> assign_type(const OpCall& call) {
   if (!same_dims(call.in(0), call.in(1)) || call.inputs[0].dtype != call.inputs[1].dtype)
-    throw UserError({.what = str("assign of ", call.inputs[1].dtype, " ", call.in(1), " to variable '",
+    throw UserError({.code = "assign.type-mismatch",
+                     .what = str("assign of ", call.inputs[1].dtype, " ", call.in(1), " to variable '",
                                  call.attr<std::string>("name"), "', which is ", call.inputs[0].dtype, " ", call.in(0)),
                      .where = call.where(),
                      .fix = "give a value with the dims and the slice dtype of the variable"});
@@ -74,7 +75,8 @@ const OpDef& kAssign = define_op({
 Tensor slice_of(const Tensor& variable, Site site) {
   const int node = variable ? variable_of(*variable.graph(), variable.id()) : -1;
   if (node < 0)
-    throw UserError({.what = str(variable ? str("'", variable.name(), "'") : "an empty tensor", " is not a variable"),
+    throw UserError({.code = "assign.not-a-variable",
+                     .what = str(variable ? str("'", variable.name(), "'") : "an empty tensor", " is not a variable"),
                      .where = site,
                      .fix = "give a tensor that Graph::variable() made"});
   return {variable.graph(), TensorId{node, 0}};
@@ -85,7 +87,8 @@ Tensor slice_of(const Tensor& variable, Site site) {
 Tensor Graph::input(const std::string& name, const Shape& shape, DType dtype, Site site) {
   const std::string full = data_->scoped(name);
   if (data_->inputs.contains(full))
-    throw UserError({.what = str("there is an input '", full, "' already"),
+    throw UserError({.code = "input.duplicate-name",
+                     .what = str("there is an input '", full, "' already"),
                      .where = site,
                      .fix = "give the input another name, or make it in another scope"});
   const Tensor x = apply_all(*this, kInput, {}, {{"type", TensorType{shape, dtype}}, {"name", full}}, site)[0];
@@ -97,23 +100,27 @@ Tensor Graph::variable(const std::string& name, const Shape& shape, const Init& 
                        Site site) {
   const std::string full = name.starts_with('/') ? name.substr(1) : data_->scoped(name);
   if (data_->variable_nodes.contains(full))
-    throw UserError({.what = str("there is a variable '", full, "' already"),
+    throw UserError({.code = "variable.duplicate-name",
+                     .what = str("there is a variable '", full, "' already"),
                      .where = site,
                      .fix = "give it another name or scope; to share weights, pass the first Tensor on"});
   if (init.kind == Init::Kind::kValues && init.parts.empty() && !same_dims(init.values->shape(), shape))
     throw UserError(
-        {.what = str("variable '", full, "' ", shape, " cannot start from values of shape ", init.values->shape()),
+        {.code = "variable.initial-shape-mismatch",
+         .what = str("variable '", full, "' ", shape, " cannot start from values of shape ", init.values->shape()),
          .where = site,
          .fix = "give values with the variable's dims"});
   if (!init.parts.empty() && !shape.has(Dim{init.stacked, static_cast<std::int64_t>(init.parts.size())}))
-    throw UserError({.what = str("variable '", full, "' ", shape, " cannot be stacked of ", init.parts.size(),
+    throw UserError({.code = "variable.stacked-parts-mismatch",
+                     .what = str("variable '", full, "' ", shape, " cannot be stacked of ", init.parts.size(),
                                  " parts along '", init.stacked, "'"),
                      .where = site,
                      .fix = "give it a dim of that name with one index for each part"});
   const DType slice = options.slice.value_or(options.stored);
   const auto why = init.kind == Init::Kind::kConstant ? why_not_held(init.a, slice) : std::nullopt;
   if (why)
-    throw UserError({.what = str("variable '", full, "' of ", slice, " ", shape, " cannot start from the number ",
+    throw UserError({.code = "variable.initial-number-not-held",
+                     .what = str("variable '", full, "' of ", slice, " ", shape, " cannot start from the number ",
                                  init.a, ", ", *why),
                      .where = site,
                      .fix = str("give a number that ", slice, " holds, or store the variable in another dtype")});
@@ -148,7 +155,8 @@ Tensors Graph::variables() const {
 Tensor assign(const Tensor& variable, const Tensor& value, Site site) {
   const Tensor slice = slice_of(variable, site);
   if (variable.graph()->loop >= 0)
-    throw UserError({.what = str("variable '", variable_name(variable), "' is assigned inside the body of a loop"),
+    throw UserError({.code = "assign.inside-loop",
+                     .what = str("variable '", variable_name(variable), "' is assigned inside the body of a loop"),
                      .where = site,
                      .fix = "carry the value through the loop and assign the result of loop()"});
   return apply(kAssign, {slice, cast(value, slice.dtype(), site)}, {{"name", variable_name(variable)}}, site);

@@ -53,12 +53,14 @@ std::int64_t places_of(const Window& w) {
 
 void check_window(const OpCall& call, const Window& w) {
   if (!is_countable(w))
-    throw UserError({.what = str(call.op->name, " along dim ", w.dim, " with ", w.filter.size, " taps, stride ",
+    throw UserError({.code = "window.bad-sizes",
+                     .what = str(call.op->name, " along dim ", w.dim, " with ", w.filter.size, " taps, stride ",
                                  w.stride, ", dilation ", w.dilation, ", padding ", w.before, " and ", w.after),
                      .where = call.where(),
                      .fix = str("give sizes, stride and dilation of at least 1, and numbers of at most ", kMost)});
   if (places_of(w) < 1)
-    throw UserError({.what = str(call.op->name, " along dim ", w.dim, ": a window of ", w.filter.size,
+    throw UserError({.code = "window.too-long",
+                     .what = str(call.op->name, " along dim ", w.dim, ": a window of ", w.filter.size,
                                  " taps with dilation ", w.dilation, " spans ", (w.filter.size - 1) * w.dilation + 1,
                                  " elements, but there are ", w.dim.size + w.before + w.after, " with the padding"),
                      .where = call.where(),

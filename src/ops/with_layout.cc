@@ -11,7 +11,8 @@ namespace {
 std::vector<TensorType> with_layout_type(const OpCall& call) {
   for (const LayoutRule& rule : call.attr<Layout>("layout").rules())
     if (!rule.optional && !call.in().has(rule.dim))
-      throw UserError({.what = str("with_layout lays dim '", rule.dim, "', which ", call.in(), " does not have"),
+      throw UserError({.code = "with-layout.unknown-dim",
+                       .what = str("with_layout lays dim '", rule.dim, "', which ", call.in(), " does not have"),
                        .where = call.where(),
                        .fix = str("name its dims: ", join(call.in().names(), ", "),
                                   "; end the rule with '?' if the dim or axis may be absent")});
@@ -23,7 +24,8 @@ Layout parsed(std::string_view layout, Site site) {
   try {
     return Layout::parse(layout);
   } catch (const UserError& error) {
-    throw UserError({.what = error.text().what,
+    throw UserError({.code = error.text().code,
+                     .what = error.text().what,
                      .where = str("with_layout at ", to_string(site), ", ", error.text().where.text),
                      .fix = error.text().fix});
   }

@@ -15,15 +15,18 @@ namespace {
 void check(const AdafactorOptions& options, Site site) {
   const double endless = std::numeric_limits<double>::infinity();
   const double smallest = 1e-37;  // representable in f32; 1 / sqrt(0) times a gradient of 0 would be NaN
-  check_option("min_dim_size_to_factor of Adafactor", static_cast<double>(options.min_dim_size_to_factor), 1, endless,
-               site);
+  check_option("adafactor.bad-min-dim-size-to-factor", "min_dim_size_to_factor of Adafactor",
+               static_cast<double>(options.min_dim_size_to_factor), 1, endless, site);
   if (options.clipping_threshold)
-    check_option("clipping_threshold of Adafactor", *options.clipping_threshold, smallest, endless, site);
-  check_option("beta1 of Adafactor", options.beta1, 0, 1, site);
-  check_option("decay_exponent of Adafactor", options.decay_exponent, smallest, endless, site);
-  if (options.decay_beta2) check_option("decay_beta2 of Adafactor", *options.decay_beta2, 0, 1, site);
-  check_option("epsilon1 of Adafactor", options.epsilon1, smallest, endless, site);
-  check_option("epsilon2 of Adafactor", options.epsilon2, 0, endless, site);
+    check_option("adafactor.bad-clipping-threshold", "clipping_threshold of Adafactor", *options.clipping_threshold,
+                 smallest, endless, site);
+  check_option("adafactor.bad-beta1", "beta1 of Adafactor", options.beta1, 0, 1, site);
+  check_option("adafactor.bad-decay-exponent", "decay_exponent of Adafactor", options.decay_exponent, smallest, endless,
+               site);
+  if (options.decay_beta2)
+    check_option("adafactor.bad-decay-beta2", "decay_beta2 of Adafactor", *options.decay_beta2, 0, 1, site);
+  check_option("adafactor.bad-epsilon1", "epsilon1 of Adafactor", options.epsilon1, smallest, endless, site);
+  check_option("adafactor.bad-epsilon2", "epsilon2 of Adafactor", options.epsilon2, 0, endless, site);
 }
 
 // The dims of one weight: all dims except the stacked dims.
@@ -131,7 +134,8 @@ double Adafactor::default_rate(std::int64_t step) const {
 Feeds Adafactor::scalars(std::int64_t step, double rate, Site site) const {
   const double t = static_cast<double>(step - options_.step_offset);
   if (t < 1)
-    throw UserError({.what = "Adafactor is fed for step " + std::to_string(step) + ", not after its step_offset " +
+    throw UserError({.code = "adafactor.step-before-offset",
+                     .what = "Adafactor is fed for step " + std::to_string(step) + ", not after its step_offset " +
                              std::to_string(options_.step_offset),
                      .where = site,
                      .fix = "give the number of steps done before as step_offset, and feed later steps"});

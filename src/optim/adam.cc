@@ -11,9 +11,9 @@ namespace {
 
 void check(const AdamOptions& options, Site site) {
   const double endless = std::numeric_limits<double>::infinity();
-  check_option("beta1 of Adam", options.beta1, 0, 1, site);
-  check_option("beta2 of Adam", options.beta2, 0, 1, site);
-  check_option("epsilon of Adam", options.epsilon, 0, endless, site);
+  check_option("adam.bad-beta1", "beta1 of Adam", options.beta1, 0, 1, site);
+  check_option("adam.bad-beta2", "beta2 of Adam", options.beta2, 0, 1, site);
+  check_option("adam.bad-epsilon", "epsilon of Adam", options.epsilon, 0, endless, site);
 }
 
 }  // namespace

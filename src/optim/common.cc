@@ -37,16 +37,18 @@ bool found(const std::string& pattern, const std::string& name, Site site) {
   try {
     return std::regex_search(name, std::regex(pattern));
   } catch (const std::regex_error&) {
-    throw UserError({.what = "'" + pattern + "' is not a regular expression",
+    throw UserError({.code = "optimizer.bad-pattern",
+                     .what = "'" + pattern + "' is not a regular expression",
                      .where = site,
                      .fix = "check its brackets, and escape special characters by a backslash"});
   }
 }
 
-void check_option(const std::string& option, double value, double low, double high, Site site) {
+void check_option(ErrorCode code, const std::string& option, double value, double low, double high, Site site) {
   if (value >= low && value < high) return;
   const bool open_end = std::isinf(high);
-  throw UserError({.what = option + " cannot be " + text(value),
+  throw UserError({.code = code,
+                   .what = option + " cannot be " + text(value),
                    .where = site,
                    .fix = open_end ? "give a finite number from " + text(low) + " on"
                                    : "give a number from " + text(low) + " on and below " + text(high)});
@@ -56,7 +58,8 @@ Tensors derivatives_of(const Tensor& loss, const Tensors& variables, Site site) 
   if (loss && !loss.shape().empty()) {
     std::ostringstream shape;
     shape << loss.shape();
-    throw UserError({.what = "the loss '" + loss.name() + "' " + shape.str() + " is not a scalar",
+    throw UserError({.code = "optimizer.loss-not-scalar",
+                     .what = "the loss '" + loss.name() + "' " + shape.str() + " is not a scalar",
                      .where = site,
                      .fix = "give mean(loss), or reduce_sum(loss) for the sum over its elements"});
   }
@@ -65,7 +68,8 @@ Tensors derivatives_of(const Tensor& loss, const Tensors& variables, Site site) 
   for (std::size_t i = 0; i < variables.size(); ++i)
     if (!derivatives[i]) names += (names.empty() ? "'" : ", '") + variable_name(variables[i]) + "'";
   if (!names.empty())
-    throw UserError({.what = "the loss '" + loss.name() + "' does not depend on variables to be trained: " + names,
+    throw UserError({.code = "optimizer.independent-variables",
+                     .what = "the loss '" + loss.name() + "' does not depend on variables to be trained: " + names,
                      .where = site,
                      .fix = "let the loss use them, leave them out of the optimizer's variables, or declare them with "
                             "VariableOptions::trainable = false"});
@@ -82,7 +86,8 @@ Tensors matching(const Tensors& variables, const std::string& pattern, Site site
     names += (names.empty() ? "" : ", ") + plain_name(variable);
   }
   if (chosen.empty())
-    throw UserError({.what = "no variable has a name in which '" + pattern + "' is found",
+    throw UserError({.code = "optimizer.pattern-finds-nothing",
+                     .what = "no variable has a name in which '" + pattern + "' is found",
                      .where = site,
                      .fix = "names are written with '_' for '.': " + (names.empty() ? "there are none" : names)});
   return chosen;

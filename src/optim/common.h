@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "weft/error.h"
 #include "weft/graph.h"
 
 namespace weft::optim {
@@ -28,7 +29,7 @@ Tensors derivatives_of(const Tensor& loss, const Tensors& variables, Site site);
 
 std::string text(double number);
 
-// UserError unless low <= value < high; `option` is the text that the user wrote, such as "beta1 of Adam".
-void check_option(const std::string& option, double value, double low, double high, Site site);
+// UserError unless low <= value < high; `option` is a text that begins with the option's name, such as "beta1 of Adam".
+void check_option(ErrorCode code, const std::string& option, double value, double low, double high, Site site);
 
 }  // namespace weft::optim

@@ -48,8 +48,9 @@ class OptionSetter {
     for (const std::string& name : names_) list += name + ", ";
     for (const auto& [option, is_given] : given)
       if (is_given && std::find(names_.begin(), names_.end(), option) == names_.end())
-        throw UserError({.what = "the optimizer " + o.name + " has no option " + option,
-                         .where = site,
+        throw UserError({.code = "optimizer.unknown-option",
+                         .what = "the optimizer " + o.name + " has no option " + option,
+                         .where = std::string(option) + " at " + to_string(site),
                          .fix = "leave it out; its options are " + list + "weight_decay, clip_norm, rules"});
   }
 
@@ -112,7 +113,8 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& o, const Tenso
   if (o.name == "adam" || o.name == "adamw") return make_adam(o, loss, variables, site);
   if (o.name == "adafactor") return make_adafactor(o, loss, variables, site);
   const std::string near = nearest_word(o.name, kNames);
-  throw UserError({.what = "there is no optimizer '" + o.name + "'",
+  throw UserError({.code = "optimizer.unknown",
+                   .what = "there is no optimizer '" + o.name + "'",
                    .where = site,
                    .fix = (near.empty() ? "" : "did you mean '" + near + "'? ") +
                           std::string("the optimizers are sgd, momentum, adam, adamw and adafactor")});

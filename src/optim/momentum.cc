@@ -5,7 +5,7 @@
 namespace weft::optim {
 
 Momentum::Momentum(const Tensor& loss, const Tensors& variables, const MomentumOptions& options, Site site) {
-  check_option("momentum", options.momentum, 0, 1, site);
+  check_option("momentum.bad-momentum", "momentum", options.momentum, 0, 1, site);
   const std::vector<Weight> weights =
       prepare(loss, variables, {"momentum", options.clip_norm, options.weight_decay, options.rules}, site);
   const UpdatePhase phase(loss);

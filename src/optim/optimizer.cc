@@ -16,9 +16,11 @@ void check(const Rules& rules, const Tensors& variables, Site site) {
   const double endless = std::numeric_limits<double>::infinity();
   for (const Rule& rule : rules) {
     matching(variables, rule.pattern, site);
-    check_option("rate_scale of the rule '" + rule.pattern + "'", rule.rate_scale, 0, endless, site);
+    check_option("optimizer.bad-rule-rate", "rate_scale of the rule '" + rule.pattern + "'", rule.rate_scale, 0,
+                 endless, site);
     if (rule.weight_decay)
-      check_option("weight_decay of the rule '" + rule.pattern + "'", *rule.weight_decay, 0, endless, site);
+      check_option("optimizer.bad-rule-decay", "weight_decay of the rule '" + rule.pattern + "'", *rule.weight_decay, 0,
+                   endless, site);
   }
 }
 
@@ -39,11 +41,13 @@ Tensor norm_of(const Tensors& gradients, Site site) {
 
 Feeds Optimizer::feeds(std::int64_t step, double rate, Site site) const {
   if (step < 1)
-    throw UserError({.what = "an optimizer is fed for step " + std::to_string(step),
+    throw UserError({.code = "optimizer.bad-step",
+                     .what = "an optimizer is fed for step " + std::to_string(step),
                      .where = site,
                      .fix = "count the steps from 1"});
   if (!std::isfinite(rate))
-    throw UserError({.what = "the rate of step " + std::to_string(step) + " is " + text(rate),
+    throw UserError({.code = "optimizer.bad-rate",
+                     .what = "the rate of step " + std::to_string(step) + " is " + text(rate),
                      .where = site,
                      .fix = "give a finite learning rate; the schedule may divide by zero"});
   Feeds feeds = scalars(step, rate, site);
@@ -56,8 +60,8 @@ std::vector<Optimizer::Weight> Optimizer::prepare(const Tensor& loss, const Tens
   const double endless = std::numeric_limits<double>::infinity();
   std::string title = common.name;
   title[0] = static_cast<char>(title[0] - 'a' + 'A');
-  check_option("clip_norm of " + title, common.clip_norm, 0, endless, site);
-  check_option("weight_decay of " + title, common.weight_decay, 0, endless, site);
+  check_option("optimizer.bad-clip-norm", "clip_norm of " + title, common.clip_norm, 0, endless, site);
+  check_option("optimizer.bad-weight-decay", "weight_decay of " + title, common.weight_decay, 0, endless, site);
   check(common.rules, variables, site);
   Tensors trained;
   for (const Tensor& variable : variables)

@@ -131,7 +131,8 @@ class Reader {
     const std::string near = nearest_word(word.text, names);
     std::string list;
     for (const Kind& kind : kinds()) list += (list.empty() ? "" : ", ") + form(kind);
-    throw UserError({.what = "'" + word.text + "' is not a factor of a schedule",
+    throw UserError({.code = "schedule.unknown-factor",
+                     .what = "'" + word.text + "' is not a factor of a schedule",
                      .where = at(word.column),
                      .fix = near.empty() ? "write factors with '*' between them: " + list
                                          : "did you mean '" + near + "'? The factors are: " + list});
@@ -147,7 +148,8 @@ class Reader {
       const auto read = std::from_chars(word.text.data(), end, value);
       const bool fits = numbers.size() < kind.numbers.size() && read.ec == std::errc() && read.ptr == end;
       if (!fits || !(value >= kind.numbers[numbers.size()].low && value <= kind.numbers[numbers.size()].high))
-        throw UserError({.what = "'" + word.text + "' cannot be here in the factor " + kind.name,
+        throw UserError({.code = "schedule.bad-word",
+                         .what = "'" + word.text + "' cannot be here in the factor " + kind.name,
                          .where = at(word.column),
                          .fix = "write " + form(kind) + ranges(kind)});
       numbers.push_back(value);
@@ -163,7 +165,8 @@ class Reader {
       if (number.role == Role::kTotal && i < given.size()) total = given[i];
       if (i < given.size()) continue;
       if (number.role != Role::kTotal && !number.fallback)
-        throw UserError({.what = "the factor " + std::string(kind.name) + " lacks its number " + number.name,
+        throw UserError({.code = "schedule.missing-number",
+                         .what = "the factor " + std::string(kind.name) + " lacks its number " + number.name,
                          .where = at(column),
                          .fix = "write " + form(kind) + ranges(kind)});
       numbers.push_back(number.fallback.value_or(total));
@@ -171,7 +174,8 @@ class Reader {
     for (std::size_t i = 0; i < kind.numbers.size(); ++i) {
       const bool fraction = kind.numbers[i].role == Role::kSteps && numbers[i] > 0 && numbers[i] < 1;
       if ((fraction || kind.numbers[i].role == Role::kTotal) && total < 1)
-        throw UserError({.what = "the factor " + std::string(kind.name) + " needs the total number of steps",
+        throw UserError({.code = "schedule.needs-total-steps",
+                         .what = "the factor " + std::string(kind.name) + " needs the total number of steps",
                          .where = at(column),
                          .fix = "say how many steps the training has, or write T: " + form(kind)});
       if (fraction) numbers[i] *= total;

@@ -71,12 +71,14 @@ class Partitioner : private LoweringContext {
     for (TensorId id : request_.update) {
       const Node& node = graph_.node(id);
       if (node.op->name != "assign")
-        throw UserError({.what = str("'", node.name, "' was given as an update, but it is not an assignment"),
+        throw UserError({.code = "compile.update-not-assignment",
+                         .what = str("'", node.name, "' was given as an update, but it is not an assignment"),
                          .where = str(node.op->name, " at ", to_string(node.site)),
                          .fix = "give the results of assign(), assign_add(), assign_sub() or an optimizer"});
       const std::string& variable = node.attrs.get<std::string>("name");
       if (const Node* other = std::exchange(seen[variable], &node))
-        throw UserError({.what = str("variable '", variable, "' is assigned twice in one step"),
+        throw UserError({.code = "compile.variable-assigned-twice",
+                         .what = str("variable '", variable, "' is assigned twice in one step"),
                          .where = str(to_string(other->site), " and ", to_string(node.site)),
                          .fix = "give one update for each variable"});
     }
@@ -122,7 +124,8 @@ class Partitioner : private LoweringContext {
   void check_whole(const Node& node, const ShardingRule& rule, const DimAxes& axes) const {
     for (const auto& [dim, how] : rule.dims)
       if (how.kind == DimRule::Kind::kWhole && request_.mesh.size(axes.at(dim)) > 1)
-        throw UserError({.what = str(node.op->name, " '", node.name, "' needs dim '", dim,
+        throw UserError({.code = "layout.dim-must-be-unsplit",
+                         .what = str(node.op->name, " '", node.name, "' needs dim '", dim,
                                      "' whole, but it is split over axis '", text_of(axes.at(dim), request_.mesh), "'"),
                          .where = str(node.op->name, " at ", to_string(node.site), ", layout \"",
                                       request_.layout.text(), "\", mesh ", request_.mesh),
@@ -162,7 +165,8 @@ class Partitioner : private LoweringContext {
     try {
       return resolve(node.attrs.get<Layout>("layout"), request_.mesh, shape.names());
     } catch (const UserError& error) {
-      throw UserError({.what = error.text().what,
+      throw UserError({.code = error.text().code,
+                       .what = error.text().what,
                        .where = str("with_layout at ", to_string(node.site), ", ", error.text().where.text),
                        .fix = error.text().fix});
     }

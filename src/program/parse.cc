@@ -41,10 +41,11 @@ class Parser {
 
   Program parse() {
     read_lines();
-    if (!has_version_) lines_.here().fail("the text has no version line", "begin it with: weft program 1");
+    if (!has_version_)
+      lines_.here().fail("program.no-version", "the text has no version line", "begin it with: weft program 1");
     finish_lines();
     if (lines_.rest.find_first_not_of(" \t\r\n") != std::string_view::npos)
-      lines_.here().fail("there is text after the end", "remove what follows the line: end");
+      lines_.here().fail("program.text-after-end", "there is text after the end", "remove what follows the line: end");
     return std::move(p_);
   }
 
@@ -64,7 +65,7 @@ class Parser {
   }
 
   void finish_lines() {
-    if (!ended_) lines_.here().fail("the text breaks off", "end it with the line: end");
+    if (!ended_) lines_.here().fail("program.no-end", "the text breaks off", "end it with the line: end");
     for (const Update& update : updates_) p_.variables[update.variable].update = finish(update);
   }
 
@@ -92,20 +93,23 @@ class Parser {
   }
 
   static void no_more(Cursor& c) {
-    if (!c.at_end()) c.fail("words left over at the end of the line", "one statement per line");
+    if (!c.at_end())
+      c.fail("program.words-left-over", "words left over at the end of the line", "one statement per line");
   }
 
   void version(Cursor& c) {
     if (!c.accept_word("weft") || !c.accept_word("program"))
-      c.fail("the text has no version line", "begin it with: weft program 1");
+      c.fail("program.no-version", "the text has no version line", "begin it with: weft program 1");
     const std::int64_t version = c.integer("the version", 0, std::numeric_limits<std::int64_t>::max());
-    if (version != 1) c.fail(str("program text of version ", version), "this Weft reads version 1");
+    if (version != 1)
+      c.fail("program.unknown-version", str("program text of version ", version), "this Weft reads version 1");
     has_version_ = true;
     no_more(c);
   }
 
   void mesh(Cursor& c) {
-    if (!c.accept_word("mesh")) c.fail("the mesh is missing", "write it in the second line, as: mesh data:2 model:4");
+    if (!c.accept_word("mesh"))
+      c.fail("program.no-mesh", "the mesh is missing", "write it in the second line, as: mesh data:2 model:4");
     std::string words;
     std::int64_t size = 1;
     while (!c.at_end()) {
@@ -113,11 +117,13 @@ class Parser {
       c.expect(':');
       const std::int64_t parts = c.integer("the size of an axis", 1, kMostProcessors);
       size *= parts;
-      if (size > kMostProcessors) c.fail("the mesh has too many processors", str("at most ", kMostProcessors));
+      if (size > kMostProcessors)
+        c.fail("program.mesh-too-large", "the mesh has too many processors", str("at most ", kMostProcessors));
       words += str(words.empty() ? "" : " ", axis, ":", parts);
     }
     p_.mesh = c.located([&] { return Mesh::parse(words); });
-    if (p_.mesh.axes().size() > kMostDims) c.fail("the mesh has too many axes", str("at most ", kMostDims));
+    if (p_.mesh.axes().size() > kMostDims)
+      c.fail("program.too-many-axes", "the mesh has too many axes", str("at most ", kMostDims));
     has_mesh_ = true;
   }
 
@@ -131,7 +137,9 @@ class Parser {
     ProgramVariable variable{c.name("the name of the variable"), {}, std::nullopt, true};
     variable.value = definition(c);
     if (!c.accept_word("trainable")) {
-      if (!c.accept_word("fixed")) c.fail("the variable is neither trainable nor fixed", "write one of the two words");
+      if (!c.accept_word("fixed"))
+        c.fail("program.neither-trainable-nor-fixed", "the variable is neither trainable nor fixed",
+               "write one of the two words");
       variable.trainable = false;
     }
     if (c.accept_word("update")) {
@@ -174,7 +182,8 @@ class Parser {
     auto* loop = std::get_if<Loop>(&instr.operation);
     auto* fused = std::get_if<Fused>(&instr.operation);
     if (loop || fused) {
-      if (depth_ == kDeepestLoop) c.fail("loops lie too deep in each other", str("at most ", kDeepestLoop));
+      if (depth_ == kDeepestLoop)
+        c.fail("program.loops-too-deep", "loops lie too deep in each other", str("at most ", kDeepestLoop));
       Parser inside(lines_, p_, depth_ + 1);
       inside.read_lines();
       inside.finish_lines();
@@ -193,7 +202,8 @@ class Parser {
     if (const std::size_t mark = phase.find('#'); mark != std::string::npos) {
       const char *begin = phase.data() + mark + 1, *end = phase.data() + phase.size();
       if (std::from_chars(begin, end, origin.recompute).ptr != end || origin.recompute < 1)
-        c.fail(str("'", phase, "' has no number of a recomputation"), "write it as: recompute#1");
+        c.fail("program.recompute-without-number", str("'", phase, "' has no number of a recomputation"),
+               "write it as: recompute#1");
       phase.resize(mark);
     }
     origin.phase = one_of(c, phase, "a phase", {Phase::kForward, Phase::kRecompute, Phase::kBackward, Phase::kUpdate});
@@ -206,7 +216,7 @@ class Parser {
     std::vector<std::string> names;
     if (std::optional<Operation> operation = find_work(name, names)) return std::move(*operation);
     const std::string near = nearest_word(name, names);
-    c.fail(str("there is no instruction '", name, "'"),
+    c.fail("program.unknown-instruction", str("there is no instruction '", name, "'"),
            near.empty() ? str("one of: ", join(names, ", ")) : str("did you mean '", near, "'?"));
   }
 
@@ -241,10 +251,12 @@ class Parser {
   ValueId finish(const Update& update) { return checked(update.where, update.value, update.name); }
 
   ValueId checked(const Cursor& c, ValueId id, const std::string& name) {
-    if (!is_defined(id)) c.fail(str("value %", id, " is used but not defined"), "define it on an earlier line");
+    if (!is_defined(id))
+      c.fail("program.undefined-value", str("value %", id, " is used but not defined"), "define it on an earlier line");
     const std::string& known = p_.values[id].name;
     if (!name.empty() && name != known)
-      c.fail(str("value %", id, " is called '", known, "', not '", name, "'"), "use its name, or its number alone");
+      c.fail("program.wrong-value-name", str("value %", id, " is called '", known, "', not '", name, "'"),
+             "use its name, or its number alone");
     return id;
   }
 
@@ -255,7 +267,9 @@ class Parser {
   }
 
   void define(Cursor& c, ValueId id, Value value) {
-    if (is_defined(id)) c.fail(str("value %", id, " is defined twice"), "give one of the two another number");
+    if (is_defined(id))
+      c.fail("program.value-defined-twice", str("value %", id, " is defined twice"),
+             "give one of the two another number");
     if (!p_.values.has(id)) {
       const std::size_t count = at(id.number()) + 1;
       lines_.values -= count - p_.values.size();
@@ -287,7 +301,8 @@ class Parser {
       c.expect('=');
       dim.size = c.integer("the size of a dim", 1, room);
       room /= dim.size;
-      if (dims.size() == kMostDims) c.fail("the shape has too many dims", str("at most ", kMostDims));
+      if (dims.size() == kMostDims)
+        c.fail("program.too-many-dims", "the shape has too many dims", str("at most ", kMostDims));
       dims.push_back(std::move(dim));
     }
     return c.located([&] { return Shape(std::move(dims)); });
@@ -304,9 +319,12 @@ class Parser {
       }
       const std::string dim = c.word("a dim");
       const auto position = v.shape.find(dim);
-      if (!position) c.fail(str("the sharding splits '", dim, "', no dim of the shape"), "name a dim of the shape");
+      if (!position)
+        c.fail("program.split-of-unknown-dim", str("the sharding splits '", dim, "', no dim of the shape"),
+               "name a dim of the shape");
       c.expect(':');
-      if (!v.sharding.dims[*position].empty()) c.fail(str("dim '", dim, "' is split twice"), "join the axes by '+'");
+      if (!v.sharding.dims[*position].empty())
+        c.fail("program.dim-split-twice", str("dim '", dim, "' is split twice"), "join the axes by '+'");
       v.sharding.dims[*position] = axes(c);
     }
   }
@@ -316,7 +334,8 @@ class Parser {
   template <class T>
   void field(Cursor& c, const Instr& instr, std::pair<const char*, T*> named) {
     if (!c.accept_word(named.first))
-      c.fail(str("instruction '", name_of(instr), "' lacks its attribute '", named.first, "'"),
+      c.fail("program.missing-attribute",
+             str("instruction '", name_of(instr), "' lacks its attribute '", named.first, "'"),
              str("write ", named.first, "=… after the operands, attributes in the order that to_text prints"));
     c.expect('=');
     if constexpr (std::is_same_v<T, std::vector<MapNode>>) *named.second = expression(c, instr);
@@ -337,13 +356,14 @@ class Parser {
   void read(Cursor& c, std::int64_t& number) { number = c.integer("a number", -kMostElements, kMostElements); }
   void read(Cursor& c, bool& yes) {
     yes = c.accept_word("true");
-    if (!yes && !c.accept_word("false")) c.fail("expected true or false", "write one of the two");
+    if (!yes && !c.accept_word("false")) c.fail("program.not-a-bool", "expected true or false", "write one of the two");
   }
   void read(Cursor& c, std::uint64_t& number) {
     const std::string digits = c.word("a number");
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     if (error != std::errc() || end != digits.data() + digits.size())
-      c.fail(str("'", digits, "' is not a whole number of 64 bits"), "write 0 to 18446744073709551615");
+      c.fail("program.not-64-bits", str("'", digits, "' is not a whole number of 64 bits"),
+             "write 0 to 18446744073709551615");
   }
   void read(Cursor& c, Distribution& out) {
     out = one_of(c, "a distribution",
@@ -361,7 +381,8 @@ class Parser {
     w.dim = c.name("a dim");
     if (c.accept(':')) w.filter = c.name("a dim of the filter");
     const auto number = [&](const char* name, std::int64_t& out) {
-      if (!c.accept_word(name)) c.fail(str("a window lacks its ", name), str("write ", name, "=… in its place"));
+      if (!c.accept_word(name))
+        c.fail("program.incomplete-window", str("a window lacks its ", name), str("write ", name, "=… in its place"));
       c.expect('=');
       read(c, out);
     };
@@ -393,7 +414,7 @@ class Parser {
       if (word == name_of(e)) return e;
       names.emplace_back(name_of(e));
     }
-    c.fail(str("'", word, "' is not ", what), str("write one of: ", join(names, ", ")));
+    c.fail("program.unknown-word", str("'", word, "' is not ", what), str("write one of: ", join(names, ", ")));
   }
 
   Axes axes(Cursor& c) {
@@ -402,7 +423,8 @@ class Parser {
     do {
       const std::string name = c.word("an axis");
       const int axis = p_.mesh.find(name);
-      if (axis < 0) c.fail(str("the mesh has no axis '", name, "'"), str("its axes are: ", p_.mesh.text()));
+      if (axis < 0)
+        c.fail("program.unknown-axis", str("the mesh has no axis '", name, "'"), str("its axes are: ", p_.mesh.text()));
       axes.push_back(axis);
     } while (c.accept('+'));
     return axes;

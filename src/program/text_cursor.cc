@@ -51,11 +51,11 @@ std::string number_text(const Number& number) {
   return is_long ? std::to_string(number.whole()) : number_text(number.real());
 }
 
-void Cursor::fail(const std::string& what, const std::string& fix) const {
+void Cursor::fail(ErrorCode code, const std::string& what, const std::string& fix) const {
   std::string shown(line_.substr(0, 100));
   std::replace_if(
       shown.begin(), shown.end(), [](unsigned char c) { return c < 32 || c == 127; }, ' ');
-  throw UserError({.what = what, .where = str("program text, line ", number_, ": ", shown), .fix = fix});
+  throw UserError({.code = code, .what = what, .where = str("program text, line ", number_, ": ", shown), .fix = fix});
 }
 
 void Cursor::skip_space() {
@@ -86,14 +86,17 @@ bool Cursor::accept_word(std::string_view word) {
 void Cursor::expect(char c) {
   if (accept(c)) return;
   const std::string found = at_ < line_.size() ? str("'", line_[at_], "'") : "the end of the line";
-  fail(str("expected '", c, "' in column ", at_ + 1, ", found ", found), "compare the line with what to_text prints");
+  fail("program.missing-character", str("expected '", c, "' in column ", at_ + 1, ", found ", found),
+       "compare the line with what to_text prints");
 }
 
 std::string Cursor::word(const char* what) {
   skip_space();
   const std::size_t begin = at_;
   while (at_ < line_.size() && is_word_char(line_[at_])) ++at_;
-  if (at_ == begin) fail(str("expected ", what, " in column ", begin + 1), "compare the line with what to_text prints");
+  if (at_ == begin)
+    fail("program.missing-word", str("expected ", what, " in column ", begin + 1),
+         "compare the line with what to_text prints");
   return std::string(line_.substr(begin, at_ - begin));
 }
 
@@ -120,10 +123,11 @@ std::string Cursor::quoted_text() {
                                digit(static_cast<char>(std::tolower(rest[3]))));
       at_ += 4;
     } else {
-      fail(str("unknown escape in column ", at_ + 1), "inside quotes write \\\" \\\\ \\n or \\xHH");
+      fail("program.unknown-escape", str("unknown escape in column ", at_ + 1),
+           "inside quotes write \\\" \\\\ \\n or \\xHH");
     }
   }
-  if (at_ == line_.size()) fail("a quoted text does not end", "close it with \"");
+  if (at_ == line_.size()) fail("program.open-quote", "a quoted text does not end", "close it with \"");
   ++at_;
   return out;
 }
@@ -143,9 +147,11 @@ std::int64_t Cursor::integer(const char* what, std::int64_t least, std::int64_t 
   std::int64_t number = 0;
   const char* begin = line_.data() + at_;
   const auto [end, error] = std::from_chars(begin, line_.data() + line_.size(), number);
-  if (end == begin) fail(str("expected ", what, " in column ", at_ + 1), "write a whole number there");
+  if (end == begin)
+    fail("program.missing-number", str("expected ", what, " in column ", at_ + 1), "write a whole number there");
   if (error != std::errc() || number < least || number > most)
-    fail(str(what, " ", std::string(begin, end), " is out of range"), str("it may be ", least, " to ", most));
+    fail("program.whole-number-out-of-range", str(what, " ", std::string(begin, end), " is out of range"),
+         str("it may be ", least, " to ", most));
   at_ += static_cast<std::size_t>(end - begin);
   return number;
 }
@@ -163,8 +169,10 @@ double Cursor::real_of(std::string_view token) {
   double number = 0;
   const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), number);
   if (token.empty() || end != token.data() + token.size())
-    fail(str("'", token, "' is not a number"), "write digits, inf or nan");
-  if (error != std::errc()) fail(str("the number ", token, " is out of range"), "write a number that a double can hold");
+    fail("program.not-a-number", str("'", token, "' is not a number"), "write digits, inf or nan");
+  if (error != std::errc())
+    fail("program.number-out-of-range", str("the number ", token, " is out of range"),
+         "write a number that a double can hold");
   return number;
 }
 

@@ -39,7 +39,7 @@ class Cursor {
   double real();
   double real_of(std::string_view token);
   Number number_of(std::string_view token);  // whole numbers exactly
-  [[noreturn]] void fail(const std::string& what, const std::string& fix) const;
+  [[noreturn]] void fail(ErrorCode code, const std::string& what, const std::string& fix) const;
 
   // Runs f; a UserError in it is thrown on with this line as its place.
   template <class F>
@@ -47,7 +47,7 @@ class Cursor {
     try {
       return f();
     } catch (const UserError& error) {
-      fail(error.text().what, error.text().fix);
+      fail(error.text().code, error.text().what, error.text().fix);
     }
   }
 

@@ -82,7 +82,9 @@ class ExpressionReader {
 
  private:
   int node(int depth) {
-    if (depth > kDeepest) cursor_.fail("an expression is nested too deeply", str("at most ", kDeepest, " deep"));
+    if (depth > kDeepest)
+      cursor_.fail("program.expression-too-deep", "an expression is nested too deeply",
+                   str("at most ", kDeepest, " deep"));
     if (cursor_.accept('$')) return operand();
     if (cursor_.accept('#')) return labelled(depth);
     const std::string token(cursor_.number_token());
@@ -93,7 +95,8 @@ class ExpressionReader {
   int operand() {
     const auto input = static_cast<int>(cursor_.integer("the number of an operand", 0, 1 << 20));
     if (static_cast<std::size_t>(input) >= inputs_.size())
-      cursor_.fail(str("$", input, " names no operand"), str("the instruction has ", inputs_.size(), " operands"));
+      cursor_.fail("program.unknown-operand", str("$", input, " names no operand"),
+                   str("the instruction has ", inputs_.size(), " operands"));
     const DType dtype = inputs_[static_cast<std::size_t>(input)];
     return leaf({.op = "input", .args = {}, .dtype = dtype, .input = input, .dim = {}});
   }
@@ -103,12 +106,13 @@ class ExpressionReader {
     if (!cursor_.accept('=')) {
       const auto found = labels_.find(label);
       if (found == labels_.end())
-        cursor_.fail(str("label #", label, " is not bound yet"), str("bind it: #", label, "=…"));
+        cursor_.fail("program.label-not-bound", str("label #", label, " is not bound yet"),
+                     str("bind it: #", label, "=…"));
       return found->second;
     }
     const int bound = node(depth + 1);
     if (!labels_.emplace(label, bound).second)
-      cursor_.fail(str("label #", label, " is bound twice"), "use another number");
+      cursor_.fail("program.label-bound-twice", str("label #", label, " is bound twice"), "use another number");
     return bound;
   }
 
@@ -119,11 +123,13 @@ class ExpressionReader {
 
   int function(const std::string& op, int depth) {
     if (op.empty() || op == "input" || op == "literal")
-      cursor_.fail(str("expected a function, found '", op, "'"), "write $0, 1:f32, index(dim) or name(…)");
+      cursor_.fail("program.not-a-function", str("expected a function, found '", op, "'"),
+                   "write $0, 1:f32, index(dim) or name(…)");
     const bool stated = cursor_.accept('<');
     MapNode n{.op = op, .args = {}, .dtype = stated ? dtype() : DType::kF32, .dim = {}};
     if (stated) cursor_.expect('>');
-    if (op == "cast" && !stated) cursor_.fail("a cast lacks its dtype", "write cast<f32>(…)");
+    if (op == "cast" && !stated)
+      cursor_.fail("program.cast-without-dtype", "a cast lacks its dtype", "write cast<f32>(…)");
     cursor_.expect('(');
     if (op == "index") {
       n.dim = cursor_.word("a dim");

@@ -298,7 +298,8 @@ void verify(const Program& program, std::string_view after) {
 Program parse_verified(std::string_view text) {
   Program program = parse_program(text);
   if (const std::optional<Violation> breach = find_breach(program))
-    throw UserError({.what = str("the program breaks a rule: ", breach->rule),
+    throw UserError({.code = "program.broken-rule",
+                     .what = str("the program breaks a rule: ", breach->rule),
                      .where = str("program text: ", breach->line.substr(0, 200)),
                      .fix = "compare the line with what weft explain --program writes"});
   return program;

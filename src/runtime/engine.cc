@@ -40,7 +40,8 @@ void check_engine(const Program& program, const Engine& engine) {
   std::set<std::string> missing;
   find_missing(program, engine, missing);
   if (!missing.empty())
-    throw UserError({.what = str("the device '", engine.name(), "' has no kernel for: ", join(missing, ", ")),
+    throw UserError({.code = "device.missing-kernels",
+                     .what = str("the device '", engine.name(), "' has no kernel for: ", join(missing, ", ")),
                      .where = str("program for mesh ", program.mesh),
                      .fix = "use device::reference(), which has them all"});
 }
@@ -55,7 +56,8 @@ const Engine& engine_named(const std::string& name, const std::string& where) {
     if (engine->name() == name) return *engine;
     names.push_back(engine->name());
   }
-  throw UserError({.what = str("there is no device '", name, "'"),
+  throw UserError({.code = "device.unknown",
+                   .what = str("there is no device '", name, "'"),
                    .where = where,
                    .fix = str("use one of the devices of this build: ", join(names, ", "))});
 }

@@ -30,7 +30,8 @@ ProcessorThreads::ProcessorThreads(const std::vector<int>& processors)
   } catch (const std::system_error& error) {
     const std::size_t made = threads_.size();
     stop();
-    throw RunError({.what = str("the system gave ", made, " threads, but ", processors.size(),
+    throw RunError({.code = "run.no-processor-thread",
+                    .what = str("the system gave ", made, " threads, but ", processors.size(),
                                 " processors need one each: ", error.what()),
                     .where = "starting the processors",
                     .fix = "use a smaller mesh, or raise the limit of processes (ulimit -u)"});

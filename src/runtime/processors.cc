@@ -16,7 +16,8 @@ namespace {
 std::unique_ptr<comm::Wire> checked(std::unique_ptr<comm::Wire> wire, const Mesh& mesh) {
   if (wire->size() == mesh.size()) return wire;
   const auto are = [](int n, const char* one, const char* many) { return str(n, " ", n == 1 ? one : many); };
-  throw UserError({.what = str("mesh ", mesh.axes().empty() ? "\"\"" : mesh.text(), " has ",
+  throw UserError({.code = "mpi.mesh-size-mismatch",
+                   .what = str("mesh ", mesh.axes().empty() ? "\"\"" : mesh.text(), " has ",
                                are(mesh.size(), "processor", "processors"), ", but mpirun started ",
                                are(wire->size(), "process", "processes")),
                    .where = "Session, wire::mpi()",
@@ -42,7 +43,8 @@ Processors::Processors(const Mesh& mesh, std::unique_ptr<comm::Wire> wire, const
 void Processors::make_ready() {
   if (const std::shared_ptr<PendingStep> step = pending_.lock()) step->finish();
   if (!failure_.empty())
-    throw RunError({.what = str("this session is unusable since a run failed: ", failure_),
+    throw RunError({.code = "session.unusable",
+                    .what = str("this session is unusable since a run failed: ", failure_),
                     .where = str("session on mesh ", mesh_),
                     .fix = "make a new Session"});
 }

@@ -62,13 +62,15 @@ std::string fixed(double number, int digits) {
 void check(const std::vector<std::string>& hypotheses, const std::vector<std::vector<std::string>>& references,
            Site site) {
   if (hypotheses.empty() || references.empty())
-    throw UserError({.what = "BLEU of " + std::to_string(hypotheses.size()) + " lines against " +
+    throw UserError({.code = "bleu.nothing-to-compare",
+                     .what = "BLEU of " + std::to_string(hypotheses.size()) + " lines against " +
                              std::to_string(references.size()) + " references",
                      .where = site,
                      .fix = "give at least one line and one reference"});
   for (const std::vector<std::string>& reference : references)
     if (reference.size() != hypotheses.size())
-      throw UserError({.what = "BLEU of " + std::to_string(hypotheses.size()) + " lines against a reference of " +
+      throw UserError({.code = "bleu.line-counts-differ",
+                       .what = "BLEU of " + std::to_string(hypotheses.size()) + " lines against a reference of " +
                                std::to_string(reference.size()),
                        .where = site,
                        .fix = "give as many lines of each reference as of the translation, in the same order"});

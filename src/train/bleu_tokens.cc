@@ -123,7 +123,8 @@ std::vector<std::string> tokens(std::string_view line, const std::string& tokeni
   if (tokenizer == "char") return characters(line);
   if (tokenizer == "none") return split_at_spaces(line);
   const std::string near = nearest_word(tokenizer, {"13a", "char", "none"});
-  throw UserError({.what = "BLEU has no tokenizer '" + tokenizer + "'",
+  throw UserError({.code = "bleu.unknown-tokenizer",
+                   .what = "BLEU has no tokenizer '" + tokenizer + "'",
                    .where = site,
                    .fix = (near.empty() ? "" : "did you mean '" + near + "'? ") +
                           std::string("The tokenizers are 13a, char and none")});

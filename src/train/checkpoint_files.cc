@@ -20,7 +20,8 @@ namespace weft::checkpoint {
 namespace {
 
 [[noreturn]] void fail(const std::string& doing, const std::string& path, int error) {
-  throw RunError({.what = sentence("cannot ", doing, " '", path, "': ", std::strerror(error)),
+  throw RunError({.code = "checkpoint.file-failed",
+                  .what = sentence("cannot ", doing, " '", path, "': ", std::strerror(error)),
                   .where = path,
                   .fix = "see that its folder exists, that you may write there and that the disk has room"});
 }
@@ -130,7 +131,8 @@ FolderLock::FolderLock(const std::string& folder) {
   if (descriptor_ < 0) fail("make", path, errno);
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;  // some file systems have no locks
   ::close(descriptor_);
-  throw UserError({.what = sentence("another program is writing checkpoints to '", folder, "'"),
+  throw UserError({.code = "checkpoint.folder-in-use",
+                   .what = sentence("another program is writing checkpoints to '", folder, "'"),
                    .where = path,
                    .fix = "wait until it has ended, or save to another folder"});
 }

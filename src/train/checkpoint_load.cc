@@ -56,7 +56,8 @@ class Loader {
       plan_.back().shards.push_back(std::move(shard));
     }
     if (!missing.empty() && !options_.allow_missing)
-      throw UserError({.what = sentence("the checkpoint lacks variables that the session has: ", listed(missing)),
+      throw UserError({.code = "checkpoint.missing-variables",
+                       .what = sentence("the checkpoint lacks variables that the session has: ", listed(missing)),
                        .where = data_.path,
                        .fix = "load it into the model that wrote it, give other names with rename (--rename OLD=NEW), "
                               "leave out optimizer_state, or set allow_missing (--allow-missing) to keep their first "
@@ -82,7 +83,8 @@ class Loader {
     for (std::size_t i = 0; i < options_.rename.size(); ++i)
       if (const auto& [from, to] = options_.rename[i]; !fitting_.contains(i))
         throw UserError(
-            {.what = sentence("nothing is renamed from '", from, "' in the checkpoint to '", to, "' in the session"),
+            {.code = "checkpoint.rename-of-nothing",
+             .what = sentence("nothing is renamed from '", from, "' in the checkpoint to '", to, "' in the session"),
              .where = data_.path,
              .fix = "give whole names of variables, or beginnings that end in \"/\" on both sides; see its "
                     "index.json"});
@@ -92,7 +94,8 @@ class Loader {
     const CheckpointVariable& stored = data_.index.variables.at(source).variable;
     const bool is_castable = is_float(stored.dtype) && is_float(shard.dtype);
     if (!same_dims(stored.shape, shard.whole) || (stored.dtype != shard.dtype && !is_castable))
-      throw UserError({.what = sentence("variable '", shard.variable, "' is ", shard.dtype, " ", shard.whole,
+      throw UserError({.code = "checkpoint.variable-mismatch",
+                       .what = sentence("variable '", shard.variable, "' is ", shard.dtype, " ", shard.whole,
                                         " in the session, but ", stored.dtype, " ", stored.shape, " in the checkpoint"),
                        .where = data_.path,
                        .fix = "build the model with the sizes of the checkpoint; see its index.json"});
@@ -105,7 +108,8 @@ class Loader {
     for (const auto& [name, about] : data_.variables)
       if (about.slot_of.empty() && !used.contains(name)) unused.push_back(name);
     if (unused.empty()) return;
-    throw UserError({.what = sentence("the checkpoint has weights that the session lacks: ", listed(unused)),
+    throw UserError({.code = "checkpoint.unused-weights",
+                     .what = sentence("the checkpoint has weights that the session lacks: ", listed(unused)),
                      .where = data_.path,
                      .fix = "load it into the model that wrote it, after compiling, or set allow_unused "
                             "(--allow-unused) to leave them out"});

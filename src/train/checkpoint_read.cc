@@ -26,7 +26,8 @@ std::string file_text(const std::string& path, std::uintmax_t most) {
   const std::uintmax_t bytes = std::filesystem::file_size(path, error);
   std::ifstream file(path, std::ios::binary);
   if (error || !file || bytes > most)
-    throw UserError({.what = sentence("cannot read '", path, "', a file of a checkpoint, ",
+    throw UserError({.code = "checkpoint.unreadable-file",
+                     .what = sentence("cannot read '", path, "', a file of a checkpoint, ",
                                       error || !file ? "which is not there or not to be read" : "which is too long"),
                      .where = path,
                      .fix = kTakeAnother});
@@ -36,23 +37,26 @@ std::string file_text(const std::string& path, std::uintmax_t most) {
   return text;
 }
 
-[[noreturn]] void refuse_file(const std::string& path, const std::string& what) {
-  throw UserError({.what = what, .where = path, .fix = kTakeAnother});
+[[noreturn]] void refuse_file(ErrorCode code, const std::string& path, const std::string& what) {
+  throw UserError({.code = code, .what = what, .where = path, .fix = kTakeAnother});
 }
 
 std::string read_state_text(const std::string& path, const checkpoint::IndexText& about) {
   std::string text = file_text(path, about.bytes);
   if (text.size() != about.bytes || checkpoint::crc32c(text) != about.crc)
-    refuse_file(path, "the file is not as it was written: its length or checksum is another");
+    refuse_file("checkpoint.changed-text", path,
+                "the file is not as it was written: its length or checksum is another");
   return text;
 }
 
 void check_file(const std::string& path, std::uint64_t bytes) {
   std::error_code error;
   const std::uintmax_t found = std::filesystem::file_size(path, error);
-  if (error) refuse_file(path, sentence("the checkpoint's file '", path, "' is missing: ", error.message()));
+  if (error)
+    refuse_file("checkpoint.missing-file", path,
+                sentence("the checkpoint's file '", path, "' is missing: ", error.message()));
   if (found != bytes)
-    refuse_file(path,
+    refuse_file("checkpoint.wrong-file-size", path,
                 sentence("the checkpoint's file '", path, "' has ", found, " bytes, but was written with ", bytes));
 }
 
@@ -101,7 +105,8 @@ const checkpoint::IndexVariable& Checkpoint::Data::variable(const std::string& n
   std::vector<std::string> known;
   for (const auto& [other, about] : variables) known.push_back(other);
   const std::string near = nearest_word(name, known);
-  throw UserError({.what = sentence("the checkpoint has no variable '", name, "'"),
+  throw UserError({.code = "checkpoint.unknown-variable",
+                   .what = sentence("the checkpoint has no variable '", name, "'"),
                    .where = path,
                    .fix = near.empty() ? sentence("it has ", known.size(), " variables: see its index.json")
                                        : sentence("did you mean '", near, "'?")});
@@ -123,14 +128,15 @@ std::shared_ptr<const TensorFile> Checkpoint::Data::file_of(const std::string& n
   const DType dtype = index.variables.at(name).variable.dtype;
   const auto found = file->tensors().find(name);
   if (found == file->tensors().end() || found->second.sizes != piece.sizes || found->second.dtype != dtype)
-    refuse_file(file_path, sentence("the file has not the piece of variable '", name, "' that the index says: ", dtype,
-                                    " ", checkpoint::list_text(piece.sizes)));
+    refuse_file("checkpoint.missing-piece", file_path,
+                sentence("the file has not the piece of variable '", name, "' that the index says: ", dtype, " ",
+                         checkpoint::list_text(piece.sizes)));
   return file;
 }
 
 void Checkpoint::Data::check_crc(const std::string& name, const checkpoint::Piece& piece, std::uint32_t crc) const {
   if (crc != piece.crc)
-    refuse_file(checkpoint::path_in(path, piece.file),
+    refuse_file("checkpoint.wrong-checksum", checkpoint::path_in(path, piece.file),
                 sentence("the file is broken: the bytes of variable '", name, "' have the checksum ",
                          checkpoint::hex(crc), ", but were written with ", checkpoint::hex(piece.crc)));
 }
@@ -204,7 +210,8 @@ std::string newest(const std::string& folder) {
   while (!name.empty() && std::isspace(static_cast<unsigned char>(name.back()))) name.pop_back();
   if (checkpoint::is_plain_name(name) && is_checkpoint(checkpoint::path_in(folder, name)))
     return checkpoint::path_in(folder, name);
-  throw UserError({.what = sentence("'latest' names '", name, "', where there is no checkpoint"),
+  throw UserError({.code = "checkpoint.latest-missing",
+                   .what = sentence("'latest' names '", name, "', where there is no checkpoint"),
                    .where = pointer,
                    .fix = whole.empty()
                               ? "remove 'latest' to begin anew"
@@ -217,7 +224,8 @@ std::string newest(const std::string& folder) {
 Checkpoint Checkpoint::open(const std::string& path) {
   if (is_checkpoint(path)) return Checkpoint(opened(path));
   if (std::optional<Checkpoint> found = latest(path)) return *found;
-  throw UserError({.what = sentence("there is no checkpoint in '", path, "'"),
+  throw UserError({.code = "checkpoint.none-in-folder",
+                   .what = sentence("there is no checkpoint in '", path, "'"),
                    .where = path,
                    .fix = "give the folder of a checkpoint, which has an index.json, or a folder of checkpoints"});
 }
@@ -241,7 +249,8 @@ void Checkpoint::read(const std::string& variable, const Numbers& begin, const N
         begin[d] >= 0 && sizes[d] > 0 && begin[d] <= about.shape[d].size && sizes[d] <= about.shape[d].size - begin[d];
   if (!fits || out.size() != size_of(about.dtype) * static_cast<std::size_t>(product(sizes)))
     throw UserError(
-        {.what = sentence("variable '", variable, "' ", about.shape, " has no part ", checkpoint::list_text(sizes),
+        {.code = "checkpoint.part-out-of-range",
+         .what = sentence("variable '", variable, "' ", about.shape, " has no part ", checkpoint::list_text(sizes),
                           " at ", checkpoint::list_text(begin), " of ", out.size(), " bytes"),
          .where = path(),
          .fix = "ask for a part that lies in the variable, with room for just its bytes"});

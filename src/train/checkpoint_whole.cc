@@ -62,7 +62,8 @@ void write_checkpoint(const std::string& path, const CheckpointState& state,
   std::filesystem::path whole = std::filesystem::path(path).lexically_normal();
   if (!whole.has_filename()) whole = whole.parent_path();
   if (std::filesystem::exists(whole))
-    throw UserError({.what = sentence("there is something at '", path, "' already"),
+    throw UserError({.code = "checkpoint.path-exists",
+                     .what = sentence("there is something at '", path, "' already"),
                      .where = path,
                      .fix = "remove it, or write the checkpoint to another folder"});
   checkpoint::check_state(state, path);

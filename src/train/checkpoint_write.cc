@@ -109,7 +109,8 @@ std::span<const std::byte> as_stored(const detail::VariableShard& shard, std::sp
 void check(const CheckpointOptions& options) {
   if (options.folder.empty() || options.keep < 0)
     throw UserError(
-        {.what = sentence("checkpoints cannot be saved to folder '", options.folder, "', keeping ", options.keep),
+        {.code = "checkpoint.bad-options",
+         .what = sentence("checkpoints cannot be saved to folder '", options.folder, "', keeping ", options.keep),
          .where = "Checkpoints",
          .fix = "name a folder, and keep 1 or more, or 0 for all"});
 }
@@ -171,7 +172,8 @@ void Checkpoints::Writer::open() {
   detail::agree(session, error, "to open the folder of checkpoints");
   error = caught([&] {
     if (!std::filesystem::exists(checkpoint::path_in(options.folder, ".lock")))
-      throw UserError({.what = sentence("processor ", detail::processors(session)[0], " does not see the folder '",
+      throw UserError({.code = "checkpoint.folder-not-shared",
+                       .what = sentence("processor ", detail::processors(session)[0], " does not see the folder '",
                                         options.folder, "' that processor 0 has opened"),
                        .where = "Checkpoints",
                        .fix = "save to a folder that all hosts share, by its absolute path"});
@@ -268,7 +270,8 @@ void Checkpoints::Writer::write_file(const ShardFile& file) {
       const std::span<const std::byte> held = rest.first(std::min(left, kChunk)), chunk = as_stored(shard, held, room);
       at("mid-shard");
       if (options.finite && !is_finite(shard.stored, chunk))
-        throw RunError({.what = sentence("variable '", shard.variable, "' has values that are no numbers at step ",
+        throw RunError({.code = "checkpoint.not-finite",
+                        .what = sentence("variable '", shard.variable, "' has values that are no numbers at step ",
                                          state.step, ": no checkpoint is made of it"),
                         .where = path,
                         .fix = "go on from the checkpoint before, with a lower learning rate"});
@@ -312,7 +315,8 @@ void Checkpoints::Writer::collect_notes() {
       const bool has_failed_there = std::filesystem::exists(failed);
       const std::string reason = has_failed_there ? file_text(failed) : "";
       if (is_late || is_abandoned || has_failed_there)
-        throw RunError({.what = is_late
+        throw RunError({.code = "checkpoint.part-not-written",
+                        .what = is_late
                                     ? sentence("processor ", p, " has not written its part of the checkpoint of step ",
                                                state.step, " after ", options.deadline_seconds, " s")
                                     : sentence("processor ", p, " failed to write its part of the checkpoint",

@@ -41,7 +41,8 @@ std::string shown(const toml::node& node) {
 }
 
 [[noreturn]] void wrong_kind(const std::string& key, const Given& given, const std::string& wanted) {
-  throw UserError({.what = "setting '" + key + "' is " + wanted + ", but it was given " + shown(*given.node),
+  throw UserError({.code = "config.wrong-type",
+                   .what = "setting '" + key + "' is " + wanted + ", but it was given " + shown(*given.node),
                    .where = given.where,
                    .fix = "see docs/config.md, or weft train --print-config for a complete one"});
 }
@@ -103,7 +104,8 @@ void take(const std::string& key, const Given& given, const Choice& choice) {
   if (std::find(choice.words.begin(), choice.words.end(), text) != choice.words.end()) return choice.set(text);
   const std::string near = nearest_word(text, choice.words);
   throw UserError(
-      {.what = "setting '" + key + "' cannot be '" + text + "'",
+      {.code = "config.unknown-choice",
+       .what = "setting '" + key + "' cannot be '" + text + "'",
        .where = given.where,
        .fix = (near.empty() ? "" : "did you mean '" + near + "'? ") + "it is one of: " + listed(choice.words)});
 }
@@ -153,13 +155,15 @@ std::string kinds_with(const std::string& key) {
 [[noreturn]] void refuse_unknown(const Config& config, const std::string& key, const Given& given,
                                  const std::vector<std::string>& known) {
   if (const std::string kinds = kinds_with(key); !kinds.empty())
-    throw UserError({.what = "a model of kind '" + config.model->kind() + "' has no setting '" + key + "'",
+    throw UserError({.code = "config.setting-of-other-kind",
+                     .what = "a model of kind '" + config.model->kind() + "' has no setting '" + key + "'",
                      .where = given.where,
                      .fix = "leave it out: it is for the kinds " + kinds});
   std::string near = nearest_word(key, known);
   for (const std::string& full : known)
     if (near.empty() && full.ends_with("." + key)) near = full;  // only the section is missing
-  throw UserError({.what = "there is no setting '" + key + "'",
+  throw UserError({.code = "config.unknown-setting",
+                   .what = "there is no setting '" + key + "'",
                    .where = given.where,
                    .fix = near.empty() ? "see docs/config.md for the settings" : "did you mean '" + near + "'?"});
 }
@@ -185,7 +189,8 @@ toml::table parsed(std::string_view text, const std::string& name) {
   try {
     return toml::parse(text, name);
   } catch (const toml::parse_error& error) {
-    throw UserError({.what = "the config is no TOML: " + std::string(error.description()),
+    throw UserError({.code = "config.not-toml",
+                     .what = "the config is no TOML: " + std::string(error.description()),
                      .where = name + ":" + std::to_string(error.source().begin.line),
                      .fix = "write settings as `key = value`, texts in quotes; see docs/config.md"});
   }
@@ -253,7 +258,8 @@ std::string file_text(const std::string& path) {
   const bool is_empty = file && file.peek() == std::ifstream::traits_type::eof() && !file.bad();
   if (is_empty) return "";
   if (!file || !(text << file.rdbuf()))
-    throw UserError({.what = "cannot read the config '" + path + "'",
+    throw UserError({.code = "config.unreadable-file",
+                     .what = "cannot read the config '" + path + "'",
                      .where = path,
                      .fix = "give the path of a .toml file, such as configs/lm-demo.toml"});
   return text.str();
@@ -274,7 +280,8 @@ void set(Config& config, std::string_view assignments) {
   for (const std::string& part : divided(assignments)) {
     const std::size_t equals = part.find('=');
     if (equals == std::string::npos || equals == 0)
-      throw UserError({.what = "'" + part + "' sets nothing",
+      throw UserError({.code = "config.sets-nothing",
+                       .what = "'" + part + "' sets nothing",
                        .where = "--set " + part,
                        .fix = "write key=value, as in --set run.steps=100"});
     const std::string key = part.substr(0, equals), value = part.substr(equals + 1);

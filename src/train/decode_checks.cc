@@ -10,35 +10,38 @@ namespace weft::decode {
 
 namespace {
 
-void refuse_option(bool wrong, const char* option, double value, const std::string& fix, Site site) {
+void refuse_option(ErrorCode code, bool wrong, const char* option, double value, const std::string& fix, Site site) {
   if (!wrong) return;
   std::ostringstream number;
   number << value;
-  throw UserError({.what = "the option " + std::string(option) + " of decoding cannot be " + number.str(),
+  throw UserError({.code = code,
+                   .what = "the option " + std::string(option) + " of decoding cannot be " + number.str(),
                    .where = site,
                    .fix = fix});
 }
 
-void at_least(const char* option, std::int64_t value, std::int64_t least, Site site) {
-  refuse_option(value < least, option, static_cast<double>(value),
+void at_least(ErrorCode code, const char* option, std::int64_t value, std::int64_t least, Site site) {
+  refuse_option(code, value < least, option, static_cast<double>(value),
                 "give a whole number from " + std::to_string(least) + " on", site);
 }
 
-void not_negative(const char* option, double value, Site site) {
-  refuse_option(!(value >= 0 && std::isfinite(value)), option, value, "give a finite number from 0 on", site);
+void not_negative(ErrorCode code, const char* option, double value, Site site) {
+  refuse_option(code, !(value >= 0 && std::isfinite(value)), option, value, "give a finite number from 0 on", site);
 }
 
 void check_ids(const Ids& ids, const char* what, std::size_t row, std::int64_t room, std::int64_t vocab, Site site) {
   const std::string who = std::string(what) + " " + std::to_string(row);
   if (static_cast<std::int64_t>(ids.size()) > room)
     throw UserError(
-        {.what = who + " has " + std::to_string(ids.size()) + " tokens; there is room for " + std::to_string(room),
+        {.code = "decode.row-too-long",
+         .what = who + " has " + std::to_string(ids.size()) + " tokens; there is room for " + std::to_string(room),
          .where = site,
          .fix = "shorten it, or make the decoder for longer prompts"});
   for (std::int32_t id : ids)
     if (id < 0 || id >= vocab)
       throw UserError(
-          {.what = who + " holds the token " + std::to_string(id) + ", and the vocabulary has " + std::to_string(vocab),
+          {.code = "decode.token-out-of-range",
+           .what = who + " holds the token " + std::to_string(id) + ", and the vocabulary has " + std::to_string(vocab),
            .where = site,
            .fix = "write the text with the vocabulary that the model was trained with"});
 }
@@ -47,27 +50,31 @@ void check_ids(const Ids& ids, const char* what, std::size_t row, std::int64_t r
 
 void check(const models::TransformerOptions& model, const Sizes& sizes, const Options& o, Site site) {
   models::check(model);
-  at_least("batch", sizes.batch, 1, site);
-  at_least("max_length", o.max_length, 1, site);
-  refuse_option(sizes.prompt < 0 || sizes.prompt > o.max_length, "prompt_length", static_cast<double>(sizes.prompt),
+  at_least("decode.bad-batch", "batch", sizes.batch, 1, site);
+  at_least("decode.bad-max-length", "max_length", o.max_length, 1, site);
+  refuse_option("decode.bad-prompt-length", sizes.prompt < 0 || sizes.prompt > o.max_length, "prompt_length",
+                static_cast<double>(sizes.prompt),
                 "give a whole number from 0 to max_length, which is " + std::to_string(o.max_length), site);
-  not_negative("temperature", o.temperature, site);
-  at_least("top_k", o.top_k, 0, site);
-  refuse_option(!(o.top_p > 0 && o.top_p <= 1), "top_p", o.top_p, "give a number above 0, up to 1", site);
-  at_least("beams", o.beams, 1, site);
-  not_negative("alpha", o.alpha, site);
-  at_least("n_best", o.n_best, 1, site);
+  not_negative("decode.bad-temperature", "temperature", o.temperature, site);
+  at_least("decode.bad-top-k", "top_k", o.top_k, 0, site);
+  refuse_option("decode.bad-top-p", !(o.top_p > 0 && o.top_p <= 1), "top_p", o.top_p, "give a number above 0, up to 1",
+                site);
+  at_least("decode.bad-beams", "beams", o.beams, 1, site);
+  not_negative("decode.bad-alpha", "alpha", o.alpha, site);
+  at_least("decode.bad-n-best", "n_best", o.n_best, 1, site);
   const std::string n = std::to_string(o.n_best), beams = std::to_string(o.beams);
-  refuse_option(o.n_best > o.beams, "n_best", static_cast<double>(o.n_best),
+  refuse_option("decode.more-texts-than-beams", o.n_best > o.beams, "n_best", static_cast<double>(o.n_best),
                 o.temperature > 0 ? "give 1: sampling makes one text for each prompt"
                                   : "search with as many beams: " + n + " (--beams " + n + "); there are " + beams,
                 site);
   if (o.beams > 1 && o.temperature > 0)
-    throw UserError({.what = "decoding is asked for " + std::to_string(o.beams) + " beams and for sampling",
+    throw UserError({.code = "decode.beams-and-sampling",
+                     .what = "decoding is asked for " + std::to_string(o.beams) + " beams and for sampling",
                      .where = site,
                      .fix = "search with temperature 0 (--temperature 0), or sample with one beam (--beams 1)"});
   if ((model.kind == models::Kind::kEncoderDecoder) != (sizes.inputs > 0))
-    throw UserError({.what = "the decoder is made for inputs of length " + std::to_string(sizes.inputs),
+    throw UserError({.code = "decode.inputs-length-mismatch",
+                     .what = "the decoder is made for inputs of length " + std::to_string(sizes.inputs),
                      .where = site,
                      .fix = sizes.inputs > 0 ? "give 0: only an encoder-decoder has inputs"
                                              : "an encoder-decoder needs room for its inputs: give their most length"});
@@ -77,7 +84,8 @@ void check_rows(const models::TransformerOptions& model, const Sizes& sizes, con
                 const std::vector<Ids>& prompts, const std::vector<Ids>& inputs, Site site) {
   const std::size_t wanted = sizes.inputs > 0 ? prompts.size() : 0;
   if (inputs.size() != wanted)
-    throw UserError({.what = "decoding is given " + std::to_string(prompts.size()) + " prompts and " +
+    throw UserError({.code = "decode.row-count-mismatch",
+                     .what = "decoding is given " + std::to_string(prompts.size()) + " prompts and " +
                              std::to_string(inputs.size()) + " inputs",
                      .where = site,
                      .fix = sizes.inputs > 0 ? "give a row of inputs for every prompt"

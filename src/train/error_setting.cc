@@ -1,6 +1,6 @@
 #include "train/error_setting.h"
 
-#include <cctype>
+#include <algorithm>
 
 #include "train/settings.h"
 
@@ -8,29 +8,21 @@ namespace weft::train {
 
 namespace {
 
-bool has_word(const std::string& text, const std::string& word) {
-  const auto is_letter = [&](std::size_t at) {
-    return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_');
-  };
-  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
-    if ((at == 0 || !is_letter(at - 1)) && !is_letter(at + word.size())) return true;
-  return false;
-}
-
 std::string key_in(const Config& config, const SettingOfError& blame, const ErrorText& error) {
-  for (const SettingOfError::PhraseRule& clue : blame.clues)
-    if (error.what.find(clue.phrase) != std::string::npos || error.where.text.find(clue.phrase) != std::string::npos)
-      return clue.key;
-  std::string exact, named;
+  const std::string &code = error.code.text, &where = error.where.text;
+  for (const SettingOfError::CodeRule& rule : blame.codes)
+    if (rule.code.ends_with('.') ? code.starts_with(rule.code) : code == rule.code) return rule.key;
+  std::string by_place, by_code;
   Config all = config;
   each_setting(all, [&](const std::string& key, auto&, const char*) {
-    if (error.where.text == key) exact = key;
+    if (where == key) by_place = key;
     if (blame.section.empty() || !key.starts_with(blame.section + ".")) return;
-    const std::string name = key.substr(blame.section.size() + 1);
-    if (error.where.text == name) exact = key;
-    if (named.empty() && has_word(error.what, name)) named = key;
+    std::string name = key.substr(blame.section.size() + 1);
+    if (where == name || where.starts_with(name + " at ")) by_place = key;
+    std::replace(name.begin(), name.end(), '_', '-');
+    if (code.ends_with(".bad-" + name)) by_code = key;
   });
-  return !exact.empty() ? exact : !named.empty() ? named : blame.otherwise;
+  return !by_place.empty() ? by_place : !by_code.empty() ? by_code : blame.otherwise;
 }
 
 // "input at src/train/parts.cc:93, layout \"batch:data\"" -> "layout \"batch:data\"".

@@ -12,13 +12,16 @@ namespace weft::train {
 // "lm.toml:12 (model.heads)", "--set model.heads=3", or the key alone if no file or option sets it.
 std::string place_of(const Config& config, const std::string& key);
 
-// Which setting an error speaks of: that of the first clue whose phrase is in the error's `what` or `where`; else the
-// setting that its `where` is; else the setting of `section` that the error names; else `otherwise`.
+// Which setting an error is about. The first of these that applies:
+// - the key of the first rule whose code is the error's; a rule "area." stands for all codes of the area;
+// - the setting that the error's `where` names: "model.heads", or in `section` "heads" and "heads at file:line";
+// - the setting of `section` that the code names: "adam.bad-beta1" is about beta1;
+// - `otherwise`.
 struct SettingOfError {
-  struct PhraseRule {
-    std::string phrase, key;
+  struct CodeRule {
+    std::string code, key;
   };
-  std::vector<PhraseRule> clues = {};
+  std::vector<CodeRule> codes = {};
   std::string section = {};
   std::string otherwise;
 };

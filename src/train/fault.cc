@@ -33,7 +33,8 @@ Fault::Fault(const std::string& text) {
                     read_number(text.substr(colon + 1, at == std::string::npos ? at : at - colon - 1), 1, left_) &&
                     (at == std::string::npos || read_number(text.substr(at + 1), 0, process));
   if (!good)
-    throw UserError({.what = "'" + text + "' is no moment to fail at",
+    throw UserError({.code = "command.bad-fail-at",
+                     .what = "'" + text + "' is no moment to fail at",
                      .where = "--fail-at " + text,
                      .fix = "write PHASE:N or PHASE:N@PROCESS; the phases are: step, save-begun, mid-shard, "
                             "before-rename, before-latest"});

@@ -29,7 +29,8 @@ void check_allowed(const Config& config, const std::vector<std::string>& allowed
   for (const std::string& key : allowed) {
     if (has(keys, key)) continue;
     const std::string near = nearest_word(key, keys);
-    throw UserError({.what = "'" + key + "' is no setting that --allow-change is for",
+    throw UserError({.code = "config.change-not-of-identity",
+                     .what = "'" + key + "' is no setting that --allow-change is for",
                      .where = "--allow-change " + key,
                      .fix = (near.empty() ? "" : "did you mean '" + near + "'? ") +
                             std::string("it is for the identity settings: ") + listed(keys, ", ")});
@@ -65,7 +66,8 @@ void check_settings(const Checkpoint& checkpoint, const Config& stored, const Co
            !(use == Use::kBeginWith && key.starts_with("optimizer."));
   });
   if (keys.empty()) return;
-  throw UserError({.what = "the weights of '" + checkpoint.path() +
+  throw UserError({.code = "config.other-than-trained",
+                   .what = "the weights of '" + checkpoint.path() +
                            "' were trained under other settings: " + compared(keys, stored, config),
                    .where = checkpoint.path(),
                    .fix = "give the settings the values of the run, or, if the change is meant, add --allow-change " +
@@ -116,7 +118,8 @@ void check_weights(const Checkpoint& checkpoint, const Config& stored, const Con
   const std::vector<std::string> keys =
       different(stored, config, [&](const std::string& key) { return shapes_weights(key, stored, config); });
   const bool goes_on = use == Use::kGoOn;
-  throw UserError({.what = "the model is another than that of '" + checkpoint.path() +
+  throw UserError({.code = "checkpoint.other-model",
+                   .what = "the model is another than that of '" + checkpoint.path() +
                            "': " + (keys.empty() ? "its variables differ" : compared(keys, stored, config)) +
                            counted(missing, "are here alone") + counted(unused, "are there alone") +
                            counted(unlike, "have other shapes"),

@@ -86,7 +86,8 @@ void RecordFile::append(std::string_view record) {
 }
 
 void RecordFile::fail(int error) const {
-  throw RunError({.what = "cannot write metrics to '" + path_ + "': " + std::strerror(error),
+  throw RunError({.code = "metrics.cannot-write",
+                  .what = "cannot write metrics to '" + path_ + "': " + std::strerror(error),
                   .where = path_,
                   .fix = "see that the disk has room and that you may write there, or set run.out to another folder"});
 }

@@ -14,11 +14,14 @@ namespace weft::train {
 namespace {
 
 // Of compiling a graph under the config's mesh, layout, storage layout and memory limit.
-const SettingOfError kCompiling{.clues = {{"storage layout", "mesh.store"}, {"memory limit", "mesh.memory"}},
+const SettingOfError kCompiling{.codes = {{"store.", "mesh.store"},
+                                          {"memory.variables-over-limit", "mesh.memory"},
+                                          {"memory.step-over-limit", "mesh.memory"}},
                                 .otherwise = "mesh.layout"};
-const SettingOfError kOptimizer{.clues = {{" of the rule '", "optimizer.rules"},
-                                          {"is not a regular expression", "optimizer.rules"},
-                                          {"no variable has a name in which", "optimizer.rules"}},
+const SettingOfError kOptimizer{.codes = {{"optimizer.bad-rule-rate", "optimizer.rules"},
+                                          {"optimizer.bad-rule-decay", "optimizer.rules"},
+                                          {"optimizer.bad-pattern", "optimizer.rules"},
+                                          {"optimizer.pattern-finds-nothing", "optimizer.rules"}},
                                 .section = "optimizer",
                                 .otherwise = "optimizer.name"};
 
@@ -57,7 +60,7 @@ Layout layout_of(const Config& config) {
 
 Store store_of(const Config& config) {
   if (config.mesh.store.empty()) return {};
-  return placed(config, {.clues = {{"storage level", "mesh.store_level"}}, .otherwise = "mesh.store"},
+  return placed(config, {.codes = {{"store.unknown-level", "mesh.store_level"}}, .otherwise = "mesh.store"},
                 [&] { return Store::parse(config.mesh.store, static_cast<int>(config.mesh.store_level)); });
 }
 
@@ -109,7 +112,8 @@ Feeds feeds_of(const Features& features, const data::Batch& batch) {
       std::string all;
       for (const auto& [other, array] : batch) all += (all.empty() ? "" : ", ") + other;
       throw UserError(
-          {.what = "the data has no feature '" + name + "', which the model needs (the data has: " + all + ")",
+          {.code = "data.missing-feature",
+           .what = "the data has no feature '" + name + "', which the model needs (the data has: " + all + ")",
            .where = "data.format",
            .fix = "give pairs, which have inputs and targets: set data.format to tsv or pairs"});
     }

@@ -10,7 +10,8 @@ namespace weft::train {
 namespace {
 
 [[noreturn]] void refuse(const std::string& text, const std::string& where, const std::string& why) {
-  throw UserError({.what = "the optimizer's rule \"" + text + "\" " + why,
+  throw UserError({.code = "optimizer.bad-rule",
+                   .what = "the optimizer's rule \"" + text + "\" " + why,
                    .where = where,
                    .fix = "write \"PATTERN: rate 0.1, decay 0\" or \"PATTERN: frozen\", the pattern a regular "
                           "expression that is searched in the variables' names"});

@@ -11,7 +11,10 @@ double Evaluation::metric(const std::string& name) const {
     if (metric.name == name) return metric.value;
     all += (all.empty() ? "" : ", ") + metric.name;
   }
-  throw UserError({.what = "the evaluation has no metric '" + name + "'", .where = "metric", .fix = "it has: " + all});
+  throw UserError({.code = "eval.unknown-metric",
+                   .what = "the evaluation has no metric '" + name + "'",
+                   .where = "metric",
+                   .fix = "it has: " + all});
 }
 
 Scorer::Scorer(Session& session, const Config& config, const std::vector<std::string>& files)

@@ -56,7 +56,8 @@ std::map<std::string, std::string> stored_texts(const Config& config) {
 Config stored_config(const Checkpoint& checkpoint) {
   const auto found = checkpoint.state().texts.find(kConfig);
   if (found == checkpoint.state().texts.end())
-    throw UserError({.what = "the checkpoint '" + checkpoint.path() + "' has no config.toml",
+    throw UserError({.code = "checkpoint.no-config",
+                     .what = "the checkpoint '" + checkpoint.path() + "' has no config.toml",
                      .where = checkpoint.path(),
                      .fix = "put the config that it was trained with there"});
   Config config = parse_config(found->second, checkpoint.path() + "/" + kConfig);
@@ -74,13 +75,15 @@ void check_vocabulary(const Checkpoint& checkpoint, const Config& config) {
   const std::string& name = config.data.vocabulary;
   const std::string wanted = fingerprint_of(checkpoint), copy = vocabulary_copy(checkpoint);
   if (name != "bytes" && !fs::exists(name))
-    throw UserError({.what = "the vocabulary '" + name + "' is not there, and '" + checkpoint.path() + "' needs it",
+    throw UserError({.code = "vocabulary.file-missing",
+                     .what = "the vocabulary '" + name + "' is not there, and '" + checkpoint.path() + "' needs it",
                      .where = "data.vocabulary",
                      .fix = "give its path: --set data.vocabulary=" + (copy.empty() ? "PATH" : copy)});
   const std::string given = data::Vocabulary::of(name).fingerprint();
   if (wanted.empty() || given == wanted) return;
   const std::string own = wanted == "bytes" ? wanted : copy;
-  throw UserError({.what = "the vocabulary '" + name + "' (fingerprint " + given + ") is not the vocabulary that '" +
+  throw UserError({.code = "vocabulary.other-than-trained",
+                   .what = "the vocabulary '" + name + "' (fingerprint " + given + ") is not the vocabulary that '" +
                            checkpoint.path() + "' was trained with (fingerprint " + wanted + ")",
                    .where = "data.vocabulary",
                    .fix = (own.empty() ? "give the path of the vocabulary of its training: --set data.vocabulary=PATH"

@@ -23,7 +23,11 @@ Config config_of(const Checkpoint& checkpoint, const std::vector<std::string>& a
   return config;
 }
 
-const SettingOfError kDecoding{.clues = {{"storage layout", "mesh.store"}, {"layout \"", "mesh.layout"}},
+const SettingOfError kDecoding{.codes = {{"store.", "mesh.store"},
+                                         {"layout.", "mesh.layout"},
+                                         {"memory.", "mesh.layout"},
+                                         {"decode.beams-and-sampling", "decode.beams"},
+                                         {"decode.more-texts-than-beams", "decode.n_best"}},
                                .section = "decode",
                                .otherwise = "decode.max_length"};
 
@@ -32,7 +36,8 @@ void check_room(const Config& config, const std::vector<std::int32_t>& ids, std:
   const auto tokens = static_cast<std::int64_t>(ids.size());
   if (tokens < config.decode.max_length) return;
   const std::string which = prompts == 1 ? "the prompt" : "prompt " + std::to_string(number);
-  throw UserError({.what = which + " has " + std::to_string(tokens) + " tokens and leaves no room for more: " +
+  throw UserError({.code = "decode.no-room-after-prompt",
+                   .what = which + " has " + std::to_string(tokens) + " tokens and leaves no room for more: " +
                            "decode.max_length is " + std::to_string(config.decode.max_length) + ", prompt counted",
                    .where = place_of(config, "decode.max_length"),
                    .fix = "give --length " + std::to_string(tokens + 1) + " or more, or shorten the prompt"});
@@ -44,7 +49,8 @@ void tell(const TrainedModel::Listener& listener, std::size_t prompt, const std:
 
 void check_decodes(const Config& config, const std::string& path) {
   if (config.model->decoding() != Decoding::kNone) return;
-  throw UserError({.what = "'" + path + "' is a model of kind '" + config.model->kind() + "', which makes no text",
+  throw UserError({.code = "decode.kind-makes-no-text",
+                   .what = "'" + path + "' is a model of kind '" + config.model->kind() + "', which makes no text",
                    .where = path,
                    .fix = "use weft eval, which says how well it does on files"});
 }

@@ -38,7 +38,8 @@ void make_folder(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error)
-    throw RunError({.what = "cannot make the folder '" + path + "': " + error.message(),
+    throw RunError({.code = "train.cannot-make-folder",
+                    .what = "cannot make the folder '" + path + "': " + error.message(),
                     .where = "run.out",
                     .fix = "set run.out to a folder that you may write to"});
 }
@@ -46,7 +47,8 @@ void make_folder(const std::string& path) {
 void check_files(const std::string& key, const std::vector<std::string>& paths) {
   for (const std::string& path : paths)
     if (!std::filesystem::exists(path))
-      throw UserError({.what = "setting '" + key + "' names the file '" + path + "', which is not there",
+      throw UserError({.code = "config.file-missing",
+                       .what = "setting '" + key + "' names the file '" + path + "', which is not there",
                        .where = key,
                        .fix = "give the path where it is now: --set '" + key + "=[\"PATH\"]'"});
 }
@@ -398,7 +400,8 @@ void Trainer::write_metrics(std::int64_t step, const Metrics& metrics) {
 
 void Trainer::check_trace() const {
   if (trace_) return;
-  throw RunError({.what = "cannot write the trace to '" + options_.trace + "'",
+  throw RunError({.code = "trace.cannot-write",
+                  .what = "cannot write the trace to '" + options_.trace + "'",
                   .where = "--trace " + options_.trace,
                   .fix = "see that the folder exists and that you may write there"});
 }
@@ -443,12 +446,14 @@ void Trainer::not_finite(Checkpoints& checkpoints, std::int64_t step, double los
     TrainingSetup again(config_, from, options_.init, more);
     for (std::int64_t s = begin + 1; s <= step; ++s) again.start(config_, s).get();
   } catch (const RunError& error) {
-    throw RunError({.what = what + ": " + error.text().what,
+    throw RunError({.code = "train.not-finite",
+                    .what = what + ": " + error.text().what,
                     .where = error.text().where.text,
                     .fix = "lower the learning rate, or clip with optimizer.clip_norm; " + left});
   }
   throw RunError(
-      {.what = what + ", but not when the steps are made again",
+      {.code = "train.not-finite-unrepeatable",
+       .what = what + ", but not when the steps are made again",
        .where = "processors of mesh " + config_.mesh.mesh,
        .fix = (from && !rounds.empty() ? rounds + ", so the steps were not quite the same: lower the learning rate; "
                                        : "suspect the machine's memory; ") +

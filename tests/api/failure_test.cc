@@ -39,7 +39,7 @@ TEST_F(FailingRun, EndsOnEveryProcessorAndNamesTheOne) {
 
 // The error of a host function may be of our own kind: peers must not wait for its processor.
 TEST_F(FailingRun, EndsWhateverIsThrown) {
-  make([] { throw RunError({.what = "no paper", .where = "printer", .fix = "add some"}); });
+  make([] { throw RunError({.code = "test.paper", .what = "no paper", .where = "printer", .fix = "add some"}); });
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_RUN_ERROR(step->run(), "no paper");
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10)) << "someone waited for the deadline";

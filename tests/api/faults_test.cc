@@ -54,7 +54,7 @@ HostEngine faulty(const Fault& fault, const std::shared_ptr<Control>& control) {
       return {[=](const StepState& state) {
                 if (fails && fault.how == How::kThrow) throw std::runtime_error("the fuse blew");
                 if (fails && fault.how == How::kThrowOurs)
-                  throw RunError({.what = "the fuse blew", .where = "cellar", .fix = "change it"});
+                  throw RunError({.code = "test.fuse", .what = "the fuse blew", .where = "cellar", .fix = "change it"});
                 const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(fault.stalls_seconds);
                 while (fails && !control->released && std::chrono::steady_clock::now() < end)
                   std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -116,7 +116,7 @@ class Faults : public ::testing::Test {
     const std::string how = fault.how == How::kStall ? str("waited ", fault.deadline_seconds, " s for processor")
                                                      : str(fault.kind, " of '", cause.tensor);
     EXPECT_EQ(test::missing_pieces(text, {how, fault.how == How::kStall ? who : " failed: the fuse blew"}), "");
-    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << "three lines: " << text;
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3) << "four lines: " << text;
     EXPECT_EQ(text.find("left behind"), std::string::npos) << text;
   }
 
@@ -218,7 +218,7 @@ TEST(Failure, TextOfTheUserIsOnlyCopied) {
   const Tensor y = reduce_sum(print(w, "w"));
   Session session(Mesh::parse("p:2"), wire::threads(), device::reference(),
                   SessionOptions{.deadline_seconds = 60, .print = [&](const std::string&) {
-                                   throw RunError({.what = odd, .where = odd, .fix = odd});
+                                   throw RunError({.code = odd, .what = odd, .where = odd, .fix = odd});
                                  }});
   Executable step = session.compile(g, Layout::parse("a:p"), {.fetch = {y}});
   try {

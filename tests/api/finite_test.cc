@@ -54,6 +54,8 @@ TEST(CheckFinite, IsAsTheDocsShowIt) {
     EXPECT_NE(page.find("error: " + error.text().what + "\n"), std::string::npos) << error.what();
     EXPECT_NE(page.find("where: " + where.substr(0, where.find(", ") + 2)), std::string::npos) << error.what();
     EXPECT_NE(page.find("fix:   " + error.text().fix + "\n"), std::string::npos) << error.what();
+    EXPECT_NE(page.find("code:  run.not-finite\n"), std::string::npos);
+    EXPECT_EQ(error.text().code, "run.not-finite");
   }
 }
 

@@ -29,7 +29,7 @@ class Variable {
 };
 
 TEST(Report, IsWrittenByWhoeverIsNotEnded) {
-  const UserError error({.what = "no", .where = "here", .fix = "none"});
+  const UserError error({.code = "test.no", .what = "no", .where = "here", .fix = "none"});
   const auto written = [&] {
     ::testing::internal::CaptureStderr();
     wire::report(error);
@@ -40,7 +40,7 @@ TEST(Report, IsWrittenByWhoeverIsNotEnded) {
     const Variable mine("OMPI_COMM_WORLD_RANK", rank);
     EXPECT_EQ(wire::process(), std::atoi(rank));
     const auto begin = std::chrono::steady_clock::now();
-    EXPECT_EQ(written(), "error: no\nwhere: here\nfix:   none\n");
+    EXPECT_EQ(written(), "error: no\nwhere: here\nfix:   none\ncode:  test.no\n");
     EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(wire::process() > 0 ? 2 : 0));
   }
 }

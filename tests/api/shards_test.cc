@@ -70,12 +70,18 @@ TEST(SessionAgree, EveryProcessThrowsTheFirstError) {
     const auto errors = test::as_processes(processes, 6, [&](int process, std::unique_ptr<comm::Wire> wire) {
       Session session = SessionState::open(Mesh::parse("x:6"), std::move(wire), engine_named("reference", ""), {});
       detail::agree(session, nullptr, "of a test");
-      const ErrorText text{.what = "at " + std::to_string(process), .where = "a", .fix = ""};
+      const ErrorText text{.code = "test.agree", .what = "at " + std::to_string(process), .where = "a", .fix = "b"};
       const auto error = [&](const auto& own) { return process == 0 ? nullptr : std::make_exception_ptr(own); };
-      EXPECT_USER_ERROR(detail::agree(session, error(UserError(text)), "of a test"), "error: at 1\nwhere: a");
+      EXPECT_USER_ERROR(detail::agree(session, error(UserError(text)), "of a test"),
+                        "error: at 1\nwhere: a\nfix:   b\ncode:  test.agree");
       EXPECT_RUN_ERROR(detail::agree(session, error(RunError(text)), "of a test"), "error: at 1\nwhere: a");
       const auto other = process == 1 ? std::make_exception_ptr(std::runtime_error("odd")) : nullptr;
-      EXPECT_INTERNAL_ERROR(detail::agree(session, other, "of a test"), "odd");
+      EXPECT_INTERNAL_ERROR(detail::agree(session, other, "of a test"),
+                            "error: Weft broke one of its own rules: odd\n");
+      const auto bug = process == 1 ? std::make_exception_ptr(InternalError("two owners")) : nullptr;
+      EXPECT_INTERNAL_ERROR(detail::agree(session, bug, "of a test"),
+                            "error: Weft broke one of its own rules: two owners\n",
+                            "where: tests/api/shards_test.cc:", "code:  internal.broken-rule");
       detail::agree(session, nullptr, "of a test");
       ++heard;
     });

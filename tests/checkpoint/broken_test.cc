@@ -205,7 +205,8 @@ TEST_F(CheckpointIndex, PiecesMakeTheWholeOnce) {
     index = good();
     index.variables["w"].pieces[1].begin = begin;
     index.variables["w"].pieces[1].sizes = sizes;
-    expect_refused(index, "variable 'w' [a=4 b=6] has no place for the piece ");
+    expect_refused(index, "variable 'w' [a=4 b=6] has no place for the piece " + checkpoint::list_text(sizes) + " at " +
+                              checkpoint::list_text(begin));
   }
   index = good();
   index.variables["w"].pieces[1].file = "shard-0.safetensors";
@@ -234,14 +235,18 @@ TEST_F(CheckpointIndex, EverythingIsWhatTheFormatSays) {
   expect_refused("\"step\":3", "\"step\":18446744073709551615", "step is no number from 0 on");
   expect_refused("\"step\":3", "\"steps\":3", "the index has an unknown key 'steps'");
   expect_refused("\"step\":3,", "", "the index lacks its 'step'");
+  expect_refused("\"step\":3,", "", "code:  checkpoint-index.missing-key");
   expect_refused("\"step\":3", "\"step\":3,\"step\":3", "the index names 'step' twice in one place");
   expect_refused("\"mesh\":\"a:2\"", "\"mesh\":7", "mesh is no text");
+  expect_refused("\"mesh\":\"a:2\"", "\"mesh\":7", "code:  checkpoint-index.not-a-text");
   expect_refused("\"f32\"", "\"f31\"", "variable 'w': there is no dtype 'f31'");
   expect_refused("[\"a\",\"b\"]", "[\"a\",\"a\"]", "variable 'w': ");
   expect_refused("[\"a\",\"b\"]", "[\"a\"]", "variable 'w' has not a dim for each of its 2 sizes");
-  expect_refused("[4,6]", "[4,0]", "variable 'w': ");
+  expect_refused("[4,6]", "[4,0]", "variable 'w': dim 'b' has size 0");
+  expect_refused("[4,6]", "[4,0]", "code:  checkpoint-index.bad-shape");
   expect_refused("[4,6]", "[4611686018427387904,6]", "variable 'w': dim 'a' has size 4611686018427387904");
   expect_refused("[4,6]", "{}", "variable 'w', sizes, is no list");
+  expect_refused("[4,6]", "{}", "code:  checkpoint-index.not-a-list");
   expect_refused("\"slot_of\":\"w\"", "\"slot_off\":\"w\"", "variable 'w.m' has an unknown key 'slot_off'");
   expect_refused("\"pieces\":[", "\"pieces\":7,\"slot_of\":[", "variable 'w', slot_of, is no text");
   expect_refused("00000001", "0000001g", "variable 'w', a piece, crc32c, is no checksum of 8 digits");
@@ -250,6 +255,13 @@ TEST_F(CheckpointIndex, EverythingIsWhatTheFormatSays) {
   expect_refused("\"files\":{", "\"files\":[],\"x\":{", "the index has an unknown key 'x'");
   expect_refused("{\"format\"", "[[[[[[[[[[[[{\"format\"", "the index is nested deeper than its format");
   expect_refused("{\"format\"", "{\"format", "the index is not JSON: ");
+  const std::string all = checkpoint::to_text(good());
+  const auto from_to = [&](const std::string& begin, const std::string& end) {
+    const std::size_t at = all.find(begin);
+    return all.substr(at, all.find(end, at) + end.size() - at);
+  };
+  expect_refused(from_to("\"pieces\":[", "}]"), "\"pieces\":7", "variable 'w', pieces, is no list");
+  expect_refused(from_to("\"files\":{", "}"), "\"files\":7", "'files' is no object");
   EXPECT_USER_ERROR(checkpoint::parse_index("i.json", "[]"), "the index is no object", kFix);
   std::string text = checkpoint::to_text(good());
   text.replace(text.find("\"step\":3"), 8, "\"step\":4");

@@ -183,7 +183,8 @@ TEST(CheckpointLoad, ReadsParts) {
       EXPECT_EQ(part[static_cast<std::size_t>(i * 11 + k)], whole.at(((5 + i) * 3 + 2) * 16 + 4 + k));
   EXPECT_USER_ERROR(found.read("first/w", {5, 2, 6}, {2, 1, 11}, std::as_writable_bytes(std::span(part))),
                     "variable 'first/w' [in=8 qkv=3 hidden=16] has no part [2 1 11] at [5 2 6] of 88 bytes",
-                    "ask for a part that lies in the variable, with room for just its bytes");
+                    "ask for a part that lies in the variable, with room for just its bytes",
+                    "code:  checkpoint.part-out-of-range");
   EXPECT_USER_ERROR(found.read("first/v"), "the checkpoint has no variable 'first/v'", "did you mean 'first/w'?");
   EXPECT_USER_ERROR(found.read("zzzzzzzzz"), "the checkpoint has no variable 'zzzzzzzzz'",
                     "it has 9 variables: see its index.json");

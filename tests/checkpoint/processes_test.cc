@@ -86,7 +86,7 @@ TEST(CheckpointProcesses, OneFails) {
       bool is_failing = false;
       const auto at = [&](const std::string& phase) {
         if (is_failing && phase == "mid-shard")
-          throw RunError({.what = "the disk is on fire", .where = "a test", .fix = "use water"});
+          throw RunError({.code = "test.disk", .what = "the disk is on fire", .where = "a test", .fix = "use water"});
       };
       // With two processes the first has all pieces; with the other layout both have.
       Checkpoints checkpoints(t.session, {.folder = folder, .async = async});
@@ -98,7 +98,7 @@ TEST(CheckpointProcesses, OneFails) {
         checkpoints.save({.step = 2});
         checkpoints.wait();
       } catch (const RunError& error) {
-        EXPECT_STREQ(error.what(), "error: the disk is on fire\nwhere: a test\nfix:   use water");
+        EXPECT_STREQ(error.what(), "error: the disk is on fire\nwhere: a test\nfix:   use water\ncode:  test.disk");
         ++heard;
       }
       is_failing = false;
@@ -119,7 +119,7 @@ TEST(CheckpointProcesses, AnotherFails) {
     Training t(session, split);
     const auto at = [&](const std::string& phase) {
       if (process == 1 && phase == "mid-shard")
-        throw RunError({.what = "the disk is on fire", .where = "a test", .fix = "use water"});
+        throw RunError({.code = "test.disk", .what = "the disk is on fire", .where = "a test", .fix = "use water"});
     };
     Checkpoints checkpoints(t.session, {.folder = folder});
     detail::on_phase(checkpoints, at);
@@ -130,7 +130,7 @@ TEST(CheckpointProcesses, AnotherFails) {
     try {
       checkpoints.wait();
     } catch (const RunError& error) {
-      EXPECT_STREQ(error.what(), "error: the disk is on fire\nwhere: a test\nfix:   use water");
+      EXPECT_STREQ(error.what(), "error: the disk is on fire\nwhere: a test\nfix:   use water\ncode:  test.disk");
       ++heard;
     }
   });
@@ -254,8 +254,9 @@ TEST_F(MpiCheckpoint, ErrorsAreHeardByAll) {
   Session session = ranks();
   std::exception_ptr error;
   if (wire::process() == test::ranks() - 1)
-    error = std::make_exception_ptr(UserError({.what = "mine", .where = "here", .fix = "so"}));
-  EXPECT_USER_ERROR(detail::agree(session, error, "of a test"), "error: mine\nwhere: here\nfix:   so");
+    error = std::make_exception_ptr(UserError({.code = "test.mine", .what = "mine", .where = "here", .fix = "so"}));
+  EXPECT_USER_ERROR(detail::agree(session, error, "of a test"),
+                    "error: mine\nwhere: here\nfix:   so\ncode:  test.mine");
   detail::agree(session, nullptr, "of a test");
 }
 

@@ -187,7 +187,8 @@ TEST(CheckpointSave, TellsOfAFailureWithoutWaiting) {
   Training t;
   std::atomic<bool> fails = true;
   const auto at = [&](const std::string& phase) {
-    if (fails && phase == "before-rename") throw RunError({.what = "no room", .where = "disk", .fix = "make some"});
+    if (fails && phase == "before-rename")
+      throw RunError({.code = "test.room", .what = "no room", .where = "disk", .fix = "make some"});
   };
   Checkpoints checkpoints(t.session, {.folder = folder});
   detail::on_phase(checkpoints, at);

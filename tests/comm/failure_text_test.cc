@@ -47,6 +47,7 @@ Failure failure(Kind kind) {
           .tensor = "loss",
           .lines = "digits.cc:12 mean",
           .cause = "the fuse blew",
+          .code = "test.fuse",
           .fix = "",
           .calls = {call(3, 8), call(0, 4), call(2, 5)},
           .awaited = {.processors = {0, 2}},
@@ -101,6 +102,7 @@ void expect_same(const Failure& a, const Failure& b) {
   EXPECT_EQ(a.tensor, b.tensor);
   EXPECT_EQ(a.lines, b.lines);
   EXPECT_EQ(a.cause, b.cause);
+  EXPECT_EQ(a.code, b.code);
   EXPECT_EQ(a.fix, b.fix);
   for (std::size_t i = 0; i < a.calls.size(); ++i) expect_same(a.calls[i], b.calls[i]);
   expect_same(a.awaited, b.awaited);
@@ -273,12 +275,33 @@ TEST(FailureText, SaysWhoSawTheFailureOfAnother) {
   expect_same(seen.named(letters()).failure(), seen.failure());
 }
 
+TEST(FailureText, CodeIsThatOfTheCauseOrOfTheKind) {
+  const std::pair<Kind, const char*> codes[] = {{Kind::kAborted, "wire.aborted"},
+                                                {Kind::kInstruction, "run.instruction-failed"},
+                                                {Kind::kProcessor, "run.processor-failed"},
+                                                {Kind::kTimeout, "wire.timeout"},
+                                                {Kind::kDisagreement, "wire.disagreement"},
+                                                {Kind::kProcessEnded, "wire.process-ended"},
+                                                {Kind::kLauncher, "wire.ended-by-launcher"},
+                                                {Kind::kGroupLeft, "wire.group-left"}};
+  for (const auto& [kind, code] : codes) {
+    Failure one = failure(kind);
+    EXPECT_EQ(text_of(one, {}, letters()).code.text, "test.fuse");
+    one.code = "";
+    EXPECT_EQ(text_of(one, {}, letters()).code.text, code);
+  }
+}
+
 TEST(FailureOf, EveryException) {
   const auto of = [](const auto& error) { return failure_of(2, std::make_exception_ptr(error)); };
   expect_same(of(FailureError(failure(Kind::kTimeout), call(0, 8))), failure(Kind::kTimeout));
-  expect_same(
-      of(RunError({.what = "no memory", .where = "allocating", .fix = "buy some"})),
-      {.kind = Kind::kProcessor, .processor = 2, .lines = "allocating", .cause = "no memory", .fix = "buy some"});
+  expect_same(of(RunError({.code = "test.memory", .what = "no memory", .where = "allocating", .fix = "buy some"})),
+              {.kind = Kind::kProcessor,
+               .processor = 2,
+               .lines = "allocating",
+               .cause = "no memory",
+               .code = "test.memory",
+               .fix = "buy some"});
   expect_same(of(std::runtime_error("boom")), {.kind = Kind::kProcessor, .processor = 2, .cause = "boom"});
   expect_same(of(42), {.kind = Kind::kProcessor,
                        .processor = 2,

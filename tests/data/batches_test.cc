@@ -461,7 +461,7 @@ TEST(DataRows, AreThoseOfABatch) {
   const std::string position = batches.position();
   for (const auto& [begin, end] : {std::pair(-1, 2), std::pair(2, 1), std::pair(0, 4)})
     EXPECT_USER_ERROR(batches.only_rows(begin, end), "a batch of 3 has no rows " + std::to_string(begin) + " to ",
-                      "give a begin and an end from 0 to 3");
+                      "give a begin and an end from 0 to 3", "code:  data.bad-rows");
   EXPECT_EQ(batches.position(), position);
   EXPECT_TRUE(equal(*batches.next(), *Batches(every_kind()[0]).next()));
 }

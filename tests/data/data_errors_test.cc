@@ -79,7 +79,8 @@ TEST(DataErrors, Options) {
                     "choose one of text, documents, lines, tsv, pairs, tokens");
   SourceOptions options = of(text);
   options.batch = 0;
-  EXPECT_USER_ERROR(Batches{options}, "a batch's batch is 0", "data option batch", "give a number from 1 to 1000000");
+  EXPECT_USER_ERROR(Batches{options}, "a batch's batch is 0", "data option batch", "give a number from 1 to 1000000",
+                    "code:  data.bad-size");
   options = of(text);
   options.length = 1'000'001;
   EXPECT_USER_ERROR(Batches{options}, "a batch's length is 1000001");

@@ -126,7 +126,8 @@ TEST(Safetensors, RefusesWhatIsNotItsJson) {
 TEST(Safetensors, RefusesRepeatedAndUnknownKeys) {
   EXPECT_USER_ERROR(opened(safetensors(R"({"a":{"dtype":"U8"},"a":{}})")), "the header names 'a' twice", kRewrite);
   EXPECT_USER_ERROR(opened(safetensors(R"({"__metadata__":{"k":"1","k":"2"}})")), "the metadata names 'k' twice");
-  EXPECT_USER_ERROR(opened(safetensors(R"({"a":{"dtype":"U8","dtype":"U8"}})")), "tensor 'a' has its 'dtype' twice");
+  EXPECT_USER_ERROR(opened(safetensors(R"({"a":{"dtype":"U8","dtype":"U8"}})")), "tensor 'a' has its 'dtype' twice",
+                    "code:  safetensors.duplicate-key");
   EXPECT_USER_ERROR(opened(safetensors(R"({"a":{"dtyp":"U8"}})")), "tensor 'a' has an unknown key 'dtyp'");
   EXPECT_USER_ERROR(opened(safetensors(R"({"a":{"dtype":"U8","shape":[]}})")), "tensor 'a' lacks its 'data_offsets'");
 }

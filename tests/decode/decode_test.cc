@@ -199,6 +199,7 @@ TEST_F(DecodeErrors, OptionsOutOfRange) {
   EXPECT_USER_ERROR(make({.top_p = 0}), "the option top_p of decoding cannot be 0");
   EXPECT_USER_ERROR(make({.beams = 0}), "the option beams of decoding cannot be 0");
   EXPECT_USER_ERROR(make({.beams = 2, .alpha = -1}), "the option alpha of decoding cannot be -1");
+  EXPECT_USER_ERROR(make({.n_best = 0}), "the option n_best of decoding cannot be 0", "give a whole number from 1 on");
   EXPECT_USER_ERROR(make({.beams = 2, .n_best = 3}), "the option n_best of decoding cannot be 3",
                     "search with as many beams: 3 (--beams 3); there are 2");
 }

@@ -98,7 +98,8 @@ TEST_F(RunErrors, InputFedTwice) {
 TEST_F(RunErrors, FeedOfAnotherShapeOrKind) {
   const std::string fix = "give an array with the input's dims and kind of dtype";
   EXPECT_USER_ERROR(step.run({{x, Array({a}, DType::kF32)}}),
-                    lines("input 'x' is f32 [a=4 b=2], but f32 [a=4] was given", "Executable::run", fix));
+                    lines("input 'x' is f32 [a=4 b=2], but f32 [a=4] was given", "Executable::run", fix),
+                    "code:  run.input-mismatch");
   EXPECT_USER_ERROR(step.run({{x, values.cast(DType::kI32)}}),
                     lines("input 'x' is f32 [a=4 b=2], but i32 [a=4 b=2] was given", "Executable::run", fix));
 }

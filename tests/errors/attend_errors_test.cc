@@ -36,7 +36,7 @@ TEST_F(AttendErrors, NeedsItsDims) {
 TEST_F(AttendErrors, SharesDimsOfKeysAndValues) {
   const Tensor other = g.input("other", {{"batch", 3}, memory, heads, key});
   EXPECT_USER_ERROR(attend(q, other, v, memory, key), ": q lacks dim batch=3", here(),
-                    "fix:   dims of k and v other than their own are q's too");
+                    "fix:   dims of k and v other than their own are q's too", "code:  attend.q-lacks-dim");
   const Tensor alone = g.input("alone", {batch, memory, key});
   EXPECT_USER_ERROR(attend(q, alone, v, memory, key),
                     lines("attend of q [batch=2 length=4 heads=2 key=4], k [batch=2 memory=6 key=4] and v [batch=2 "
@@ -47,7 +47,8 @@ TEST_F(AttendErrors, SharesDimsOfKeysAndValues) {
 TEST_F(AttendErrors, NeedsOneDtype) {
   const Tensor half = g.input("half", v.shape(), DType::kBF16);
   EXPECT_USER_ERROR(attend(q, k, half, memory, key),
-                    lines(all + "they are f32, f32 and bf16", "attend at " + here(), "cast() them to one dtype"));
+                    lines(all + "they are f32, f32 and bf16", "attend at " + here(), "cast() them to one dtype"),
+                    "code:  attend.dtypes-differ");
 }
 
 TEST_F(AttendErrors, CausalNeedsPositions) {

@@ -35,15 +35,17 @@ Refusal weft(const std::string& arguments) {
   return refusal;
 }
 
-Refusal refused(const std::string& text) { return {2, str(text, "\n")}; }
+Refusal refused(const std::string& code, const std::string& text) { return {2, str(text, "\ncode:  ", code, "\n")}; }
 
 TEST(CommandErrors, UnknownWords) {
   EXPECT_EQ(weft("explian"),
-            refused(lines("'weft' has no command 'explian'", "command line",
+            refused("command.unknown-word",
+                    lines("'weft' has no command 'explian'", "command line",
                           "did you mean 'explain'? there are: train, eval, generate, translate, explain, run, bench, "
                           "trace-summary, vocab, export, import, doctor; see weft --help")));
-  EXPECT_EQ(weft("bench"), refused(lines("'weft bench' needs a command", "command line",
-                                         "give one of: lm, compile, collectives; see weft bench --help")));
+  EXPECT_EQ(weft("bench"),
+            refused("command.missing-command", lines("'weft bench' needs a command", "command line",
+                                                     "give one of: lm, compile, collectives; see weft bench --help")));
   const Refusal option = weft("explain two_layer --mehs p:2");
   EXPECT_EQ(option.code, 2);
   EXPECT_NE(option.text.find(
@@ -53,31 +55,32 @@ TEST(CommandErrors, UnknownWords) {
 }
 
 TEST(CommandErrors, MissingWords) {
-  EXPECT_EQ(weft("explain"), refused(lines("MODEL is required", "command line", "see weft explain --help")));
+  EXPECT_EQ(weft("explain"),
+            refused("command.bad-arguments", lines("MODEL is required", "command line", "see weft explain --help")));
 }
 
 TEST(CommandErrors, SizesAndCounts) {
   EXPECT_EQ(weft("bench collectives --bytes 4KiB,1XB"),
-            refused(lines("'1XB' is no number of bytes", "--bytes 4KiB,1XB",
-                          "write sizes like 4096, 64KiB, 16MiB or 1GiB, with commas between")));
+            refused("command.bad-bytes", lines("'1XB' is no number of bytes", "--bytes 4KiB,1XB",
+                                               "write sizes like 4096, 64KiB, 16MiB or 1GiB, with commas between")));
   EXPECT_EQ(weft("bench collectives --processors 2,x"),
-            refused(lines("'x' is not a whole number", "--processors 2,x",
-                          "write whole numbers with commas between, like 2,8")));
+            refused("command.bad-whole-number", lines("'x' is not a whole number", "--processors 2,x",
+                                                      "write whole numbers with commas between, like 2,8")));
 }
 
 TEST(CommandErrors, StorageLayouts) {
   EXPECT_EQ(weft("explain mlp --store-level 2"),
-            refused(lines("--store-level 2 says nothing without --store", "command line",
+            refused("command.level-without-store",
+                    lines("--store-level 2 says nothing without --store", "command line",
                           "add --store \"*:AXIS\", with the axis that is to split the variables, or leave it out")));
   EXPECT_EQ(weft("explain mlp --store '*:data' --store-level 4"),
-            refused(lines("there is no storage level 4", "storage layout \"*:data\"",
-                          "give 1 (optimizer state), 2 (and gradients) or 3 (and parameters)")));
-  EXPECT_EQ(
-      weft("explain mlp --store '*:dtaa'"),
-      refused(lines(
-          "the storage layout names axis 'dtaa', which the mesh does not have",
-          "storage layout \"*:dtaa\", mesh data:2 model:2",
-          "did you mean 'data'? the axes are: data, model; end the rule with '?' if the dim or axis may be absent")));
+            refused("store.unknown-level", lines("there is no storage level 4", "storage layout \"*:data\"",
+                                                 "give 1 (optimizer state), 2 (and gradients) or 3 (and parameters)")));
+  EXPECT_EQ(weft("explain mlp --store '*:dtaa'"),
+            refused("store.unknown-axis", lines("the storage layout names axis 'dtaa', which the mesh does not have",
+                                                "storage layout \"*:dtaa\", mesh data:2 model:2",
+                                                "did you mean 'data'? the axes are: data, model; end the rule with '?' "
+                                                "if the dim or axis may be absent")));
 }
 
 TEST(CommandErrors, UnknownPass) {
@@ -90,10 +93,12 @@ TEST(CommandErrors, UnknownPass) {
 }
 
 TEST(CommandErrors, RunsWithoutTheirProgramOrInputs) {
-  EXPECT_EQ(weft("run"), refused(lines("PROGRAM is required", "command line", "see weft run --help")));
-  EXPECT_EQ(weft("run no_such.weft"),
-            refused(lines("cannot read the program 'no_such.weft'", "no_such.weft",
-                          "give the path of a text that weft explain --program has written")));
+  EXPECT_EQ(weft("run"),
+            refused("command.bad-arguments", lines("PROGRAM is required", "command line", "see weft run --help")));
+  EXPECT_EQ(
+      weft("run no_such.weft"),
+      refused("program.unreadable-file", lines("cannot read the program 'no_such.weft'", "no_such.weft",
+                                               "give the path of a text that weft explain --program has written")));
 }
 
 }  // namespace

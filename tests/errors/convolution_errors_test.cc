@@ -67,7 +67,8 @@ TEST_F(ConvolutionErrors, ByOrderOfDims) {
   EXPECT_USER_ERROR(conv2d_transpose(x, f), "conv2d_transpose of [n=2 h=8 w=6 in=4] by a filter", "out, channels]",
                     here());
   EXPECT_USER_ERROR(conv3d(g.input("small", {h, w, in}), g.input("cube", {kh, kw, n, in, out})), "do not fit", here());
-  EXPECT_USER_ERROR(conv2d(x, f, {.strides = {2}}), "there are 1 strides", "give one for each of 2 spatial dims");
+  EXPECT_USER_ERROR(conv2d(x, f, {.strides = {2}}), "there are 1 strides", "give one for each of 2 spatial dims",
+                    "code:  conv.step-count-mismatch");
   EXPECT_USER_ERROR(conv2d(x, f, {.dilations = {2, 1, 1}}), "there are 3 dilations", here());
   EXPECT_USER_ERROR(conv2d(x, f, {.groups = 3}), "they do not fit 3 groups",
                     "groups must divide the channels on both sides, and the filter has those of one group");
@@ -106,7 +107,8 @@ TEST_F(ConvolutionErrors, Blocks) {
   EXPECT_USER_ERROR(
       conv2d_with_blocks(cut, f, {{blocks, {"h", 7}}}),
       lines("conv2d_with_blocks of [n=2 blocks=4 h=8 w=6 in=4] with blocks blocks=4 of h=7",
-            "conv2d_with_blocks at " + here(), "name for each cut dim its two dims in the tensor, with their sizes"));
+            "conv2d_with_blocks at " + here(), "name for each cut dim its two dims in the tensor, with their sizes"),
+      "code:  blocks.unknown-dims");
   EXPECT_USER_ERROR(conv2d_with_blocks(cut, f, {{blocks, h}}, {.padding = Padding::kValid}),
                     lines("conv2d_with_blocks of [n=2 blocks=4 h=8 w=6 in=4] gives 30 places along 'h', which 4 blocks "
                           "cannot divide evenly",

@@ -20,7 +20,8 @@ TEST(LanguageErrors, NamesOfDims) {
 
 TEST(LanguageErrors, SizesOfDims) {
   EXPECT_USER_ERROR(Shape({{"batch", 0}}),
-                    lines("dim 'batch' has size 0", "shape [batch=0]", "give it a size of at least 1"));
+                    lines("dim 'batch' has size 0", "shape [batch=0]", "give it a size of at least 1"),
+                    "code:  dim.size-too-small");
   EXPECT_USER_ERROR(Shape({{"batch", -3}}), "dim 'batch' has size -3");
 }
 
@@ -28,12 +29,14 @@ TEST(LanguageErrors, SizesOfDims) {
 TEST(LanguageErrors, TooManyElements) {
   EXPECT_USER_ERROR(Shape({{"heads", std::int64_t{1} << 62}}),
                     lines("dim 'heads' has size 4611686018427387904", "shape [heads=4611686018427387904]",
-                          "give it at most 17592186044416"));
+                          "give it at most 17592186044416"),
+                    "code:  dim.size-too-large");
   const std::int64_t big = std::int64_t{1} << 32;
   EXPECT_USER_ERROR(
       Shape({{"q", big}, {"r", big}}).elements(),
       lines("a tensor [q=4294967296 r=4294967296] has 1.84467e+19 elements", "shape [q=4294967296 r=4294967296]",
-            "make its dims smaller: a tensor has at most 17592186044416 elements"));
+            "make its dims smaller: a tensor has at most 17592186044416 elements"),
+      "code:  shape.too-many-elements");
   EXPECT_USER_ERROR(Array({{"q", big}, {"r", big}}, DType::kF32), "a tensor [q=4294967296 r=4294967296] has");
   Graph g;
   EXPECT_USER_ERROR(g.input("x", {{"q", big}, {"r", big}}),

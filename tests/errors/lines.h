@@ -1,4 +1,4 @@
-// The three lines of an error, for tests that pin all of them.
+// The lines of an error but its code, for tests that pin all of them.
 #pragma once
 
 #include <string>

@@ -62,8 +62,10 @@ TEST_F(PointwiseErrors, NeedsFloats) {
 }
 
 TEST_F(PointwiseErrors, NeedsADtype) {
-  EXPECT_USER_ERROR(logical_not(x), lines("logical_not needs bool for operand 1, not f32 [a=6 b=4]",
-                                          "logical_not at " + here(), "cast() it to bool or compare it first"));
+  EXPECT_USER_ERROR(logical_not(x),
+                    lines("logical_not needs bool for operand 1, not f32 [a=6 b=4]", "logical_not at " + here(),
+                          "cast() it to bool or compare it first"),
+                    "code:  op.wrong-dtype");
   EXPECT_USER_ERROR(select(truth, x, whole), "select needs f32 for operand 3, not i32 [a=6]",
                     "cast() it to f32 or compare it first");
 }
@@ -175,8 +177,10 @@ TEST_F(DimErrors, Reduce) {
                           "reduce_max at " + here(), "name dims of the tensor, with their sizes: a=6, b=4"));
   EXPECT_USER_ERROR(reduce_sum_to(x, {c}), lines("cannot reduce [a=6 b=4] to [c=2]: it has no dim c=2",
                                                  "reduce at " + here(), "name only dims of the tensor"));
-  EXPECT_USER_ERROR(reduce_any(x), lines("reduce_any of 'x', which is f32, not bool", "reduce_any at " + here(),
-                                         "compare it first, for instance not_equal(x, 0)"));
+  EXPECT_USER_ERROR(reduce_any(x),
+                    lines("reduce_any of 'x', which is f32, not bool", "reduce_any at " + here(),
+                          "compare it first, for instance not_equal(x, 0)"),
+                    "code:  reduce.not-bool");
 }
 
 TEST_F(DimErrors, Reshape) {
@@ -271,8 +275,10 @@ TEST_F(IndexErrors, TopK) {
 }
 
 TEST_F(IndexErrors, NthElements) {
-  EXPECT_USER_ERROR(nth_largest(x, 6, a), lines("nth_largest of number 6 of dim a=6", "nth_largest at " + here(),
-                                                "give a number from 0, the first, to 5"));
+  EXPECT_USER_ERROR(
+      nth_largest(x, 6, a),
+      lines("nth_largest of number 6 of dim a=6", "nth_largest at " + here(), "give a number from 0, the first, to 5"),
+      "code:  nth.out-of-range");
   EXPECT_USER_ERROR(nth_smallest(x, -1, b), "nth_smallest of number -1 of dim b=4");
 }
 

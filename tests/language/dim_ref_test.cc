@@ -103,7 +103,8 @@ TEST_F(DimRefTest, ANameThatTheTensorLacksIsRefused) {
   const std::string line = str("dim_ref_test.cc:", __LINE__ + 1);
   EXPECT_USER_ERROR(softmax(x, "lenght"), " [a=4 length=6] has no dim 'lenght'", line, "did you mean 'length'?");
   EXPECT_USER_ERROR(reduce_sum(x_, {"a", "width"}), "'x' [a=4 b=6] has no dim 'width'", "name one of its dims: a, b");
-  EXPECT_USER_ERROR(einsum_over({x_, i_}, {"width"}), "the tensors have no dim 'width'", "name one of its dims: a, b");
+  EXPECT_USER_ERROR(einsum_over({x_, i_}, {"width"}), "the tensors have no dim 'width'", "name one of its dims: a, b",
+                    "code:  tensor.unknown-dim");
   EXPECT_USER_ERROR(softmax(x_, Dim{"b", 7}), "cannot reduce dim b=7 of 'x' [a=4 b=6]");
 }
 

@@ -151,7 +151,8 @@ TEST(LayoutErrors, RefuseRepetition) {
   EXPECT_USER_ERROR(Layout::parse("batch:data batch:pod"),
                     "error: the layout lays dim 'batch' twice\n"
                     "where: layout \"batch:data batch:pod\", column 12\n"
-                    "fix:   keep one of the rules; to split a dim over two axes write dim:axis+axis");
+                    "fix:   keep one of the rules; to split a dim over two axes write dim:axis+axis",
+                    "code:  layout.dim-twice");
 }
 
 }  // namespace

@@ -58,20 +58,20 @@ TEST(TransformerOptions, ThatMakeNoModel) {
     models::check(o);
   };
   EXPECT_USER_ERROR(check([](auto& o) { o.vocab = 1; }), "vocab cannot be 1", "where: vocab", "give at least 2");
-  EXPECT_USER_ERROR(check([](auto& o) { o.layers = 0; }), "layers cannot be 0", "where: layers", "give at least 1");
+  EXPECT_USER_ERROR(check([](auto& o) { o.layers = 0; }), "layers cannot be 0", "where: layers", "give at least 1",
+                    "code:  model.size-out-of-range");
   EXPECT_USER_ERROR(check([](auto& o) { o.layers = 10001; }), "layers cannot be 10001", "where: layers",
                     "give at most 10000");
   EXPECT_USER_ERROR(check([](auto& o) { o.heads = std::int64_t{1} << 62; }), "heads cannot be 4611686018427387904",
                     "where: heads", "give at most 2147483648");
   EXPECT_USER_ERROR(check([](auto& o) { o.d_model = o.d_ff = std::int64_t{1} << 31; }), "a model of ", " weights",
                     "where: vocab, d_model, heads, d_kv, d_ff and layers",
-                    "make it smaller: a model has at most 1.75922e+13 weights");
+                    "make it smaller: a model has at most 1.75922e+13 weights", "code:  model.too-many-weights");
   EXPECT_USER_ERROR(check([](auto& o) { o.memory_heads = 3; }), "3 memory heads do not divide 4 heads",
                     "where: memory_heads",
                     "give 0 for as many as heads, 1 to share one among all heads, or a divisor of heads");
-  EXPECT_USER_ERROR(check([](auto& o) { o.decoder_layers = 2; }),
-                    "decoder_layers is set, but the model has no encoder", "where: decoder_layers",
-                    "set layers alone, or make it an encoder-decoder");
+  EXPECT_USER_ERROR(check([](auto& o) { o.decoder_layers = 2; }), "decoder_layers is set, but the model has no encoder",
+                    "where: decoder_layers", "set layers alone, or make it an encoder-decoder");
   EXPECT_USER_ERROR(check([](auto& o) { o.d_model = 9, o.positions = Positions::kSinusoid; }),
                     "sinusoid positions of an odd d_model, 9", "where: d_model", "give an even one");
   EXPECT_USER_ERROR(check([](auto& o) { o.d_kv = 5, o.positions = Positions::kRotary; }),
@@ -83,10 +83,11 @@ TEST(TransformerOptions, ThatMakeNoModel) {
                     "give one, or several for their product");
   EXPECT_USER_ERROR(check([](auto& o) { o.activation = {"gelo"}; }), "there is no activation 'gelo'",
                     "where: activation", "did you mean 'gelu'?");
-  EXPECT_USER_ERROR(check([](auto& o) { o.dropout = 1; }), "dropout cannot be 1", "where: dropout", "below 1");
+  EXPECT_USER_ERROR(check([](auto& o) { o.dropout = 1; }), "dropout cannot be 1", "where: dropout", "below 1",
+                    "code:  model.number-out-of-range");
   EXPECT_USER_ERROR(check([](auto& o) { o.z_loss = -1; }), "z_loss cannot be -1", "where: z_loss", "from 0 on");
   EXPECT_USER_ERROR(check([](auto& o) { o.norm_epsilon = 0; }), "norm_epsilon cannot be 0", "where: norm_epsilon",
-                    "above 0");
+                    "above 0", "code:  model.number-not-positive");
   EXPECT_USER_ERROR(check([](auto& o) { o.prefix = true, o.kind = Kind::kEncoder; }),
                     "prefix is set, but only a language model reads its inputs as a part of its targets",
                     "where: prefix", "leave it out: an encoder sees all of its inputs anyway");

@@ -188,7 +188,7 @@ TEST(OptimizerErrors, NoSuchOption) {
   const Model model;
   const Tensors variables = model.graph.variables();
   EXPECT_USER_ERROR(optim::make_optimizer({.name = "adam", .momentum = 0.9}, model.loss, variables),
-                    lines("the optimizer adam has no option momentum", here(),
+                    lines("the optimizer adam has no option momentum", str("momentum at ", here()),
                           "leave it out; its options are beta1, beta2, epsilon, bias_correction, "
                           "exclude_from_weight_decay, weight_decay, clip_norm, rules"));
   EXPECT_USER_ERROR(optim::make_optimizer({.name = "sgd", .epsilon1 = 1}, model.loss, variables),
@@ -198,13 +198,14 @@ TEST(OptimizerErrors, NoSuchOption) {
 TEST(OptimizerErrors, BadCommonOptions) {
   const Model model;
   const Tensors variables = model.graph.variables();
-  EXPECT_USER_ERROR(optim::Sgd(model.loss, variables, {.clip_norm = -1}), "clip_norm of Sgd cannot be -1");
+  EXPECT_USER_ERROR(optim::Sgd(model.loss, variables, {.clip_norm = -1}), "clip_norm of Sgd cannot be -1",
+                    "code:  optimizer.bad-clip-norm");
   EXPECT_USER_ERROR(optim::Adafactor(model.loss, variables, {.weight_decay = -1}),
                     "weight_decay of Adafactor cannot be -1");
   EXPECT_USER_ERROR(optim::Adam(model.loss, variables, {.rules = {{.pattern = "w", .rate_scale = -1}}}),
-                    "rate_scale of the rule 'w' cannot be -1");
+                    "rate_scale of the rule 'w' cannot be -1", "code:  optimizer.bad-rule-rate");
   EXPECT_USER_ERROR(optim::Adam(model.loss, variables, {.rules = {{.pattern = "w", .weight_decay = -2}}}),
-                    "weight_decay of the rule 'w' cannot be -2");
+                    "weight_decay of the rule 'w' cannot be -2", "code:  optimizer.bad-rule-decay");
   EXPECT_USER_ERROR(optim::Adam(model.loss, variables, {.rules = {{.pattern = "third"}}}),
                     "no variable has a name in which 'third' is found");
 }

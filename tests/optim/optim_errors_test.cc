@@ -19,31 +19,37 @@ class OptimErrors : public ::testing::Test {
 
 TEST_F(OptimErrors, OptionsOutOfRange) {
   EXPECT_USER_ERROR(optim::Adam(loss, variables, {.beta1 = 1}),
-                    lines("beta1 of Adam cannot be 1", here(), "give a number from 0 on and below 1"));
+                    lines("beta1 of Adam cannot be 1", here(), "give a number from 0 on and below 1"),
+                    "code:  adam.bad-beta1");
   EXPECT_USER_ERROR(optim::Adam(loss, variables, {.beta2 = -0.5}), "beta2 of Adam cannot be -0.5",
-                    "from 0 on and below 1");
+                    "from 0 on and below 1", "code:  adam.bad-beta2");
   EXPECT_USER_ERROR(optim::Adam(loss, variables, {.epsilon = kNaN}),
-                    lines("epsilon of Adam cannot be nan", here(), "give a finite number from 0 on"));
+                    lines("epsilon of Adam cannot be nan", here(), "give a finite number from 0 on"),
+                    "code:  adam.bad-epsilon");
   EXPECT_USER_ERROR(optim::Adam(loss, variables, {.weight_decay = -1}), "weight_decay of Adam cannot be -1",
-                    "from 0 on");
+                    "from 0 on", "code:  optimizer.bad-weight-decay");
   EXPECT_USER_ERROR(optim::Momentum(loss, variables, {.momentum = 1.5}), "momentum cannot be 1.5",
-                    "from 0 on and below 1");
+                    "from 0 on and below 1", "code:  momentum.bad-momentum");
 }
 
 TEST_F(OptimErrors, OptionsOfAdafactorOutOfRange) {
   EXPECT_USER_ERROR(optim::Adafactor(loss, variables, {.min_dim_size_to_factor = 0}),
-                    lines("min_dim_size_to_factor of Adafactor cannot be 0", here(), "give a finite number from 1 on"));
+                    lines("min_dim_size_to_factor of Adafactor cannot be 0", here(), "give a finite number from 1 on"),
+                    "code:  adafactor.bad-min-dim-size-to-factor");
   EXPECT_USER_ERROR(optim::Adafactor(loss, variables, {.clipping_threshold = 0}),
-                    lines("clipping_threshold of Adafactor cannot be 0", here(), "give a finite number from 1e-37 on"));
-  EXPECT_USER_ERROR(optim::Adafactor(loss, variables, {.beta1 = 2}), "beta1 of Adafactor cannot be 2", "below 1");
+                    lines("clipping_threshold of Adafactor cannot be 0", here(), "give a finite number from 1e-37 on"),
+                    "code:  adafactor.bad-clipping-threshold");
+  EXPECT_USER_ERROR(optim::Adafactor(loss, variables, {.beta1 = 2}), "beta1 of Adafactor cannot be 2", "below 1",
+                    "code:  adafactor.bad-beta1");
   EXPECT_USER_ERROR(optim::Adafactor(loss, variables, {.decay_exponent = kInfinity}),
-                    "decay_exponent of Adafactor cannot be inf", "give a finite number");
+                    "decay_exponent of Adafactor cannot be inf", "give a finite number",
+                    "code:  adafactor.bad-decay-exponent");
   EXPECT_USER_ERROR(optim::Adafactor(loss, variables, {.decay_beta2 = 1}), "decay_beta2 of Adafactor cannot be 1",
-                    "below 1");
+                    "below 1", "code:  adafactor.bad-decay-beta2");
   EXPECT_USER_ERROR(optim::Adafactor(loss, variables, {.epsilon1 = 0}), "epsilon1 of Adafactor cannot be 0",
-                    "from 1e-37 on");
+                    "from 1e-37 on", "code:  adafactor.bad-epsilon1");
   EXPECT_USER_ERROR(optim::Adafactor(loss, variables, {.epsilon2 = -1}), "epsilon2 of Adafactor cannot be -1",
-                    "from 0 on");
+                    "from 0 on", "code:  adafactor.bad-epsilon2");
 }
 
 TEST_F(OptimErrors, NoRegularExpression) {

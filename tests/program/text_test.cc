@@ -171,6 +171,7 @@ struct Refused {
   const char* lines;
   const char* what;
   const char* fix = "fix:";
+  const char* code = "code:";
 };
 
 TEST(ProgramTextErrors, EachNamesItsLine) {
@@ -192,7 +193,7 @@ TEST(ProgramTextErrors, EachNamesItsLine) {
       {"input x %0 f32 [a=2]\ninput y %0 f32 [a=2]", "value %0 is defined twice", "give one of the two another number"},
       {"%0 f32 [a=2], %0 f32 [a=2] = sort dim=a k=a ascending=false", "value %0 is defined twice"},
       {"input x %0.x f32 [a=2]\n%1 f32 [a=2] = copy %0.y", "value %0 is called 'x', not 'y'",
-       "use its name, or its number alone"},
+       "use its name, or its number alone", "program.wrong-value-name"},
       {"input x %4000000000 f32 [a=2]", "a value's number 4000000000 is out of range"},
       {"input x %999 f32 [a=2]", "a value's number 999 is out of range"},
       {"%0 f32 [a=2] = reduce how=mean", "'mean' is not a reduction"},
@@ -206,10 +207,11 @@ TEST(ProgramTextErrors, EachNamesItsLine) {
       {"%0 f32 [a=2] = random distribution=bits a=1e999 b=2 key=3", "the number 1e999 is out of range",
        "write a number that a double can hold"},
       {"%0 f32 [a=2] = scan dim=a how=sum exclusive=maybe", "expected true or false", "write one of the two"},
-      {"%0 f32 [a=2] = convolve direction=sideways", "'sideways' is not a direction", "write one of: "},
+      {"%0 f32 [a=2] = convolve direction=sideways", "'sideways' is not a direction",
+       "write one of: ", "program.unknown-word"},
       {"%0 f32 [a=2] = pool kind=mean", "'mean' is not a kind of pool"},
       {"%0 f32 [a=2] = pool kind=max direction=forward windows=[a]", "expected '{' in column ",
-       "compare the line with what to_text prints"},
+       "compare the line with what to_text prints", "program.missing-character"},
       {"%0 f32 [a=2] = pool kind=max direction=forward windows=[{a size=2 dilation=1}]", "a window lacks its stride",
        "write stride=… in its place"},
       {"%0 f32 [a=2] = map expr=exp($0)", "$0 names no operand", "the instruction has 0 operands"},
@@ -229,12 +231,14 @@ TEST(ProgramTextErrors, EachNamesItsLine) {
       {"variable w %0 f32 [a=2]", "the variable is neither trainable nor fixed", "write one of the two words"},
       {"variable w %0 f32 [a=2] fixed update=%7", "value %7 is used but not defined"},
       {"output x %0", "value %0 is used but not defined"},
-      {"output", "expected the name of the output in column ", "compare the line with what to_text prints"},
+      {"output", "expected the name of the output in column ", "compare the line with what to_text prints",
+       "program.missing-word"},
       {"%0 f32 a", "expected '[' in column 8, found 'a'"},
-      {"%x f32 [a=2]", "expected a value's number in column 2", "write a whole number there"},
+      {"%x f32 [a=2]", "expected a value's number in column 2", "write a whole number there", "program.missing-number"},
   };
   for (const Refused& refused : cases)
-    EXPECT_USER_ERROR(raw_program_of(refused.lines), refused.what, "program text, line ", refused.fix) << refused.lines;
+    EXPECT_USER_ERROR(raw_program_of(refused.lines), refused.what, "program text, line ", refused.fix, refused.code)
+        << refused.lines;
 }
 
 TEST(ProgramTextErrors, HeaderAndEnd) {

@@ -1,5 +1,5 @@
 // EXPECT_USER_ERROR(statement, "piece of what", "piece of fix"): the statement must throw that kind of error and its
-// three lines must hold every piece. Likewise EXPECT_RUN_ERROR and EXPECT_INTERNAL_ERROR.
+// lines must hold every piece. Likewise EXPECT_RUN_ERROR and EXPECT_INTERNAL_ERROR.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ std::string missing_pieces(const std::string& text, std::initializer_list<std::s
 
 template <class Kind>
 ::testing::AssertionResult throws(const std::function<void()>& statement, const char* kind,
-                                std::initializer_list<std::string> pieces) {
+                                  std::initializer_list<std::string> pieces) {
   try {
     statement();
   } catch (const Kind& error) {

@@ -42,15 +42,15 @@ Ran weft(const std::string& arguments) {
   return ran;
 }
 
-// Nothing on standard output, three lines on standard error, exit code 2.
+// Nothing on standard output, four lines on standard error, exit code 2.
 void expect_refused(const std::string& arguments, const std::string& what, const std::string& fix) {
   SCOPED_TRACE(arguments);
   const Ran ran = weft(arguments);
   EXPECT_EQ(ran.code, 2);
   EXPECT_THAT(ran.out, IsEmpty());
   EXPECT_THAT(ran.err, AllOf(StartsWith("error: "), HasSubstr(what), HasSubstr("\nwhere: "), HasSubstr("\nfix:   "),
-                             HasSubstr(fix)));
-  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 3);
+                             HasSubstr(fix), HasSubstr("\ncode:  ")));
+  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 4);
 }
 
 TEST(Command, HelpsEverywhere) {

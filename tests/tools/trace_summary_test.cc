@@ -95,7 +95,8 @@ TEST(TraceSummary, RefusesWhatIsNoTrace) {
   EXPECT_EQ(absent.code, 2);
   EXPECT_EQ(absent.output,
             "error: the trace '/nowhere/t.json' cannot be read\nwhere: /nowhere/t.json\n"
-            "fix:   give the path of a file that `weft bench lm --trace FILE` wrote\n");
+            "fix:   give the path of a file that `weft bench lm --trace FILE` wrote\n"
+            "code:  trace.unreadable-file\n");
   expect_refused("t1.json", "", "it is not JSON");
   expect_refused("t2.json", "{\"traceEvents\":[", "it is not JSON");
   expect_refused("t3.json", "[1, 2]", "nothing in it says so");

@@ -15,6 +15,7 @@ using test::ran;
 using test::Ran;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using Json = nlohmann::json;
 
 const char* const kModel =
@@ -316,6 +317,11 @@ TEST_F(TrainCommand, MistakesAreFoundInTheConfig) {
             "wrong.toml:22 (mesh.layout), layout \"batch:data\", mesh data:3");
   EXPECT_EQ(where_of("", "", "--mesh data:2 --layout batchh:data"),
             "--set mesh.layout=\"batchh:data\", layout \"batchh:data\", mesh data:2");
+  const std::string store = "--mesh data:2 --set mesh.store=*:";
+  EXPECT_EQ(where_of("", "", store + "dtaa"), "--set mesh.store=*:dtaa, storage layout \"*:dtaa\", mesh data:2");
+  EXPECT_EQ(where_of("", "", store + "data --set mesh.store_level=4"),
+            "--set mesh.store_level=4, storage layout \"*:data\"");
+  EXPECT_THAT(where_of("", "", "--set mesh.memory=1KiB"), StartsWith("--set mesh.memory=1KiB, "));
   EXPECT_EQ(where_of("", "", "--mesh data"), "--set mesh.mesh=\"data\", mesh \"data\", column 1");
   EXPECT_EQ(where_of("[batch]", "[mesh]\ndevice = \"cuda\"\n[batch]"), "wrong.toml:21 (mesh.device)");
   EXPECT_EQ(where_of("", "", "--wire pigeons"), "--set mesh.wire=\"pigeons\"");

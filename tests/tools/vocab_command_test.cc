@@ -114,6 +114,7 @@ TEST_F(VocabCommand, Refuses) {
   expect_refused("decode --vocab bytes", "68 x9\n", "'x9' is no id",
                  "give whole numbers with spaces between them, as weft vocab encode prints them");
   expect_refused("decode --vocab bytes", "\n-4\n", "'-4' is no id", "standard input, line 2");
+  expect_refused("decode --vocab bytes", "1.5\n", "'1.5' is no id", "code:  vocab.not-an-id");
   expect_refused("train text.txt --out v.model --size 100000", "", "no vocabulary of 100000 ids can be made",
                  "give more text");
   EXPECT_FALSE(std::filesystem::exists(at("v.model")));

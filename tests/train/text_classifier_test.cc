@@ -120,7 +120,8 @@ TEST(TextClassifier, RefusesWhatCannotBe) {
   EXPECT_USER_ERROR(refused("model.labels=[\"hot\", \"hot\"]"),
                     "a text classifier has two labels or more, all different, but labels has 2 with 1 different",
                     "--set model.labels=", "list the targets of the data: labels = [\"no\", \"yes\"]");
-  EXPECT_USER_ERROR(refused("model.width=0"), "width cannot be 0", "--set model.width=0", "give at least 1");
+  EXPECT_USER_ERROR(refused("model.width=0"), "width cannot be 0", "--set model.width=0", "give at least 1",
+                    "code:  text-classifier.bad-size");
   EXPECT_USER_ERROR(refused("model.dropout=1.0"), "dropout cannot be 1.0", "give a number from 0 on and below 1");
   EXPECT_USER_ERROR(refused("model.labels=[\"hot\", \"cold\"]"),
                     "a text of the data has the label 'wet', which is none of model.labels (hot, cold)",

@@ -24,7 +24,8 @@ void check_mpi(int code, const char* call) {
   char text[MPI_MAX_ERROR_STRING] = {};
   int length = 0;
   MPI_Error_string(code, text, &length);
-  throw RunError({.what = str(call, " failed: ", text),
+  throw RunError({.code = "mpi.call-failed",
+                  .what = str(call, " failed: ", text),
                   .where = "the mpi wire",
                   .fix = "see that all ranks are alive and that their hosts reach each other"});
 }

@@ -19,8 +19,10 @@ namespace {
 constexpr int kCollapse = 25;  // MADV_COLLAPSE, since Linux 6.1: large pages now
 
 [[noreturn]] void fail(const std::string& what, const std::string& fix) {
-  throw RunError(
-      {.what = str(what, ": ", std::strerror(errno)), .where = "memory shared by the ranks of one host", .fix = fix});
+  throw RunError({.code = "mpi.shared-memory-failed",
+                  .what = str(what, ": ", std::strerror(errno)),
+                  .where = "memory shared by the ranks of one host",
+                  .fix = fix});
 }
 
 }  // namespace

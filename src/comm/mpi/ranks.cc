@@ -15,13 +15,15 @@ MPI_Comm first_ranks(int processors) {
   int size = 0;
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
   if (const std::optional<Launch> launch = launched(); launch && launch->size > 1 && size == 1)
-    throw UserError({.what = str(launch->by, " started ", launch->size, " processes, of which this is number ",
+    throw UserError({.code = "mpi.wrong-launcher",
+                     .what = str(launch->by, " started ", launch->size, " processes, of which this is number ",
                                  launch->rank, ", but MPI finds it alone"),
                      .where = "making the mpi wire",
                      .fix = str("start them with the mpirun of ", mpi_version(), ", which this build uses")});
   if (processors > size)
     throw UserError(
-        {.what = str("a wire of ", processors, " processors in a job of ", size, " rank", size == 1 ? "" : "s"),
+        {.code = "mpi.rank-count-mismatch",
+         .what = str("a wire of ", processors, " processors in a job of ", size, " rank", size == 1 ? "" : "s"),
          .where = "making the mpi wire",
          .fix = str("start one rank per processor: mpirun -n ", processors, " …")});
   if (processors == 0 || processors == size) {

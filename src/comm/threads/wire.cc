@@ -23,7 +23,8 @@ SharedBlock make_block(int processors) {
   const std::size_t bytes = SharedBlock::reserve(processors);
   void* block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (block == MAP_FAILED)
-    throw RunError({.what = str("no address space for the groups of ", processors, " processors: ", bytes, " bytes"),
+    throw RunError({.code = "wire.no-address-space",
+                    .what = str("no address space for the groups of ", processors, " processors: ", bytes, " bytes"),
                     .where = "making the threads wire",
                     .fix = "see what limits this process (ulimit -v), or use fewer processors"});
   SharedBlock::prepare(block);

@@ -40,26 +40,31 @@ class Decoder {
 
 void check_decode(const TransformerOptions& o, const DecodeSizes& sizes, Site site) {
   check(o);
-  const auto refuse = [&](const std::string& what, const std::string& fix) {
-    throw UserError({.what = what, .where = site, .fix = fix});
+  const auto refuse = [&](ErrorCode code, const std::string& what, const std::string& fix) {
+    throw UserError({.code = code, .what = what, .where = site, .fix = fix});
   };
-  if (o.kind == Kind::kEncoder) refuse("an encoder does not decode", "make it a language model or an encoder-decoder");
+  if (o.kind == Kind::kEncoder)
+    refuse("decode.encoder", "an encoder does not decode", "make it a language model or an encoder-decoder");
   if (sizes.batch < 1 || sizes.beams < 1 || sizes.length < 1)
-    refuse("decoding " + std::to_string(sizes.batch) + " sequences of " + std::to_string(sizes.length) +
+    refuse("decode.bad-sizes",
+           "decoding " + std::to_string(sizes.batch) + " sequences of " + std::to_string(sizes.length) +
                " positions with " + std::to_string(sizes.beams) + " beams",
            "give at least one of each");
   if (sizes.prompt_length < 0 || sizes.prompt_length > sizes.length)
-    refuse("a prompt of length " + std::to_string(sizes.prompt_length) + " for caches of length " +
+    refuse("decode.prompt-longer-than-cache",
+           "a prompt of length " + std::to_string(sizes.prompt_length) + " for caches of length " +
                std::to_string(sizes.length),
            "give longer caches or a shorter prompt");
   const bool both = o.kind == Kind::kEncoderDecoder;
   if (both != (sizes.inputs_length > 0))
     refuse(
+        "decode.inputs-length-of-kind",
         both ? "decoding with an encoder, but without an inputs_length" : "an inputs_length, but there is no encoder",
         both ? "give the length of its inputs" : "give the prompt_length alone");
   const std::int64_t longest = std::max(sizes.length, sizes.inputs_length);
   if (o.positions == Positions::kLearned && longest > o.max_length)
-    refuse("decoding of length " + std::to_string(longest) + ", but the table of positions has " +
+    refuse("decode.too-few-positions",
+           "decoding of length " + std::to_string(longest) + ", but the table of positions has " +
                std::to_string(o.max_length) + " rows",
            "raise max_length, or decode less");
 }

@@ -15,8 +15,8 @@ std::string text(double number) {
   return out.str();
 }
 
-[[noreturn]] void refuse(const std::string& option, const std::string& what, const std::string& fix) {
-  throw UserError({.what = what, .where = option, .fix = fix});
+[[noreturn]] void refuse(ErrorCode code, const std::string& option, const std::string& what, const std::string& fix) {
+  throw UserError({.code = code, .what = what, .where = option, .fix = fix});
 }
 
 // Far beyond any model; without them a slip of the finger would build a graph for hours, or overflow.
@@ -25,20 +25,20 @@ constexpr double kMostWeights = static_cast<double>(kMostElements);
 
 void bounded(const std::string& option, std::int64_t value, std::int64_t least, std::int64_t most = kLargest) {
   if (value >= least && value <= most) return;
-  refuse(option, option + " cannot be " + std::to_string(value),
+  refuse("model.size-out-of-range", option, option + " cannot be " + std::to_string(value),
          value < least ? "give at least " + std::to_string(least) : "give at most " + std::to_string(most));
 }
 
 // `below`: 0 for no bound.
 void in_range(const std::string& option, double value, double below) {
   if (value >= 0 && std::isfinite(value) && (below == 0 || value < below)) return;
-  refuse(option, option + " cannot be " + text(value),
+  refuse("model.number-out-of-range", option, option + " cannot be " + text(value),
          below == 0 ? "give a number from 0 on" : "give a number from 0 on and below " + text(below));
 }
 
 void positive(const std::string& option, double value) {
   if (value > 0 && std::isfinite(value)) return;
-  refuse(option, option + " cannot be " + text(value), "give a number above 0");
+  refuse("model.number-not-positive", option, option + " cannot be " + text(value), "give a number above 0");
 }
 
 void check_sizes(const TransformerOptions& o) {
@@ -55,45 +55,51 @@ void check_sizes(const TransformerOptions& o) {
   bounded("max_length", o.max_length, 0);
   bounded("buckets", o.buckets, 0);
   if (o.memory_heads > 1 && o.heads % o.memory_heads != 0)
-    refuse("memory_heads",
+    refuse("model.memory-heads-do-not-divide", "memory_heads",
            std::to_string(o.memory_heads) + " memory heads do not divide " + std::to_string(o.heads) + " heads",
            "give 0 for as many as heads, 1 to share one among all heads, or a divisor of heads");
   if (o.decoder_layers > 0 && o.kind != Kind::kEncoderDecoder)
-    refuse("decoder_layers", "decoder_layers is set, but the model has no encoder",
-           "set layers alone, or make it an encoder-decoder");
+    refuse("model.decoder-layers-without-encoder", "decoder_layers",
+           "decoder_layers is set, but the model has no encoder", "set layers alone, or make it an encoder-decoder");
 }
 
 void check_positions(const TransformerOptions& o) {
   if (o.positions == Positions::kLearned) bounded("max_length", o.max_length, 1);
   if (o.positions == Positions::kSinusoid && o.d_model % 2 != 0)
-    refuse("d_model", "sinusoid positions of an odd d_model, " + std::to_string(o.d_model), "give an even one");
+    refuse("model.odd-sinusoid-width", "d_model", "sinusoid positions of an odd d_model, " + std::to_string(o.d_model),
+           "give an even one");
   if (o.positions == Positions::kRotary && o.d_kv % 2 != 0)
-    refuse("d_kv", "rotary positions of an odd d_kv, " + std::to_string(o.d_kv), "give an even one");
+    refuse("model.odd-rotary-width", "d_kv", "rotary positions of an odd d_kv, " + std::to_string(o.d_kv),
+           "give an even one");
   positive("rotary_base", o.rotary_base);
   if (!Settings{o}.relative()) return;
   bounded("buckets", o.buckets, 4);
   if (o.max_distance <= o.buckets / 2)
-    refuse("max_distance",
+    refuse("model.max-distance-too-small", "max_distance",
            "a max_distance of " + std::to_string(o.max_distance) + " with " + std::to_string(o.buckets) + " buckets",
            "half of the buckets hold one distance each: give more than " + std::to_string(o.buckets / 2));
 }
 
 void check_layers(const TransformerOptions& o) {
   positive("norm_epsilon", o.norm_epsilon);
-  if (o.activation.empty()) refuse("activation", "no activation is given", "give one, or several for their product");
+  if (o.activation.empty())
+    refuse("model.no-activation", "activation", "no activation is given", "give one, or several for their product");
   for (const std::string& name : o.activation) try {
       nn::activation(name);
     } catch (const UserError& error) {
-      refuse("activation", error.text().what, error.text().fix);
+      refuse(error.text().code, "activation", error.text().what, error.text().fix);
     }
   in_range("dropout", o.dropout, 1);
   in_range("attention_dropout", o.attention_dropout, 1);
   if (o.prefix && o.kind != Kind::kLanguageModel)
-    refuse("prefix", "prefix is set, but only a language model reads its inputs as a part of its targets",
+    refuse("model.prefix-of-other-kind", "prefix",
+           "prefix is set, but only a language model reads its inputs as a part of its targets",
            "leave it out: an encoder sees all of its inputs anyway");
   for (const auto& [name, dtype] :
        {std::pair{"stored", o.stored}, {"activations", o.activations}, {"slice", o.slice.value_or(o.stored)}})
-    if (!is_float(dtype)) refuse(name, std::string(name) + " is no floating-point dtype", "give f32, bf16, f16 or f64");
+    if (!is_float(dtype))
+      refuse("model.dtype-not-float", name, std::string(name) + " is no floating-point dtype",
+             "give f32, bf16, f16 or f64");
 }
 
 void check_loss(const TransformerOptions& o) {
@@ -101,9 +107,11 @@ void check_loss(const TransformerOptions& o) {
   in_range("z_loss", o.z_loss, 0);
   if (o.loss_denominator) positive("loss_denominator", *o.loss_denominator);
   if (o.loss_denominator && o.loss_per_token)
-    refuse("loss_denominator", "both loss_denominator and loss_per_token are set", "set one of them");
+    refuse("model.two-loss-denominators", "loss_denominator", "both loss_denominator and loss_per_token are set",
+           "set one of them");
   if (o.loss_on_targets_only && !o.prefix)
-    refuse("loss_on_targets_only", "loss_on_targets_only is set, but without prefix there is no inputs part",
+    refuse("model.targets-only-without-prefix", "loss_on_targets_only",
+           "loss_on_targets_only is set, but without prefix there is no inputs part",
            "set prefix too, or leave it out");
 }
 
@@ -131,7 +139,8 @@ double count_weights(const TransformerOptions& o) {
 
 void check_weights(const TransformerOptions& o) {
   if (const double count = count_weights(o); count > kMostWeights)
-    refuse("vocab, d_model, heads, d_kv, d_ff and layers", "a model of " + text(count) + " weights",
+    refuse("model.too-many-weights", "vocab, d_model, heads, d_kv, d_ff and layers",
+           "a model of " + text(count) + " weights",
            "make it smaller: a model has at most " + text(kMostWeights) + " weights");
 }
 

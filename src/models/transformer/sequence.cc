@@ -19,20 +19,23 @@ Tokens tokens_of(const Features& features, const std::string& name) {
 }
 
 void check_sizes(const TransformerOptions& o, const BatchSizes& sizes, Site site) {
-  const auto refuse = [&](const std::string& what, const std::string& fix) {
-    throw UserError({.what = what, .where = site, .fix = fix});
+  const auto refuse = [&](ErrorCode code, const std::string& what, const std::string& fix) {
+    throw UserError({.code = code, .what = what, .where = site, .fix = fix});
   };
   const bool both = o.kind == Kind::kEncoderDecoder;
   if (sizes.batch < 1 || sizes.length < 1)
-    refuse("a batch of " + std::to_string(sizes.batch) + " sequences of length " + std::to_string(sizes.length),
+    refuse("model.empty-batch",
+           "a batch of " + std::to_string(sizes.batch) + " sequences of length " + std::to_string(sizes.length),
            "give at least one of each");
   if (both != (sizes.inputs_length > 0))
-    refuse(both ? "an encoder-decoder without an inputs_length"
+    refuse("model.inputs-length-of-kind",
+           both ? "an encoder-decoder without an inputs_length"
                 : "an inputs_length for a model without a decoder's inputs",
            both ? "give the length of its inputs" : "give the length alone");
   const std::int64_t longest = std::max(sizes.length, sizes.inputs_length);
   if (o.positions == Positions::kLearned && longest > o.max_length)
-    refuse("sequences of length " + std::to_string(longest) + ", but the table of positions has " +
+    refuse("model.too-few-positions",
+           "sequences of length " + std::to_string(longest) + ", but the table of positions has " +
                std::to_string(o.max_length) + " rows",
            "raise max_length, or give shorter sequences");
 }

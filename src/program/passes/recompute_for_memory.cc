@@ -177,7 +177,8 @@ Program recompute_for_memory(Program p, const PassOptions& options) {
     const std::optional<Choice> choice = chooser.best();
     if (!choice)
       throw UserError(
-          {.what = str("the step needs ", chooser.plan().arena_bytes,
+          {.code = "memory.step-over-limit",
+           .what = str("the step needs ", chooser.plan().arena_bytes,
                        " bytes besides its variables, and recomputation cannot bring it to ", options.arena_limit),
            .where = str("mesh ", p.mesh, ", layout \"", p.layout, "\", the memory limit"),
            .fix = "use microbatches, a storage layout, more processors or a higher limit"});

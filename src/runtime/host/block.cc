@@ -156,7 +156,7 @@ Kernel Block::checked(Kernel kernel, const Instr& instr) const {
   return [kernel = std::move(kernel), table = view(instr.inputs[0]), ids = view(instr.inputs[1]), dim,
           name = program_.values[instr.inputs[1]].name](const StepState& state) {
     if (const std::string found = id_out_of_range(table, ids, dim); !found.empty())
-      throw RunError({.what = str("'", name, "' has ", found), .where = "", .fix = ""});
+      throw RunError({.code = "run.id-out-of-range", .what = str("'", name, "' has ", found), .where = "", .fix = ""});
     kernel(state);
   };
 }
@@ -179,7 +179,8 @@ Kernel Block::with_finite_check(Kernel kernel, const Instr& instr) const {
     for (const auto& [name, view] : outputs)
       if (const std::string found = not_finite(view); !found.empty())
         throw RunError(
-            {.what = str("'", name, "' has ", found, before.empty() ? ", made of finite numbers" : "; ", before),
+            {.code = "run.not-finite",
+             .what = str("'", name, "' has ", found, before.empty() ? ", made of finite numbers" : "; ", before),
              .where = "",
              .fix = ""});
   };
@@ -225,13 +226,14 @@ std::string Binder::doing() const {
   return step ? str(step->name_and_tensor(), ", ", step->lines()) : "";
 }
 
-void Block::fail(const BoundInstr& step, const std::string& cause) const {
+void Block::fail(const BoundInstr& step, const std::string& cause, const std::string& code) const {
   comm::Failure failure{.kind = comm::Failure::Kind::kInstruction,
                         .processor = binder_.processor(),
                         .instruction = name_of(*step.instr),
                         .tensor = step.tensor(),
                         .lines = step.lines(),
-                        .cause = cause};
+                        .cause = cause,
+                        .code = code};
   binder_.wire().abort(failure);
   throw comm::FailureError(std::move(failure), {}, processor_names(program_.mesh));
 }
@@ -242,7 +244,7 @@ void Block::run_step(const BoundInstr& step, const StepState& state) const {
   } catch (const comm::FailureError& error) {  // of the wire or of a loop's body: the wire is aborted
     throw error.named(processor_names(program_.mesh));
   } catch (const Error& error) {
-    fail(step, error.text().what);
+    fail(step, error.text().what, error.text().code.text);
   } catch (const std::exception& error) {
     fail(step, error.what());
   } catch (...) {

@@ -74,7 +74,7 @@ class Block {
   Kernel checked(Kernel kernel, const Instr& instr) const;
   Kernel with_finite_check(Kernel kernel, const Instr& instr) const;
   void run_step(const BoundInstr& step, const StepState& state) const;
-  [[noreturn]] void fail(const BoundInstr& step, const std::string& cause) const;
+  [[noreturn]] void fail(const BoundInstr& step, const std::string& cause, const std::string& code = {}) const;
 
   const Program& program_;
   Binder& binder_;

@@ -58,7 +58,8 @@ Workers::Workers(int size, bool spins)
   } catch (const std::system_error& error) {
     stop();
     throw RunError(
-        {.what = str("the system gives no thread for worker ", threads_.size() + 1, " of ", size_, ": ", error.what()),
+        {.code = "run.no-worker-thread",
+         .what = str("the system gives no thread for worker ", threads_.size() + 1, " of ", size_, ": ", error.what()),
          .where = "Session",
          .fix = "ask for fewer workers, or raise the limit on threads"});
   }

@@ -35,19 +35,23 @@ class TextClassifier : public Task {
   }
 
   void check(const Config&) const override {
-    const auto refuse = [](const std::string& setting, const std::string& what, const std::string& fix) {
-      throw UserError({.what = what, .where = setting, .fix = fix});
+    const auto refuse = [](ErrorCode code, const std::string& setting, const std::string& what,
+                           const std::string& fix) {
+      throw UserError({.code = code, .what = what, .where = setting, .fix = fix});
     };
     const std::set<std::string> different(labels_.begin(), labels_.end());
     if (different.size() < 2 || different.size() != labels_.size() || different.contains(""))
-      refuse("labels",
+      refuse("text-classifier.bad-labels", "labels",
              "a text classifier has two labels or more, all different, but labels has " +
                  std::to_string(labels_.size()) + " with " + std::to_string(different.size()) + " different",
              "list the targets of the data: labels = [\"no\", \"yes\"]");
     for (const auto& [name, value] : {std::pair("d_model", d_model_), {"d_ff", d_ff_}, {"width", width_}})
-      if (value < 1) refuse(name, std::string(name) + " cannot be " + std::to_string(value), "give at least 1");
+      if (value < 1)
+        refuse("text-classifier.bad-size", name, std::string(name) + " cannot be " + std::to_string(value),
+               "give at least 1");
     if (!(dropout_ >= 0 && dropout_ < 1))
-      refuse("dropout", "dropout cannot be " + std::to_string(dropout_), "give a number from 0 on and below 1");
+      refuse("text-classifier.bad-dropout", "dropout", "dropout cannot be " + std::to_string(dropout_),
+             "give a number from 0 on and below 1");
   }
 
   void choose_data(const Config&, data::SourceOptions& source) const override {
@@ -150,7 +154,8 @@ class TextClassifier : public Task {
     if (found != label_ids_.end()) return static_cast<std::int32_t>(found - label_ids_.begin());
     std::string all;
     for (const std::string& label : labels_) all += (all.empty() ? "" : ", ") + label;
-    throw UserError({.what = "a text of the data has the label '" +
+    throw UserError({.code = "text-classifier.unknown-label",
+                     .what = "a text of the data has the label '" +
                              data::Vocabulary::of(config.data.vocabulary).decode(ids) +
                              "', which is none of model.labels (" + all + ")",
                      .where = "model.labels",

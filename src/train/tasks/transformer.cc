@@ -143,7 +143,8 @@ void TransformerTask::complete(const Config& config) {
 void TransformerTask::check(const Config& config) const {
   if (options.kind == Kind::kEncoder && !(config.data.mask > 0 && config.data.mask < 1))
     throw UserError(
-        {.what = "an encoder learns to guess masked tokens, but data.mask is " + number_text(config.data.mask),
+        {.code = "data.encoder-without-mask",
+         .what = "an encoder learns to guess masked tokens, but data.mask is " + number_text(config.data.mask),
          .where = "data.mask",
          .fix = "set data.mask to a number above 0 and below 1, such as 0.15"});
   models::check(options);
