@@ -154,9 +154,10 @@ void add_eval(CLI::App& app, Action& action) {
   sub->add_option("--data", o->data,
                   "Files in the format of the config's data; - is standard input; default: its data.dev");
   add_config_options(*sub, o->words);
-  sub->add_option("--per-line", o->per_line,
-                  "Write the figures of every example to this file: log-probability, tokens and right tokens, or those "
-                  "of the model's kind");
+  sub->add_option(
+      "--per-line", o->per_line,
+      "Write the figures of every example to this file: log-probability, tokens and right tokens, or the figures "
+      "of the model's kind");
   sub->add_flag("--bleu", o->bleu, "Of a translation model: also translate the files and give BLEU");
   sub->add_option("--translations", o->translations, "With --bleu: write the translations to this file");
   sub->add_flag("--json", o->json, "One JSON object");

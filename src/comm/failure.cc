@@ -204,12 +204,14 @@ std::string last_text(const Failure& failure, const char* before, const Processo
 ErrorText timeout_text(const Failure& failure, const ProcessorNames& names) {
   const Call& call = failure.calls.at(0);
   const bool one = failure.awaited.processors.size() + failure.awaited.left_out == 1;
-  return {.code = "wire.timeout",
-          .what = str(labeled(call.what, call.label), " waited ", failure.seconds, " s for processor", one ? " " : "s ",
-                      text_of(failure.awaited, names.name, ", "), failure.awaited_came ? " to finish" : " to come",
-                      last_text(failure, "", names)),
-          .where = text_of(call, names),
-          .fix = "see what the missing processor does (its own error comes first), or give a longer deadline"};
+  return {
+      .code = "wire.timeout",
+      .what = str(labeled(call.what, call.label), " waited ", failure.seconds, " s for processor", one ? " " : "s ",
+                  text_of(failure.awaited, names.name, ", "), failure.awaited_came ? " to finish" : " to come",
+                  last_text(failure, "", names)),
+      .where = text_of(call, names),
+      .fix =
+          "see what the missing processor does (the error of that processor comes first), or give a longer deadline"};
 }
 
 ErrorText disagreement_text(const Failure& failure, const ProcessorNames& names) {
@@ -250,10 +252,10 @@ ErrorText text_of_kind(const Failure& failure, const ProcessorNames& names) {
           .code = "wire.process-ended",
           .what = str(who(), " is gone: its process ", failure.process, " has ended", last_text(failure, "", names)),
           .where = str(who(), names.mesh),
-          .fix = "see why that process ended (its own output, the launcher's, the kernel's log), and start again"};
+          .fix = "see why that process ended (its output, the launcher's output, the kernel's log), and start again"};
     case Failure::Kind::kLauncher:
       return {.code = "wire.ended-by-launcher",
-              .what = str("the launcher ends this run (SIGTERM), as it does when a rank has failed",
+              .what = str("the launcher ends this run (SIGTERM), which happens when a rank has failed",
                           last_text(failure, "gone: ", names)),
               .where = "",
               .fix = "see the first error in the output of the ranks and of the launcher, and start again"};

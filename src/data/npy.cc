@@ -59,7 +59,7 @@ class DictReader {
       }
     }
     skip_space();
-    if (at_ != dict_.size()) refuse("npy.text-after-header", "the header goes on after its dict");
+    if (at_ != dict_.size()) refuse("npy.text-after-header", "the header has text after its dict");
     if (seen_.size() != 3) refuse("npy.missing-key", "the header lacks one of 'descr', 'fortran_order' and 'shape'");
   }
 

@@ -1,5 +1,6 @@
 // The loss of a language model from its last hidden values. One sweep over the logits computes the loss and overwrites
-// the logits with their gradients (the compiler's pass fuse). In chunks, a loop does so part by part.
+// the logits with their gradients (the compiler's pass fuse). With chunks, a loop does the same for one part
+// of the positions after another.
 #include "nn/seen.h"
 
 namespace weft::nn {

@@ -82,7 +82,7 @@ Tensor grouped(const Call& call, const Dim& inner, const Dim& outer) {
   const std::int64_t each = call.transposed ? channels.size : inner.size * groups;
   if (!fits || each != channels.size)
     call.fail("conv.groups-do-not-divide", str("they do not fit ", groups, " groups"),
-              "groups must divide the channels on both sides, and the filter has those of one group");
+              "groups must divide the channels on both sides, and the filter has the channels of one group");
   const std::vector<Window> windows = windows_of(call);
   const auto apply = call.transposed ? convolution_transpose : convolution;
   if (groups == 1) return apply(call.x, call.filter, windows, {}, call.site);

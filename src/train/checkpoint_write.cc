@@ -1,8 +1,8 @@
 // Checkpoints: the writer.
 //
-// The calling thread copies shards and talks to the other processes. The writing thread writes this process's files; in
-// the process of processor 0 it then waits until the other processes have written a note for each of their files,
-// writes the index and renames the folder. It never uses the wire.
+// The calling thread copies shards and talks to the other processes. The writing thread writes this process's files.
+// In the process of processor 0 it then waits until the other processes have written a note for each of their files.
+// Then it writes the index and renames the folder. It never uses the wire.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

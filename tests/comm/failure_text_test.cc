@@ -199,7 +199,8 @@ TEST(FailureText, OfEveryKind) {
   EXPECT_EQ(text(Kind::kTimeout),
             str("all_reduce 'of 'loss', digits.cc:12 mean' waited 0.25 s for processors 0 (a), 2 (c) to finish; ",
                 last_0, "; ", last_2, "\n", place,
-                "\nsee what the missing processor does (its own error comes first), or give a longer deadline"));
+                "\nsee what the missing processor does (the error of that processor comes first), or give a longer "
+                "deadline"));
   EXPECT_EQ(text(Kind::kDisagreement),
             str("members of a group disagree: processor 0 (a) runs all_reduce of 4 bf16 max, processor 2 (c) runs "
                 "all_reduce of 5 bf16 max\n",
@@ -208,11 +209,12 @@ TEST(FailureText, OfEveryKind) {
                 "layout"));
   EXPECT_EQ(text(Kind::kProcessEnded),
             str("processor 3 (d) is gone: its process 4711 has ended; ", last_0, "; ", last_2,
-                "\nprocessor 3 (d) of mesh m:4\nsee why that process ended (its own output, the launcher's, the "
+                "\nprocessor 3 (d) of mesh m:4\nsee why that process ended (its output, the launcher's output, the "
                 "kernel's log), and start again"));
   EXPECT_EQ(text(Kind::kLauncher),
-            str("the launcher ends this run (SIGTERM), as it does when a rank has failed; gone: ", last_0, "; gone: ",
-                last_2, "\n\nsee the first error in the output of the ranks and of the launcher, and start again"));
+            str("the launcher ends this run (SIGTERM), which happens when a rank has failed; gone: ", last_0,
+                "; gone: ", last_2,
+                "\n\nsee the first error in the output of the ranks and of the launcher, and start again"));
   EXPECT_EQ(
       text(Kind::kGroupLeft),
       str("processor 3 (d) left its group with collectives in flight; the oldest is all_reduce\nprocessor 3 (d) of "

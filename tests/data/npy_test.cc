@@ -114,7 +114,7 @@ TEST(Npy, RefusesBrokenHeaders) {
   EXPECT_USER_ERROR(opened(of("{'shape': (-2,)}")), "the shape lacks a whole number here");
   EXPECT_USER_ERROR(opened(of("{'shape': (9223372036854775808,)}")), "a size does not fit in 63 bits");
   EXPECT_USER_ERROR(opened(of("{'shape': (2,)}")), "the header lacks one of 'descr', 'fortran_order' and 'shape'");
-  EXPECT_USER_ERROR(opened(of("{'shape': (2,)} x")), "the header goes on after its dict");
+  EXPECT_USER_ERROR(opened(of("{'shape': (2,)} x")), "the header has text after its dict");
 }
 
 TEST(Npy, RefusesWrongSizesBeforeAllocating) {

@@ -71,7 +71,7 @@ TEST_F(ConvolutionErrors, ByOrderOfDims) {
                     "code:  conv.step-count-mismatch");
   EXPECT_USER_ERROR(conv2d(x, f, {.dilations = {2, 1, 1}}), "there are 3 dilations", here());
   EXPECT_USER_ERROR(conv2d(x, f, {.groups = 3}), "they do not fit 3 groups",
-                    "groups must divide the channels on both sides, and the filter has those of one group");
+                    "groups must divide the channels on both sides, and the filter has the channels of one group");
   EXPECT_USER_ERROR(conv2d(x, f, {.groups = 2}), "they do not fit 2 groups", here());
   EXPECT_USER_ERROR(conv2d(x, f, {.groups = 0}), "they do not fit 0 groups", here());
   EXPECT_USER_ERROR(
