@@ -54,6 +54,11 @@ class Commands(unittest.TestCase):
         self.assertEqual(versus.layout_of("model8", "medium")[1], "heads:all;d_ff:all;vocab:all")
         self.assertEqual(versus.layout_of("1", "small"), ("all:1", ""))
 
+    def test_before_is_another_weft_command(self):
+        o = self.options("--before", "/old/weft")
+        self.assertEqual(versus.peer_command(o, "before", "2x2"), ["/old/weft", *versus.weft_command(o, "2x2")[1:]])
+        self.assertEqual(versus.absent(o, "before"), "no program '/old/weft' (--before)")
+
     def test_the_hand_written_step_is_where_it_is_built(self):
         self.assertEqual(Path(versus.options(["--weft", sys.executable]).hand), VERSUS.parents[1] / "build/release/bench/hand_lm")
         self.assertIn("add_executable(hand_lm", (VERSUS.parent / "CMakeLists.txt").read_text())
@@ -92,6 +97,7 @@ class Commands(unittest.TestCase):
         self.assertEqual(can["torch"], ["1", "batch2", "model2"])
         self.assertEqual(can["torch-compile"], ["1"])
         self.assertEqual(can["jax"], list(versus.ROWS))
+        self.assertEqual(can["before"], list(versus.ROWS))
         self.assertEqual(can["weft-1"], [row for row in versus.ROWS if row != "1"])
         narrow = self.options("--dtype", "bf16")
         self.assertIn("--bf16", versus.peer_command(narrow, "torch", "1"))
