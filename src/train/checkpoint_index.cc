@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 constexpr const char* kFormat = "weft checkpoint";
 constexpr int kVersion = 1;
 constexpr const char* kChecksum = "\"checksum\"";
-constexpr const char* kTakeAnother = "take another checkpoint, or a copy of this one";
+constexpr const char* kTakeAnother = "take another checkpoint, or a copy of this checkpoint";
 
 [[noreturn]] void refuse(ErrorCode code, const std::string& path, const std::string& what) {
   throw UserError({.code = code, .what = what, .where = path, .fix = kTakeAnother});

@@ -18,7 +18,7 @@ namespace {
 using checkpoint::sentence;
 using Numbers = std::vector<std::int64_t>;
 
-constexpr const char* kTakeAnother = "take another checkpoint, or a copy of this one";
+constexpr const char* kTakeAnother = "take another checkpoint, or a copy of this checkpoint";
 
 // All of a file that has at most so many bytes.
 std::string file_text(const std::string& path, std::uintmax_t most) {

@@ -21,7 +21,7 @@ using test::new_folder;
 using test::Training;
 using ::testing::ElementsAre;
 
-const std::string kFix = "take another checkpoint, or a copy of this one";
+const std::string kFix = "take another checkpoint, or a copy of this checkpoint";
 const test::TrainingOptions kPair{.mesh = "model:2", .layout = "hidden:model"};
 
 class CheckpointBroken : public ::testing::Test {
