@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/id.h"
+
 namespace weft {
 
 struct Axis {
@@ -27,14 +29,15 @@ class Mesh {
 
   const std::vector<Axis>& axes() const { return axes_; }
   int size() const;
-  int size(const Axes& axes) const;                   // product of their sizes
-  int find(std::string_view name) const;              // position, or -1
-  std::vector<int> coordinates(int processor) const;  // one per axis
-  int processor(const std::vector<int>& coordinates) const;
+  std::vector<ProcessorId> processors() const;                // all, ascending
+  int size(const Axes& axes) const;                           // product of their sizes
+  int find(std::string_view name) const;                      // position, or -1
+  std::vector<int> coordinates(ProcessorId processor) const;  // one per axis
+  ProcessorId processor(const std::vector<int>& coordinates) const;
   // The coordinate of a processor along a product of axes, major to minor.
-  int coordinate(int processor, const Axes& axes) const;
+  int coordinate(ProcessorId processor, const Axes& axes) const;
   // The processors that differ from this processor only along `axes`, ordered by their coordinate along `axes`.
-  std::vector<int> group(int processor, const Axes& axes) const;
+  std::vector<ProcessorId> group(ProcessorId processor, const Axes& axes) const;
   std::string text() const;  // "data:2 model:4"
   bool operator==(const Mesh&) const = default;
 

@@ -11,6 +11,7 @@
 
 #include "weft/dim.h"
 #include "weft/dtype.h"
+#include "weft/id.h"
 #include "weft/number.h"
 #include "weft/site.h"
 
@@ -18,9 +19,11 @@ namespace weft {
 
 struct GraphData;
 
-// The n-th output of a graph's m-th op.
+using NodeId = Id<struct Node>;  // an op of a graph
+
+// The n-th output of an op.
 struct TensorId {
-  int node = -1;
+  NodeId node = {};
   int output = 0;
   auto operator<=>(const TensorId&) const = default;
 };

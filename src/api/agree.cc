@@ -73,8 +73,9 @@ void agree(const Session& session, const std::exception_ptr& error, const std::s
   // The first processor of a process sends its report, the others of the process send zeros.
   const auto gathered = [&](const std::vector<std::int64_t>& report) {
     const std::vector<std::int64_t> zeros(report.size(), 0);
-    return processors.gather_numbers(static_cast<std::int64_t>(report.size()), what,
-                                     [&](int p) { return p == processors.first() ? report.data() : zeros.data(); });
+    return processors.gather_numbers(static_cast<std::int64_t>(report.size()), what, [&](ProcessorId p) {
+      return p == processors.first() ? report.data() : zeros.data();
+    });
   };
   // First the size of every report, then, if there is one, the reports.
   const std::vector<std::int64_t> sizes = gathered({static_cast<std::int64_t>(mine.size())});

@@ -42,8 +42,7 @@ const std::string& input_name(const ExecutableState& state, const Tensor& tensor
 // An input of the update was made by an optimizer, which knows its value.
 std::string advice_on_missing(const ExecutableState& state, const std::string& name) {
   const auto found = state.graph->inputs.find(name);
-  if (found != state.graph->inputs.end() &&
-      state.graph->nodes[static_cast<std::size_t>(found->second)].phase == Phase::kUpdate)
+  if (found != state.graph->inputs.end() && state.graph->nodes[found->second].phase == Phase::kUpdate)
     return "the optimizer made this input: add optimizer.feeds(step, rate) to the feeds";
   return "feed every input that the fetched tensors and updates stand on";
 }
@@ -93,7 +92,7 @@ struct RunArrays {
 
   void take(const HostEvent& event, const SessionState& session) {
     if (event.what == "metric") metrics[event.text] = event.value.item();
-    else if (session.processors->first() != 0) return;  // the process of processor 0 prints
+    else if (session.processors->first() != ProcessorId(0)) return;  // the process of processor 0 prints
     else if (session.options.print) session.options.print(str(event.text, " ", event.value));
     else std::cout << event.text << " " << event.value << "\n";
   }
@@ -140,8 +139,8 @@ PendingRun Executable::start(Feeds feeds) {
   const std::uint32_t number = state_->step++;
   StepJob job{.args = {.seed = state_->session->options.seed, .step = number, .deadline = processors.deadline()}};
   job.args.host = [arrays, session = state_->session](const HostEvent& event) { arrays->take(event, *session); };
-  job.feed = [arrays, runner = state_->runner.get()](int p, BoundProgram&) { runner->feed(p, arrays->feeds); };
-  job.fetch = [arrays, runner = state_->runner.get()](int p, const BoundProgram&) {
+  job.feed = [arrays, runner = state_->runner.get()](ProcessorId p, BoundProgram&) { runner->feed(p, arrays->feeds); };
+  job.fetch = [arrays, runner = state_->runner.get()](ProcessorId p, const BoundProgram&) {
     runner->fetch(p, arrays->fetched);
   };
   job.owner = state_->session;
@@ -166,7 +165,7 @@ std::pair<std::int64_t, std::int64_t> Executable::local_range(const Tensor& inpu
   for (const ProgramInput& one : state_->program().inputs) {
     if (one.name != name) continue;
     const Value& value = state_->program().values[one.value];
-    for (const int p : state_->session->processors->local()) {
+    for (const ProcessorId p : state_->session->processors->local()) {
       const std::int64_t begin = shard_begin(value.shape, value.sharding, state_->program().mesh, p)[*position];
       range = {std::min(range.first, begin), std::max(range.second, begin + value.shape[*position].size)};
     }

@@ -19,18 +19,18 @@ namespace {
 
 // The nominal flops of every op that the fetches, updates and metrics stand on.
 double model_flops(const GraphData& graph, const CompileOptions& options) {
-  std::vector<int> open;
+  std::vector<NodeId> open;
   for (const Tensors* wanted : {&options.fetch, &options.update})
     for (const Tensor& x : *wanted) open.push_back(x.id().node);
   if (options.metrics)
     for (TensorId id : graph.metrics) open.push_back(id.node);
-  std::set<int> needed;
+  std::set<NodeId> needed;
   double sum = 0;
   while (!open.empty()) {
-    const int n = open.back();
+    const NodeId n = open.back();
     open.pop_back();
     if (!needed.insert(n).second) continue;
-    const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+    const Node& node = graph.nodes[n];
     for (TensorId input : node.inputs) open.push_back(input.node);
     if (node.recompute == 0) sum += node.op->flops(call_of(graph, node));
   }

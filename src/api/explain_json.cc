@@ -2,6 +2,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "weft/explain.h"
 
@@ -41,7 +42,7 @@ Json warning_of(const Explanation::Warning& w) {
 Json variable_of(const Explanation::Placed& t, const Mesh& mesh) {
   Json split = Json::object();
   for (std::size_t i = 0; i < t.whole.rank(); ++i)
-    for (int axis : t.split[i]) split[t.whole[i].name].push_back(mesh.axes()[static_cast<std::size_t>(axis)].name);
+    for (int axis : t.split[i]) split[t.whole[i].name].push_back(mesh.axes()[at(axis)].name);
   return {{"name", t.name}, {"dtype", name_of(t.dtype)}, {"bytes", t.bytes}, {"split", split}};
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "api/explain_parts.h"
+#include "base/index.h"
 #include "base/str.h"
 #include "layout/sharding.h"
 
@@ -24,10 +25,9 @@ class Picture {
   Picture(const Explanation::Placed& tensor, const Mesh& mesh) : t_(tensor), mesh_(mesh) {}
 
   std::string text() const {
-    const int axes = static_cast<int>(mesh_.axes().size());
-    std::vector<int> at(static_cast<std::size_t>(axes), 0);
+    std::vector<int> coordinates(mesh_.axes().size(), 0);
     std::string out;
-    grids(0, at, out);
+    grids(0, coordinates, out);
     return out;
   }
 
@@ -38,7 +38,7 @@ class Picture {
   std::vector<int> shown(int axis, int most) const {
     const auto holds = [&](const Axes& axes) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); };
     if (!holds(t_.partial) && std::none_of(t_.split.begin(), t_.split.end(), holds)) return {kAny};
-    const int size = mesh_.axes()[static_cast<std::size_t>(axis)].size;
+    const int size = mesh_.axes()[at(axis)].size;
     std::vector<int> all;
     for (int i = 0; i < (size > most ? most - 1 : size); ++i) all.push_back(i);
     if (size > most) {
@@ -50,24 +50,24 @@ class Picture {
 
   std::string label(int axis, int coordinate) const {
     if (coordinate == kCut) return "…";
-    return str(mesh_.axes()[static_cast<std::size_t>(axis)].name, "=", coordinate == kAny ? "*" : str(coordinate));
+    return str(mesh_.axes()[at(axis)].name, "=", coordinate == kAny ? "*" : str(coordinate));
   }
 
   // Steps through the axes above the last two, then draws.
-  void grids(int axis, std::vector<int>& at, std::string& out) const {
-    if (axis >= axis_count() - 2) return grid(at, out);
+  void grids(int axis, std::vector<int>& coordinates, std::string& out) const {
+    if (axis >= axis_count() - 2) return grid(coordinates, out);
     for (int coordinate : shown(axis, kMostGrids)) {
       if (coordinate == kCut) {
         out += "  …\n";
         continue;
       }
-      at[static_cast<std::size_t>(axis)] = std::max(coordinate, 0);
+      coordinates[at(axis)] = std::max(coordinate, 0);
       out += str("  ", label(axis, coordinate), "\n");
-      grids(axis + 1, at, out);
+      grids(axis + 1, coordinates, out);
     }
   }
 
-  void grid(std::vector<int>& at, std::string& out) const {
+  void grid(std::vector<int>& coordinates, std::string& out) const {
     const int across = axis_count() - 1, down = axis_count() - 2;
     const std::vector<int> columns = across >= 0 ? shown(across, kMostAcross) : std::vector<int>{kAny};
     const std::vector<int> rows = down >= 0 ? shown(down, kMostDown) : std::vector<int>{kAny};
@@ -76,9 +76,9 @@ class Picture {
     for (int r : rows) {
       std::vector<Cell> line{{down >= 0 ? label(down, r) : ""}};
       for (int c : columns) {
-        if (down >= 0) at[static_cast<std::size_t>(down)] = std::max(r, 0);
-        if (across >= 0) at[static_cast<std::size_t>(across)] = std::max(c, 0);
-        line.push_back(r == kCut || c == kCut ? Cell{"…"} : held(at));
+        if (down >= 0) coordinates[at(down)] = std::max(r, 0);
+        if (across >= 0) coordinates[at(across)] = std::max(c, 0);
+        line.push_back(r == kCut || c == kCut ? Cell{"…"} : held(coordinates));
       }
       cells.push_back(std::move(line));
     }
@@ -86,8 +86,8 @@ class Picture {
   }
 
   // The index ranges that the processor at these coordinates holds of the split dims.
-  Cell held(const std::vector<int>& at) const {
-    const int processor = mesh_.processor(at);
+  Cell held(const std::vector<int>& coordinates) const {
+    const ProcessorId processor = mesh_.processor(coordinates);
     Cell lines;
     for (std::size_t i = 0; i < t_.split.size(); ++i) {
       if (t_.split[i].empty()) continue;

@@ -31,7 +31,7 @@ std::vector<Explanation::Warning> stored_whole(const Program& program, const Gra
   std::vector<std::string> names;
   std::int64_t bytes = 0;
   for (const ProgramVariable& variable : program.variables) {
-    const Node& node = graph.nodes[static_cast<std::size_t>(graph.variable_nodes.at(variable.name))];
+    const Node& node = graph.nodes[graph.variable_nodes.at(variable.name)];
     const Value& value = program.values[variable.value];
     const bool is_split = std::any_of(axes.begin(), axes.end(), [&](int axis) { return value.sharding.uses(axis); });
     if (is_split || !is_stored_split(e.store, node.attrs.get<VariableOptions>("options"))) continue;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "api/explain_parts.h"
+#include "base/index.h"
 #include "base/str.h"
 #include "program/cost.h"
 #include "program/memory_plan.h"
@@ -23,7 +24,7 @@ constexpr std::size_t kMostNames = 4;
 // The axes, of more than one processor, along which all hold the same of this value.
 Axes alike(const Program& p, ValueId id) {
   Axes axes = replicated_axes(p.values[id].sharding, p.mesh);
-  std::erase_if(axes, [&](int axis) { return p.mesh.axes()[static_cast<std::size_t>(axis)].size == 1; });
+  std::erase_if(axes, [&](int axis) { return p.mesh.axes()[at(axis)].size == 1; });
   return axes;
 }
 

@@ -34,7 +34,9 @@ std::int64_t peak_bytes_of_this_process() {
 
 }  // namespace
 
-const std::vector<int>& processors(const Session& session) { return SessionState::of(session).processors->local(); }
+const std::vector<ProcessorId>& processors(const Session& session) {
+  return SessionState::of(session).processors->local();
+}
 
 bool any(const Session& session, bool here) {
   Processors& processors = *SessionState::of(session).processors;
@@ -42,7 +44,7 @@ bool any(const Session& session, bool here) {
   processors.make_ready();
   const std::int64_t mine = here ? 1 : 0;
   const std::vector<std::int64_t> all =
-      processors.gather_numbers(1, "of a question to all processes", [&](int) { return &mine; });
+      processors.gather_numbers(1, "of a question to all processes", [&](ProcessorId) { return &mine; });
   return std::accumulate(all.begin(), all.end(), std::int64_t{0}) > 0;
 }
 
@@ -51,7 +53,7 @@ std::int64_t peak_resident_bytes(const Session& session) {
   processors.make_ready();
   const std::int64_t mine = peak_bytes_of_this_process(), none = 0;
   const std::vector<std::int64_t> all = processors.gather_numbers(
-      1, "of the memory in use", [&](int p) { return p == processors.first() ? &mine : &none; });
+      1, "of the memory in use", [&](ProcessorId p) { return p == processors.first() ? &mine : &none; });
   return std::accumulate(all.begin(), all.end(), std::int64_t{0});
 }
 

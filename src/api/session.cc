@@ -91,13 +91,13 @@ void check_held(const SessionState& session, const Program& program, const Progr
 
 // Gives a variable its memory and first values. Every processor makes its own shard: the whole is nowhere.
 void hold(SessionState& session, const GraphData& graph, const Value& value, const std::string& name) {
-  const Node& node = graph.nodes[static_cast<std::size_t>(graph.variable_nodes.at(name))];
+  const Node& node = graph.nodes[graph.variable_nodes.at(name)];
   const VariableOptions& options = node.attrs.get<VariableOptions>("options");
   const bool is_slice =
       value.dtype == options.slice.value_or(options.stored);  // not so under CompileOptions::compute_as
   SessionVariable variable{session.processors->allocate(value), options.slot_of,
                            is_slice ? options.stored : value.dtype};
-  session.processors->on_each([&](int p) {
+  session.processors->on_each([&](ProcessorId p) {
     session.processors->device(p).fill(variable.on(p), value, name, node.attrs.get<Init>("init"), session.options.seed);
   });
   session.variables.emplace(name, std::move(variable));
@@ -125,14 +125,14 @@ void hold_variables(SessionState& session, const GraphData& graph, const Program
 void check_agreement(SessionState& session, const Program& program) {
   if (session.processors->all_are_local()) return;
   const auto number = static_cast<std::int64_t>(seeded(hash_key(to_text(program), 0), session.options.seed));
-  const std::vector<std::int64_t> all =
-      session.processors->gather_numbers(1, "of the program's hash, Session::compile", [&](int) { return &number; });
+  const std::vector<std::int64_t> all = session.processors->gather_numbers(1, "of the program's hash, Session::compile",
+                                                                           [&](ProcessorId) { return &number; });
   const auto other = std::find_if(all.begin(), all.end(), [&](std::int64_t n) { return n != all[0]; });
   if (other == all.end()) return;
-  const auto unlike = static_cast<int>(other - all.begin());
+  const ProcessorId unlike(other - all.begin());
   throw UserError({.code = "session.programs-differ",
                    .what = str(processor_text(session.mesh(), unlike), " compiled another program than ",
-                               processor_text(session.mesh(), 0), ", or has another seed"),
+                               processor_text(session.mesh(), ProcessorId(0)), ", or has another seed"),
                    .where = str("Session::compile, layout \"", program.layout, "\", mesh ", session.mesh()),
                    .fix = "let every process make the same calls in the same order, with the same graph, layout, "
                           "options and seed; none of them may depend on the process, its host or the time"});

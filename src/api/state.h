@@ -38,7 +38,7 @@ struct ExecutableState {
   std::shared_ptr<GraphData> graph;
   std::shared_ptr<Runner> runner = {};
   Tensors fetch = {};
-  std::vector<std::unique_ptr<TraceLog>> logs = {};  // by processor; empty without a trace
+  Indexed<ProcessorId, std::unique_ptr<TraceLog>> logs = {};  // by processor; empty without a trace
   std::uint32_t step = 0;
   bool has_begun = false;  // a step
   double plan_seconds = 0, bind_seconds = 0;

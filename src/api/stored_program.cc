@@ -163,8 +163,8 @@ class Run {
       else if (print) print(str(event.text, " ", event.value));
       else std::cout << event.text << " " << event.value << "\n";
     };
-    job.feed = [inputs, runner = runner_.get()](int p, BoundProgram&) { runner->feed(p, inputs); };
-    job.fetch = [fetched, runner = runner_.get()](int p, const BoundProgram&) { runner->fetch(p, *fetched); };
+    job.feed = [inputs, runner = runner_.get()](ProcessorId p, BoundProgram&) { runner->feed(p, inputs); };
+    job.fetch = [fetched, runner = runner_.get()](ProcessorId p, const BoundProgram&) { runner->fetch(p, *fetched); };
     job.owner = variables_;
     runner_->start(std::move(job))->finish();
     outputs = std::move(*fetched);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "program/cost.h"
 #include "weft/error.h"
@@ -18,8 +19,8 @@ void trace_runs(ExecutableState& state, const TraceOptions& options) {
     steps += times * 2 * static_cast<std::int64_t>(body.body.size());
   });
   state.logs.resize(static_cast<std::size_t>(processors.mesh().size()));
-  for (const int p : processors.local()) {
-    std::unique_ptr<TraceLog>& log = state.logs[static_cast<std::size_t>(p)];
+  for (const ProcessorId p : processors.local()) {
+    std::unique_ptr<TraceLog>& log = state.logs[p];
     log = std::make_unique<TraceLog>(processors.device(p).lanes(), steps, std::max<std::int64_t>(0, options.first),
                                      options.steps);
     state.runner->bound(p).trace_to(log.get());
@@ -28,8 +29,8 @@ void trace_runs(ExecutableState& state, const TraceOptions& options) {
 
 void note_call(ExecutableState& state, std::uint32_t run, std::int64_t begin) {
   if (state.logs.empty()) return;
-  for (const int p : state.session->processors->local()) {
-    TraceLog& log = *state.logs[static_cast<std::size_t>(p)];
+  for (const ProcessorId p : state.session->processors->local()) {
+    TraceLog& log = *state.logs[p];
     if (!log.covers(run)) continue;
     log.enter(run);
     log.add(TraceRecord::kCall, begin, state.session->processors->device(p).now());
@@ -92,7 +93,7 @@ class Writer {
     for (std::int64_t what = TraceRecord::kCommit; what < 0; ++what) others_.push_back(described_other(what));
   }
 
-  void processor(int processor, const std::string& name, const TraceLanes& lanes) {
+  void processor(ProcessorId processor, const std::string& name, const TraceLanes& lanes) {
     label("process_name", processor, 0, name);
     for (std::size_t w = 0; w < lanes.shares.size(); ++w) label("thread_name", processor, w, str("worker ", w));
     for (const TraceRecord& record : lanes.steps) event(record, processor, 0, false);
@@ -103,7 +104,7 @@ class Writer {
   std::string text() const { return join(events_, ",\n"); }
 
  private:
-  void label(const char* what, int processor, std::size_t worker, const std::string& name) {
+  void label(const char* what, ProcessorId processor, std::size_t worker, const std::string& name) {
     events_.push_back(str("{\"name\":\"", what, "\",\"ph\":\"M\",\"pid\":", processor, ",\"tid\":", worker,
                           ",\"args\":{\"name\":", Json(name).dump(), "}}"));
   }
@@ -112,9 +113,8 @@ class Writer {
     return str(nanoseconds / 1000, ".", std::to_string(1000 + nanoseconds % 1000).substr(1));
   }
 
-  void event(const TraceRecord& r, int processor, std::size_t worker, bool share) {
-    const Described& d = r.what < 0 ? others_[static_cast<std::size_t>(r.what - TraceRecord::kCommit)]
-                                    : steps_[static_cast<std::size_t>(r.what)];
+  void event(const TraceRecord& r, ProcessorId processor, std::size_t worker, bool share) {
+    const Described& d = r.what < 0 ? others_[at(r.what - TraceRecord::kCommit)] : steps_[at(r.what)];
     const double seconds = static_cast<double>(r.end - r.begin) * 1e-9;
     std::string args = share ? str("{\"use\":\"share\",\"busy_us\":", microseconds(r.busy)) : d.args;
     args += str(",\"step\":", r.run);
@@ -138,19 +138,17 @@ UserError untraced(const char* fix) {
 }
 
 // The records of all processors, in every process.
-std::vector<TraceLanes> gathered_lanes(ExecutableState& state) {
+Indexed<ProcessorId, TraceLanes> gathered_lanes(ExecutableState& state) {
   Processors& processors = *state.session->processors;
   if (state.logs.empty()) throw untraced("give CompileOptions::trace the number of steps");
-  const TraceLog& mine = *state.logs[static_cast<std::size_t>(processors.first())];
-  std::vector<std::vector<std::int64_t>> packed(state.logs.size());
-  for (const int p : processors.local())
-    packed[static_cast<std::size_t>(p)] = state.logs[static_cast<std::size_t>(p)]->packed();
-  const std::vector<std::int64_t> all =
-      processors.gather_numbers(mine.numbers(), "of the trace, Executable::trace",
-                                [&](int p) { return packed[static_cast<std::size_t>(p)].data(); });
-  std::vector<TraceLanes> lanes;
-  for (int p = 0; p < processors.mesh().size(); ++p) lanes.push_back(mine.unpacked(all.data() + p * mine.numbers()));
-  if (lanes[0].steps.empty()) throw untraced("run it past the step that CompileOptions::trace begins with");
+  const TraceLog& mine = *state.logs[processors.first()];
+  Indexed<ProcessorId, std::vector<std::int64_t>> packed(state.logs.size());
+  for (const ProcessorId p : processors.local()) packed[p] = state.logs[p]->packed();
+  const std::vector<std::int64_t> all = processors.gather_numbers(mine.numbers(), "of the trace, Executable::trace",
+                                                                  [&](ProcessorId p) { return packed[p].data(); });
+  Indexed<ProcessorId, TraceLanes> lanes;
+  for (const ProcessorId p : packed.ids()) lanes.push_back(mine.unpacked(all.data() + p.number() * mine.numbers()));
+  if (lanes.front().steps.empty()) throw untraced("run it past the step that CompileOptions::trace begins with");
   return lanes;
 }
 
@@ -159,22 +157,22 @@ std::vector<TraceLanes> gathered_lanes(ExecutableState& state) {
 std::string Executable::trace(const Machine& machine, const std::string& peaks) const {
   Processors& processors = *state_->session->processors;
   processors.make_ready();
-  const std::vector<TraceLanes> lanes = gathered_lanes(*state_);
+  const Indexed<ProcessorId, TraceLanes> lanes = gathered_lanes(*state_);
   std::int64_t zero = std::numeric_limits<std::int64_t>::max();
   for (const TraceLanes& one : lanes)
     for (const TraceRecord& record : one.steps) zero = std::min(zero, record.begin);
   Writer writer(state_->runner->bound(processors.first()).instructions(), machine, zero);
-  for (int p = 0; p < processors.mesh().size(); ++p) {
+  for (const ProcessorId p : lanes.ids()) {
     const std::string where =
         processors.mesh().axes().empty() ? "" : str(" (", coordinates_text(processors.mesh(), p), ")");
-    writer.processor(p, str("processor ", p, where), lanes[static_cast<std::size_t>(p)]);
+    writer.processor(p, str("processor ", p, where), lanes[p]);
   }
   const Json about = {{"weft_trace", 1},
                       {"mesh", processors.mesh().text()},
                       {"layout", state_->program().layout},
                       {"device", processors.engine().name()},
                       {"processors", processors.mesh().size()},
-                      {"workers", lanes[0].shares.size()},
+                      {"workers", lanes.front().shares.size()},
                       {"flops_per_second", machine.flops_per_second},
                       {"bytes_per_second", machine.bytes_per_second},
                       {"peaks", peaks}};

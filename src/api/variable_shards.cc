@@ -22,7 +22,7 @@ std::vector<VariableShard> shards(const Session& session) {
     const Shape whole = global_shape(value.shape, value.sharding, state.mesh());
     std::vector<std::int64_t> sizes;
     for (const Dim& dim : value.shape) sizes.push_back(dim.size);
-    for (const int p : state.processors->local())
+    for (const ProcessorId p : state.processors->local())
       all.push_back({.variable = name,
                      .slot_of = held.slot_of,
                      .whole = whole,
@@ -42,7 +42,7 @@ namespace {
 void* memory_of(SessionState& session, const VariableShard& shard, std::size_t bytes) {
   session.processors->make_ready();
   const SessionVariable& variable = session.variable(shard.variable);
-  const std::vector<int>& local = session.processors->local();
+  const std::vector<ProcessorId>& local = session.processors->local();
   internal_check(std::find(local.begin(), local.end(), shard.processor) != local.end(),
                  "the shard of a processor of another process");
   internal_check(static_cast<std::int64_t>(bytes) == bytes_of(variable.value),

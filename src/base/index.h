@@ -1,55 +1,45 @@
-// Positions in containers: plain signed numbers, and ids of one kind of thing with the containers that they index.
+// Positions in containers: plain numbers, enumerators, and ids of one kind of thing with the containers that they index.
 #pragma once
 
 #include <concepts>
 #include <cstddef>
-#include <functional>
-#include <ostream>
 #include <ranges>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "weft/id.h"
+
 namespace weft {
 
-template <std::integral I>
-constexpr std::size_t at(I index) {
-  return static_cast<std::size_t>(index);
+template <class I>
+requires std::integral<I> || std::is_enum_v<I>
+constexpr std::size_t at(I index) { return static_cast<std::size_t>(index); }
+
+// The ids from `first` to before `end`, ascending.
+template <class I>
+constexpr auto ids(I first, I end) {
+  return std::views::iota(first.number(), end.number()) | std::views::transform([](int i) { return I(i); });
 }
 
-// The number of one thing among those of its kind. Ids of different kinds are different types.
-template <class Kind>
-class Id {
- public:
-  constexpr Id() = default;  // of nothing
-  template <std::integral I>
-  constexpr explicit Id(I number) : number_(static_cast<int>(number)) {}
-
-  constexpr int number() const { return number_; }
-  constexpr explicit operator bool() const { return number_ >= 0; }
-  constexpr auto operator<=>(const Id&) const = default;
-  constexpr Id& operator++() {
-    ++number_;
-    return *this;
-  }
-  friend std::ostream& operator<<(std::ostream& out, Id id) { return out << id.number_; }
-
- private:
-  int number_ = -1;
-};
+// The first `count` ids of a kind.
+template <class I, std::integral Count>
+constexpr auto ids(Count count) {
+  return ids(I(0), I(count));
+}
 
 // One T for every thing of a kind.
-template <class I, class T>
-class Indexed : public std::vector<T> {
+template <class I, class T, class Sequence = std::vector<T>>
+class Indexed : public Sequence {
  public:
-  using std::vector<T>::vector;
+  using Sequence::Sequence;
 
-  decltype(auto) operator[](I id) { return std::vector<T>::operator[](at(id.number())); }
-  decltype(auto) operator[](I id) const { return std::vector<T>::operator[](at(id.number())); }
-  bool has(I id) const { return id && at(id.number()) < this->size(); }
+  decltype(auto) operator[](I id) { return Sequence::operator[](id.index()); }
+  decltype(auto) operator[](I id) const { return Sequence::operator[](id.index()); }
+  bool has(I id) const { return id && id.index() < this->size(); }
+  I end_id() const { return I(this->size()); }  // of the next thing that is added
   // All ids, ascending.
-  auto ids() const {
-    return std::views::iota(std::size_t{0}, this->size()) | std::views::transform([](std::size_t i) { return I(i); });
-  }
+  auto ids() const { return weft::ids(I(0), end_id()); }
   I add(T thing) {
     this->push_back(std::move(thing));
     return I(this->size() - 1);
@@ -65,8 +55,3 @@ Indexed<I, I> identity(std::size_t count) {
 }
 
 }  // namespace weft
-
-template <class Kind>
-struct std::hash<weft::Id<Kind>> {
-  std::size_t operator()(weft::Id<Kind> id) const { return std::hash<int>()(id.number()); }
-};

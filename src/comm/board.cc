@@ -5,25 +5,26 @@
 
 namespace weft::comm {
 
-void Board::started(int processor, Collective what, std::uint32_t group, std::size_t bytes, std::string_view label) {
-  std::atomic<std::uint64_t>& calls = entries_[static_cast<std::size_t>(processor)].calls;
+void Board::started(ProcessorId processor, Collective what, std::uint32_t group, std::size_t bytes,
+                    std::string_view label) {
+  std::atomic<std::uint64_t>& calls = entries_[processor.index()].calls;
   calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // one writer
   write(processor, Stage::kStarted, what, group, bytes, label);
 }
 
-void Board::waiting(int processor, Collective what, std::uint32_t group, std::size_t bytes, std::string_view label) {
+void Board::waiting(ProcessorId processor, Collective what, std::uint32_t group, std::size_t bytes,
+                    std::string_view label) {
   write(processor, Stage::kWaiting, what, group, bytes, label);
 }
 
-void Board::finished(int processor) {
-  entries_[static_cast<std::size_t>(processor)].stage.store(static_cast<std::uint64_t>(Stage::kFinished),
-                                                            std::memory_order_release);
+void Board::finished(ProcessorId processor) {
+  entries_[processor.index()].stage.store(static_cast<std::uint64_t>(Stage::kFinished), std::memory_order_release);
 }
 
 // Release on every word: a reader that sees a new word also sees the odd version before it.
-void Board::write(int processor, Stage stage, Collective what, std::uint32_t group, std::size_t bytes,
+void Board::write(ProcessorId processor, Stage stage, Collective what, std::uint32_t group, std::size_t bytes,
                   std::string_view label) {
-  Line& line = entries_[static_cast<std::size_t>(processor)];
+  Line& line = entries_[processor.index()];
   std::uint64_t words[kLabelWords] = {};
   if (!label.empty()) std::memcpy(words, label.data(), std::min(label.size(), sizeof words));
   const std::uint64_t version = line.version.load(std::memory_order_relaxed);
@@ -35,8 +36,8 @@ void Board::write(int processor, Stage stage, Collective what, std::uint32_t gro
   line.version.store(version + 2, std::memory_order_release);
 }
 
-Board::Entry Board::read(int processor) const {
-  const Line& line = entries_[static_cast<std::size_t>(processor)];
+Board::Entry Board::read(ProcessorId processor) const {
+  const Line& line = entries_[processor.index()];
   for (;;) {
     const std::uint64_t version = line.version.load(std::memory_order_acquire);
     const std::uint64_t stage = line.stage.load(std::memory_order_acquire);

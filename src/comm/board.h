@@ -23,11 +23,11 @@ class Board {
   static std::size_t bytes(int processors) { return static_cast<std::size_t>(processors) * sizeof(Line); }
 
   // The processor has started a collective. `group` is the number of the member list that the wire knows.
-  void started(int processor, Collective what, std::uint32_t group, std::size_t bytes, std::string_view label);
+  void started(ProcessorId processor, Collective what, std::uint32_t group, std::size_t bytes, std::string_view label);
   // The processor waits for its peers in a collective that it has started, not necessarily in the last one.
-  void waiting(int processor, Collective what, std::uint32_t group, std::size_t bytes, std::string_view label);
+  void waiting(ProcessorId processor, Collective what, std::uint32_t group, std::size_t bytes, std::string_view label);
   // The collective that the processor started or waited in last is over.
-  void finished(int processor);
+  void finished(ProcessorId processor);
 
   struct Entry {
     Stage stage = Stage::kNothing;
@@ -36,13 +36,13 @@ class Board {
     std::uint64_t bytes = 0, calls = 0;  // calls: collectives started so far
     std::string label;
   };
-  Entry read(int processor) const;
+  Entry read(ProcessorId processor) const;
   int size() const { return size_; }
 
  private:
   static constexpr std::size_t kLabelWords = 24;
 
-  void write(int processor, Stage stage, Collective what, std::uint32_t group, std::size_t bytes,
+  void write(ProcessorId processor, Stage stage, Collective what, std::uint32_t group, std::size_t bytes,
              std::string_view label);
 
   struct alignas(64) Line {

@@ -19,7 +19,7 @@ class FailureWriter {
 
   void write(const Failure& failure) {
     bytes_.number(failure.kind);
-    bytes_.number(failure.processor);
+    bytes_.number(failure.processor.number());
     for (const std::string* text :
          {&failure.instruction, &failure.tensor, &failure.lines, &failure.cause, &failure.code, &failure.fix})
       write_text(*text);
@@ -50,11 +50,11 @@ class FailureWriter {
     const std::size_t count = std::min(list.processors.size(), limit_ / (2 * sizeof(int)));
     bytes_.number(static_cast<std::uint32_t>(list.left_out + list.processors.size() - count));
     bytes_.number(static_cast<std::uint32_t>(count));
-    for (std::size_t i = 0; i < count; ++i) bytes_.number(list.processors[i]);
+    for (std::size_t i = 0; i < count; ++i) bytes_.number(list.processors[i].number());
   }
 
   void write_call(const Call& call) {
-    bytes_.number(call.processor);
+    bytes_.number(call.processor.number());
     bytes_.number(call.step);
     bytes_.number(call.what);
     write_text(call.label);
@@ -67,7 +67,7 @@ class FailureWriter {
   }
 
   void write_status(const ProcessorStatus& status) {
-    bytes_.number(status.processor);
+    bytes_.number(status.processor.number());
     bytes_.number(status.stage);
     bytes_.number(status.what);
     write_text(status.label);
@@ -90,7 +90,8 @@ std::string written(const Failure& failure, std::size_t limit) {
 ProcessorList read_list(ByteReader& bytes) {
   ProcessorList list;
   list.left_out = bytes.number<std::uint32_t>();
-  for (auto count = bytes.number<std::uint32_t>(); count > 0; --count) list.processors.push_back(bytes.number<int>());
+  for (auto count = bytes.number<std::uint32_t>(); count > 0; --count)
+    list.processors.emplace_back(bytes.number<int>());
   return list;
 }
 
@@ -104,7 +105,7 @@ Enum read_enum(ByteReader& bytes, Enum last) {
 
 Call read_call(ByteReader& bytes) {
   Call call;
-  call.processor = bytes.number<int>();
+  call.processor = ProcessorId(bytes.number<int>());
   call.step = read_enum(bytes, Call::Step::kWait);
   call.what = read_enum(bytes, Collective::kBarrier);
   call.label = bytes.text();
@@ -119,7 +120,7 @@ Call read_call(ByteReader& bytes) {
 
 ProcessorStatus read_status(ByteReader& bytes) {
   ProcessorStatus status;
-  status.processor = bytes.number<int>();
+  status.processor = ProcessorId(bytes.number<int>());
   status.stage = read_enum(bytes, ProcessorStatus::Stage::kFinished);
   status.what = read_enum(bytes, Collective::kBarrier);
   status.label = bytes.text();
@@ -148,7 +149,7 @@ Failure failure_from_bytes(std::string_view text) {
   ByteReader bytes(text);
   Failure failure;
   failure.kind = read_enum(bytes, Failure::Kind::kGroupLeft);
-  failure.processor = bytes.number<int>();
+  failure.processor = ProcessorId(bytes.number<int>());
   for (std::string* field :
        {&failure.instruction, &failure.tensor, &failure.lines, &failure.cause, &failure.code, &failure.fix})
     *field = bytes.text();
@@ -162,13 +163,14 @@ Failure failure_from_bytes(std::string_view text) {
 }
 
 ProcessorNames by_number() {
-  return {.name = [](int processor) { return str(processor); }};
+  return {.name = [](ProcessorId processor) { return str(processor); }};
 }
 
 namespace {
 
 // "0 1 2 and 61 more".
-std::string text_of(const ProcessorList& list, const std::function<std::string(int)>& name, const char* between) {
+std::string text_of(const ProcessorList& list, const std::function<std::string(ProcessorId)>& name,
+                    const char* between) {
   constexpr std::size_t kMost = 16;
   std::vector<std::string> names;
   for (std::size_t i = 0; i < std::min(list.processors.size(), kMost); ++i) names.push_back(name(list.processors[i]));
@@ -181,7 +183,7 @@ std::string members_text(const ProcessorList& members) {
   return str("processors ", text_of(members, by_number().name, " "));
 }
 
-std::string processor_text(int processor, const ProcessorNames& names) {
+std::string processor_text(ProcessorId processor, const ProcessorNames& names) {
   return str("processor ", names.name(processor));
 }
 
@@ -312,7 +314,7 @@ ErrorText error_text(const Failure& failure, const std::optional<Call>& seen_by,
 FailureError::FailureError(Failure failure, std::optional<Call> seen_by, const ProcessorNames& names)
     : RunError(error_text(failure, seen_by, names)), failure_(std::move(failure)), seen_by_(std::move(seen_by)) {}
 
-Failure failure_of(int processor, const std::exception_ptr& error) {
+Failure failure_of(ProcessorId processor, const std::exception_ptr& error) {
   Failure failure{.kind = Failure::Kind::kProcessor, .processor = processor};
   try {
     std::rethrow_exception(error);

@@ -20,14 +20,14 @@ namespace weft::comm {
 
 // Processors by number. A list that was cut for lack of room says how many are left out.
 struct ProcessorList {
-  std::vector<int> processors;
+  std::vector<ProcessorId> processors;
   std::uint32_t left_out = 0;
 };
 
 // A collective as one processor calls it.
 struct Call {
   enum class Step : std::uint8_t { kJoin, kStart, kWait };  // of the group, of the collective, for the peers
-  int processor = -1;
+  ProcessorId processor = {};
   Step step = Step::kWait;
   Collective what = Collective::kBarrier;
   std::string label = {};
@@ -41,7 +41,7 @@ struct Call {
 // What a processor does or did last: its entry of the progress board.
 struct ProcessorStatus {
   enum class Stage : std::uint8_t { kNothing, kStarted, kWaiting, kFinished };
-  int processor = -1;
+  ProcessorId processor = {};
   Stage stage = Stage::kNothing;  // of the collective
   Collective what = Collective::kBarrier;
   std::string label = {};
@@ -63,7 +63,7 @@ struct Failure {
     kGroupLeft,     // the processor left its group with calls[0] in flight
   };
   Kind kind = Kind::kAborted;
-  int processor = -1;            // that failed; -1: none or unknown
+  ProcessorId processor = {};    // that failed; none, or unknown if of nothing
   std::string instruction = {};  // "all_reduce"
   std::string tensor = {};       // the name of its result
   std::string lines = {};        // the user's lines, or another place that the cause speaks of
@@ -89,7 +89,7 @@ Failure failure_from_bytes(std::string_view bytes);  // InternalError if they ar
 
 // How texts name processors. `mesh` follows the name of the processor that failed: " of mesh data:2 model:2".
 struct ProcessorNames {
-  std::function<std::string(int processor)> name;  // "3", or "3 (data=1 model=1)"
+  std::function<std::string(ProcessorId processor)> name;  // "3", or "3 (data=1 model=1)"
   std::string mesh = {};
 };
 ProcessorNames by_number();
@@ -117,6 +117,6 @@ class FailureError : public RunError {
 };
 
 // The failure that an exception of a processor is: that of a FailureError, else one of kind kProcessor.
-Failure failure_of(int processor, const std::exception_ptr& error);
+Failure failure_of(ProcessorId processor, const std::exception_ptr& error);
 
 }  // namespace weft::comm

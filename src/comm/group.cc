@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "comm/failure.h"
 #include "weft/error.h"
@@ -11,7 +12,7 @@ namespace weft::comm {
 std::string_view name_of(Collective what) {
   static constexpr std::array<std::string_view, 6> kNames = {"all_reduce", "reduce_scatter", "all_gather",
                                                              "all_to_all", "permute",        "barrier"};
-  return kNames[static_cast<std::size_t>(what)];
+  return kNames[at(what)];
 }
 
 void Group::abort(std::string_view reason) { abort(Failure{.cause = std::string(reason)}); }

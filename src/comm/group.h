@@ -15,6 +15,7 @@
 
 #include "base/reduce.h"
 #include "weft/dtype.h"
+#include "weft/id.h"
 
 namespace weft::comm {
 

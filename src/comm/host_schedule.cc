@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/index.h"
 #include "comm/reduce.h"
 
 namespace weft::comm {
 
 namespace {
-
-std::size_t as_size(int n) { return static_cast<std::size_t>(n); }
 
 void move_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (to != from && bytes > 0) std::memcpy(to, from, bytes);
@@ -31,7 +30,7 @@ std::size_t block_bytes(const Joint& joint) {
 HostMap::HostMap(const std::vector<int>& host_of_member, int rank) : rank(rank) {
   std::vector<int> known;
   for (int member = 0; member < static_cast<int>(host_of_member.size()); ++member) {
-    const int name = host_of_member[as_size(member)];
+    const int name = host_of_member[at(member)];
     const auto found = std::find(known.begin(), known.end(), name);
     const int index = static_cast<int>(found - known.begin());
     if (found == known.end()) {
@@ -39,11 +38,11 @@ HostMap::HostMap(const std::vector<int>& host_of_member, int rank) : rank(rank) 
       members.emplace_back();
     }
     host.push_back(index);
-    members[as_size(index)].push_back(member);
+    members[at(index)].push_back(member);
     if (runs.empty() || runs.back().host != index) runs.push_back({.host = index, .first = member, .last = member});
     else runs.back().last = member;
   }
-  here = host[as_size(rank)];
+  here = host[at(rank)];
 }
 
 // Elements of any dtype do not straddle chunks: a unit is a multiple of 64 bytes.
@@ -83,8 +82,7 @@ std::size_t HostSchedule::items_here(const Joint& joint) const {
 std::size_t HostSchedule::my_items(const Joint& joint) const {
   const Cut cut = this->cut(joint);
   const std::vector<int>& local = hosts_.local();
-  const std::size_t mine =
-      as_size(static_cast<int>(std::find(local.begin(), local.end(), hosts_.rank) - local.begin()));
+  const std::size_t mine = at(std::find(local.begin(), local.end(), hosts_.rank) - local.begin());
   if (joint.what != Collective::kAllToAll) return (cut.items + local.size() - 1 - mine) / local.size();
   std::size_t pairs = 0;
   for (int peer = 0; peer < static_cast<int>(members_of(joint)); ++peer)
@@ -96,8 +94,7 @@ void HostSchedule::actions(const Joint& joint, std::size_t k, std::byte* staging
   actions.clear();
   if (joint.what == Collective::kAllToAll) return exchange_actions(joint, k, staging, actions);
   const std::vector<int>& local = hosts_.local();
-  const std::size_t mine =
-      as_size(static_cast<int>(std::find(local.begin(), local.end(), hosts_.rank) - local.begin()));
+  const std::size_t mine = at(std::find(local.begin(), local.end(), hosts_.rank) - local.begin());
   const std::size_t item = k * local.size() + mine;
   if (joint.what == Collective::kAllGather) return gather_actions(joint, item, actions);
   if (joint.what == Collective::kPermute) return permute_actions(joint, item, staging, actions);
@@ -109,7 +106,7 @@ void HostSchedule::reduce_actions(const Joint& joint, std::size_t item, std::byt
   const Cut cut = this->cut(joint);
   const std::size_t block = block_bytes(joint), chunk = item % cut.chunks;
   const std::size_t begin = chunk * cut.unit, bytes = std::min(cut.unit, block - begin);
-  const std::size_t at = item / cut.chunks * block + begin,
+  const std::size_t offset = item / cut.chunks * block + begin,
                     passed = bytes / size_of(joint.dtype) * leg_size_of(joint.dtype);
   const std::size_t kinds = hosts_.runs.size() + 1;
   const auto tag = [&](std::size_t kind) { return static_cast<std::uint32_t>(item * kinds + kind); };
@@ -125,11 +122,11 @@ void HostSchedule::reduce_actions(const Joint& joint, std::size_t item, std::byt
                          .bytes = passed});
     }
     if (run + 1 == hosts_.runs.size()) {
-      actions.push_back({.kind = Action::Kind::kFinish, .bytes = bytes, .at = at, .where = begin, .run = number});
+      actions.push_back({.kind = Action::Kind::kFinish, .bytes = bytes, .at = offset, .where = begin, .run = number});
       actions.back().peer = joint.what == Collective::kReduceScatter ? static_cast<int>(item / cut.chunks) : -1;
       continue;
     }
-    actions.push_back({.kind = Action::Kind::kFold, .bytes = bytes, .at = at, .run = number});
+    actions.push_back({.kind = Action::Kind::kFold, .bytes = bytes, .at = offset, .run = number});
     actions.push_back({.kind = Action::Kind::kSend,
                        .peer = hosts_.handler(hosts_.runs[run + 1].host, item),
                        .tag = tag(run + 1),
@@ -141,7 +138,7 @@ void HostSchedule::reduce_actions(const Joint& joint, std::size_t item, std::byt
 
 // The result of an all_reduce goes from the last run's host to the next lower one, and so on round all of them; that of
 // a reduce_scatter straight to the host that wants it.
-void HostSchedule::result_actions(const Joint& joint, std::size_t item, std::size_t at, std::size_t bytes,
+void HostSchedule::result_actions(const Joint& joint, std::size_t item, std::size_t offset, std::size_t bytes,
                                   std::byte* staging, std::vector<Action>& actions) const {
   const int hosts = hosts_.hosts(), last = hosts_.runs.back().host, here = hosts_.here;
   const std::size_t kinds = hosts_.runs.size() + 1;
@@ -150,20 +147,20 @@ void HostSchedule::result_actions(const Joint& joint, std::size_t item, std::siz
     actions.push_back({.kind = kind, .peer = hosts_.handler(host, item), .tag = tag, .data = data, .bytes = bytes});
   };
   if (joint.what == Collective::kReduceScatter) {
-    const int owner = static_cast<int>(item / cut(joint).chunks), home = hosts_.host[as_size(owner)];
+    const int owner = static_cast<int>(item / cut(joint).chunks), home = hosts_.host[at(owner)];
     if (home == last) return;
     if (here == last) message(Action::Kind::kSend, home, staging);
     if (here != home) return;
     actions.push_back({.kind = Action::Kind::kSettle});
     message(Action::Kind::kReceive, last, staging);
-    actions.push_back({.kind = Action::Kind::kUnstage, .peer = owner, .bytes = bytes, .where = at});
+    actions.push_back({.kind = Action::Kind::kUnstage, .peer = owner, .bytes = bytes, .where = offset});
     return;
   }
-  std::byte* mine = joint.out[as_size(hosts_.rank)] + at;
+  std::byte* mine = joint.out[at(hosts_.rank)] + offset;
   const int before = (here + 1) % hosts, next = (here + hosts - 1) % hosts;
   if (here != last) {
     message(Action::Kind::kReceive, before, mine);
-    actions.push_back({.kind = Action::Kind::kSpread, .bytes = bytes, .where = at});
+    actions.push_back({.kind = Action::Kind::kSpread, .bytes = bytes, .where = offset});
   }
   if (next != last) message(Action::Kind::kSend, next, mine);
 }
@@ -178,7 +175,7 @@ void HostSchedule::gather_actions(const Joint& joint, std::size_t item, std::vec
     actions.push_back({.kind = Action::Kind::kReceive,
                        .peer = hosts_.handler(home, item),
                        .tag = tag,
-                       .data = joint.out[as_size(hosts_.rank)] + where,
+                       .data = joint.out[at(hosts_.rank)] + where,
                        .bytes = bytes});
     actions.push_back({.kind = Action::Kind::kSpread, .bytes = bytes, .where = where});
     return;
@@ -215,7 +212,7 @@ void HostSchedule::permute_actions(const Joint& joint, std::size_t item, std::by
     if (source < 0 || hosts_.is_here(source) == (home == hosts_.here)) continue;
     const bool leaves = hosts_.is_here(source);
     if (!leaves && home != hosts_.here) continue;
-    const int other = leaves ? home : hosts_.host[as_size(source)];
+    const int other = leaves ? home : hosts_.host[at(source)];
     actions.push_back({.kind = leaves ? Action::Kind::kSend : Action::Kind::kReceive,
                        .peer = hosts_.handler(other, item),
                        .tag = tag(target),
@@ -241,14 +238,14 @@ void HostSchedule::exchange_actions(const Joint& joint, std::size_t k, std::byte
     actions.push_back({.kind = Action::Kind::kExchange, .peer = peer, .bytes = bytes, .at = begin});
     return;
   }
-  const std::size_t mine = as_size(peer) * block + begin;
-  const auto tag = [&](int from) { return static_cast<std::uint32_t>(as_size(from) * cut.chunks + chunk); };
+  const std::size_t mine = at(peer) * block + begin;
+  const auto tag = [&](int from) { return static_cast<std::uint32_t>(at(from) * cut.chunks + chunk); };
   actions.push_back({.kind = Action::Kind::kStage, .peer = me, .bytes = bytes, .at = mine});
   actions.push_back({.kind = Action::Kind::kSend, .peer = peer, .tag = tag(me), .data = staging, .bytes = bytes});
   actions.push_back({.kind = Action::Kind::kReceive,
                      .peer = peer,
                      .tag = tag(peer),
-                     .data = joint.out[as_size(me)] + mine,
+                     .data = joint.out[at(me)] + mine,
                      .bytes = bytes});
 }
 
@@ -256,7 +253,7 @@ void HostSchedule::exchange_actions(const Joint& joint, std::size_t k, std::byte
 void HostSchedule::permute_here(const Joint& joint, const Action& action, Pointers& pointers) {
   const std::vector<int>& local = hosts_.local();
   for (std::size_t i = 0; i < local.size(); ++i) {
-    const std::size_t member = as_size(local[i]);
+    const std::size_t member = at(local[i]);
     const int from = joint.source[member];
     pointers.in[i] = joint.in[member];
     pointers.out[i] = joint.out[member];
@@ -273,38 +270,37 @@ void HostSchedule::permute_here(const Joint& joint, const Action& action, Pointe
 
 void HostSchedule::work(const Joint& joint, const Action& action, std::byte* staging, Pointers& pointers) {
   const std::vector<int>& local = hosts_.local();
-  const std::byte* mine = joint.out[as_size(hosts_.rank)];
+  const std::byte* mine = joint.out[at(hosts_.rank)];
   switch (action.kind) {
     case Action::Kind::kFold:
     case Action::Kind::kFinish: {
-      const HostMap::Run& run = hosts_.runs[as_size(action.run)];
-      const std::size_t sources = as_size(run.last - run.first + 1);
-      for (std::size_t i = 0; i < sources; ++i) pointers.in[i] = joint.in[as_size(run.first) + i] + action.at;
+      const HostMap::Run& run = hosts_.runs[at(action.run)];
+      const std::size_t sources = at(run.last - run.first + 1);
+      for (std::size_t i = 0; i < sources; ++i) pointers.in[i] = joint.in[at(run.first) + i] + action.at;
       std::size_t targets = 0;
       const bool last = action.kind == Action::Kind::kFinish, scatter = action.peer >= 0;
       if (last && scatter && !hosts_.is_here(action.peer)) pointers.out[targets++] = staging;
-      else if (last && scatter) pointers.out[targets++] = joint.out[as_size(action.peer)] + action.where;
+      else if (last && scatter) pointers.out[targets++] = joint.out[at(action.peer)] + action.where;
       else if (last)
-        for (const int member : local) pointers.out[targets++] = joint.out[as_size(member)] + action.where;
+        for (const int member : local) pointers.out[targets++] = joint.out[at(member)] + action.where;
       return reduce_leg(joint.dtype, joint.reduce, action.run == 0 ? nullptr : staging,
                         std::span(pointers.in).first(sources), last ? nullptr : staging,
                         std::span(pointers.out).first(targets), action.bytes / size_of(joint.dtype));
     }
     case Action::Kind::kSpread:
       for (const int member : local)
-        move_bytes(joint.out[as_size(member)] + action.where, mine + action.where, action.bytes);
+        move_bytes(joint.out[at(member)] + action.where, mine + action.where, action.bytes);
       return;
     case Action::Kind::kGather:
       for (const int member : local)
-        move_bytes(joint.out[as_size(member)] + action.where, joint.in[as_size(action.peer)] + action.at, action.bytes);
+        move_bytes(joint.out[at(member)] + action.where, joint.in[at(action.peer)] + action.at, action.bytes);
       return;
     case Action::Kind::kStage:
-      return move_bytes(staging + action.where, joint.in[as_size(action.peer)] + action.at, action.bytes);
-    case Action::Kind::kUnstage:
-      return move_bytes(joint.out[as_size(action.peer)] + action.where, staging, action.bytes);
+      return move_bytes(staging + action.where, joint.in[at(action.peer)] + action.at, action.bytes);
+    case Action::Kind::kUnstage: return move_bytes(joint.out[at(action.peer)] + action.where, staging, action.bytes);
     case Action::Kind::kPermute: return permute_here(joint, action, pointers);
     case Action::Kind::kExchange:
-      return run_exchange(joint, as_size(hosts_.rank), as_size(action.peer), action.at, action.at + action.bytes);
+      return run_exchange(joint, at(hosts_.rank), at(action.peer), action.at, action.at + action.bytes);
     default: return;
   }
 }

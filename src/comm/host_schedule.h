@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/index.h"
 #include "comm/shares.h"
 
 namespace weft::comm {
@@ -30,11 +31,11 @@ struct HostMap {
 
   int hosts() const { return static_cast<int>(members.size()); }
   int handler(int host, std::size_t item) const {
-    const std::vector<int>& all = members[static_cast<std::size_t>(host)];
+    const std::vector<int>& all = members[at(host)];
     return all[item % all.size()];
   }
-  const std::vector<int>& local() const { return members[static_cast<std::size_t>(here)]; }
-  bool is_here(int rank) const { return host[static_cast<std::size_t>(rank)] == here; }
+  const std::vector<int>& local() const { return members[at(here)]; }
+  bool is_here(int rank) const { return host[at(rank)] == here; }
 };
 
 struct Action {
@@ -87,7 +88,7 @@ class HostSchedule {
   Cut cut(const Joint& joint) const { return cut(joint.what, joint.dtype, joint.count); }
 
   void reduce_actions(const Joint& joint, std::size_t item, std::byte* staging, std::vector<Action>& actions) const;
-  void result_actions(const Joint& joint, std::size_t item, std::size_t at, std::size_t bytes, std::byte* staging,
+  void result_actions(const Joint& joint, std::size_t item, std::size_t offset, std::size_t bytes, std::byte* staging,
                       std::vector<Action>& actions) const;
   void gather_actions(const Joint& joint, std::size_t item, std::vector<Action>& actions) const;
   void permute_actions(const Joint& joint, std::size_t item, std::byte* staging, std::vector<Action>& actions) const;

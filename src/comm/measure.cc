@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/index.h"
 #include "base/str.h"
 #include "comm/launch.h"
 #include "comm/spawn.h"
@@ -44,10 +45,9 @@ std::vector<double> time_calls(const std::string& kind, Collective what, int pro
   const std::size_t size = static_cast<std::size_t>(processors);
   const std::size_t count = std::max((bytes / sizeof(float) + size - 1) / size, std::size_t{1}) * size;
   const int calls = calls_per_repeat(bytes, size > std::thread::hardware_concurrency());
-  std::vector<int> members;
-  for (int p = 0; p < processors; ++p) members.push_back(p);
+  const std::vector<ProcessorId> members = identity<ProcessorId>(size);
   std::vector<double> seconds;
-  on_every_processor(*wire, [&](int processor) {
+  on_every_processor(*wire, [&](ProcessorId processor) {
     const std::unique_ptr<Group> group = wire->join(processor, members);
     const Memory memory = allocate(*wire, processor, count * sizeof(float));
     float* data = reinterpret_cast<float*>(memory.data());
@@ -61,7 +61,7 @@ std::vector<double> time_calls(const std::string& kind, Collective what, int pro
         call(*group, what, data, count);
         total += seconds_now() - begin;
       }
-      if (processor == 0) seconds.push_back(total / calls);
+      if (processor == members[0]) seconds.push_back(total / calls);
     }
     barrier(*group, "before the buffers go");
   });

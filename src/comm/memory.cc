@@ -17,7 +17,7 @@ namespace {
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + kLargePage - 1) / kLargePage * kLargePage; }
 
-[[noreturn]] void throw_no_memory(int processor, std::size_t bytes) {
+[[noreturn]] void throw_no_memory(ProcessorId processor, std::size_t bytes) {
   throw RunError({.code = "memory.allocation-failed",
                   .what = str("no memory for the ", bytes, " bytes of processor ", processor),
                   .where = "allocating its memory",
@@ -43,7 +43,7 @@ bool make_usable(std::byte* begin, std::size_t bytes) {
   return true;
 }
 
-Memory private_memory(int processor, std::size_t bytes) {
+Memory private_memory(ProcessorId processor, std::size_t bytes) {
   if (bytes >= kLargePage) {
     std::byte* begin = nullptr;
     const std::shared_ptr<void> area = address_space(bytes, begin);
@@ -63,7 +63,7 @@ std::size_t machine_bytes() {
 
 }  // namespace
 
-Memory allocate(Wire& wire, int processor, std::size_t bytes) {
+Memory allocate(Wire& wire, ProcessorId processor, std::size_t bytes) {
   PeerMemory* shared = wire.peer_memory(processor);
   if (!shared) return private_memory(processor, bytes);
   std::shared_ptr<void> data = shared->reserve(bytes);
@@ -72,7 +72,7 @@ Memory allocate(Wire& wire, int processor, std::size_t bytes) {
   return Memory(std::move(data), bytes);
 }
 
-GrowingMemory::GrowingMemory(Wire& wire, int processor) : wire_(wire), processor_(processor) {}
+GrowingMemory::GrowingMemory(Wire& wire, ProcessorId processor) : wire_(wire), processor_(processor) {}
 
 GrowingMemory::~GrowingMemory() = default;
 

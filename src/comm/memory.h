@@ -38,12 +38,12 @@ class Memory {
 };
 
 // RunError if the system has no more memory. Called by the thread that will use the memory.
-Memory allocate(Wire& wire, int processor, std::size_t bytes);
+Memory allocate(Wire& wire, ProcessorId processor, std::size_t bytes);
 
 // Memory that grows where it lies: address space for all of the machine's memory, of which the first bytes are usable.
 class GrowingMemory {
  public:
-  GrowingMemory(Wire& wire, int processor);
+  GrowingMemory(Wire& wire, ProcessorId processor);
   ~GrowingMemory();
   GrowingMemory(const GrowingMemory&) = delete;
   GrowingMemory& operator=(const GrowingMemory&) = delete;
@@ -57,7 +57,7 @@ class GrowingMemory {
   void reserve();
 
   Wire& wire_;
-  const int processor_;
+  const ProcessorId processor_;
   std::shared_ptr<void> area_;
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0, reserved_ = 0;

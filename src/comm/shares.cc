@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/index.h"
 #include "comm/reduce.h"
 
 namespace weft::comm {
@@ -75,24 +76,24 @@ void run_all_to_all(const Joint& joint, std::size_t rank, std::size_t peer, std:
 // Ends at a member without a source or, in a ring, at `first`, whose input is then read from `saved`.
 void follow_senders(const Joint& joint, int first, Range range, const std::byte* saved) {
   for (int to = first;;) {
-    const int from = joint.source[static_cast<std::size_t>(to)];
-    std::byte* out = joint.out[static_cast<std::size_t>(to)] + range.begin;
+    const int from = joint.source[at(to)];
+    std::byte* out = joint.out[at(to)] + range.begin;
     if (from == kElsewhere) return;
     if (from < 0) {
       std::memset(out, 0, range.bytes());
       return;
     }
     if (from == first) return copy(out, saved, range.bytes());
-    copy(out, joint.in[static_cast<std::size_t>(from)] + range.begin, range.bytes());
+    copy(out, joint.in[at(from)] + range.begin, range.bytes());
     to = from;
   }
 }
 
 // In a ring, the lowest rank starts.
 bool starts_ring(const Joint& joint, int rank) {
-  int at = joint.source[static_cast<std::size_t>(rank)];
-  while (at > rank) at = joint.source[static_cast<std::size_t>(at)];
-  return at == rank;
+  int from = joint.source[at(rank)];
+  while (from > rank) from = joint.source[at(from)];
+  return from == rank;
 }
 
 // A range of all the moves of a permutation, in an order in which every input is read before it may be overwritten.
@@ -102,7 +103,7 @@ void permute_range(const Joint& joint, Range range) {
   for (Range step{range.begin, 0}; step.begin < range.end; step.begin = step.end) {
     step.end = std::min(step.begin + kTempBytes, range.end);
     for (int rank = 0; rank < size; ++rank) {
-      const std::size_t r = static_cast<std::size_t>(rank);
+      const std::size_t r = at(rank);
       if (std::find(joint.source.begin(), joint.source.end(), rank) == joint.source.end()) {
         follow_senders(joint, rank, step, nullptr);
       } else if (starts_ring(joint, rank)) {
@@ -137,7 +138,7 @@ std::uint32_t chunks_per_share(const Joint& joint) {
 }
 
 void run_chunk(const Joint& joint, int rank, std::uint32_t chunk, Pointers& pointers) {
-  const std::size_t size = members_of(joint), r = static_cast<std::size_t>(rank);
+  const std::size_t size = members_of(joint), r = at(rank);
   const std::size_t chunks = chunks_per_share(joint), parts = chunks / size;
   const Range whole{0, in_bytes(joint)}, block{0, member_bytes(joint)};
   switch (joint.what) {
@@ -159,7 +160,7 @@ void run_chunk(const Joint& joint, int rank, std::uint32_t chunk, Pointers& poin
 }
 
 void run_for_one(const Joint& joint, int rank, Pointers& pointers) {
-  const std::size_t size = members_of(joint), r = static_cast<std::size_t>(rank);
+  const std::size_t size = members_of(joint), r = at(rank);
   const std::size_t whole = in_bytes(joint), block = member_bytes(joint);
   pointers.out[0] = joint.out[r];
   switch (joint.what) {
@@ -174,7 +175,7 @@ void run_for_one(const Joint& joint, int rank, Pointers& pointers) {
     case Collective::kPermute:
       if (whole == 0) return;
       if (joint.source[r] < 0) std::memset(joint.out[r], 0, whole);
-      else copy(joint.out[r], joint.in[static_cast<std::size_t>(joint.source[r])], whole);
+      else copy(joint.out[r], joint.in[at(joint.source[r])], whole);
       return;
     case Collective::kBarrier: return;
   }

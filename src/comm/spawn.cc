@@ -7,10 +7,10 @@
 
 namespace weft::comm {
 
-void on_every_processor(Wire& wire, const std::function<void(int processor)>& body) {
+void on_every_processor(Wire& wire, const std::function<void(ProcessorId processor)>& body) {
   std::mutex mutex;
   std::exception_ptr first;
-  const auto run = [&](int processor) {
+  const auto run = [&](ProcessorId processor) {
     try {
       body(processor);
     } catch (...) {
@@ -22,7 +22,7 @@ void on_every_processor(Wire& wire, const std::function<void(int processor)>& bo
       wire.abort(failure_of(processor, error));
     }
   };
-  const std::vector<int> local = wire.local();
+  const std::vector<ProcessorId> local = wire.local();
   std::vector<std::thread> threads;
   for (std::size_t i = 1; i < local.size(); ++i) threads.emplace_back(run, local[i]);
   run(local.front());

@@ -22,7 +22,7 @@ class Wire {
   virtual int size() const = 0;  // processors
 
   // The processors of this process, ascending: all processors, or one if every process is one processor.
-  virtual std::vector<int> local() const = 0;
+  virtual std::vector<ProcessorId> local() const = 0;
 
   // How many processors this host has, including those of other processes.
   virtual int on_host() const { return static_cast<int>(local().size()); }
@@ -30,10 +30,10 @@ class Wire {
   // The view of `processor` on the group of `members`, which are in rank order. Every member calls join with the same
   // list; the k-th join of a list by one member meets the k-th of the others. Does not wait for the others.
   // The wire outlives its groups.
-  virtual std::unique_ptr<Group> join(int processor, const std::vector<int>& members) = 0;
+  virtual std::unique_ptr<Group> join(ProcessorId processor, const std::vector<ProcessorId>& members) = 0;
 
   // Where the buffers that a processor gives to its groups must lie; null where peers reach all memory of this process.
-  virtual PeerMemory* peer_memory(int) { return nullptr; }
+  virtual PeerMemory* peer_memory(ProcessorId) { return nullptr; }
 
   // Ends every wait of every group with a FailureError; the first failure stays. When it returns, no processor reads or
   // writes a buffer of another.

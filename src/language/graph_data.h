@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/index.h"
 #include "base/phase.h"
 #include "weft/error.h"
 #include "weft/graph.h"
@@ -62,7 +63,7 @@ struct LoopData {
 };
 
 struct GraphData {
-  std::deque<Node> nodes;
+  Indexed<NodeId, Node, std::deque<Node>> nodes;
   std::vector<std::string> scopes;
   Phase phase = Phase::kForward;
   std::deque<LoopData> loops;
@@ -72,12 +73,12 @@ struct GraphData {
   const Site* cause = nullptr;          // if set, new ops get this line as their site
   bool own_dims = false;                // new ops may add dims with reserved names
   std::map<std::string, int> ordinals;  // full name -> how many so far
-  std::map<std::string, int> inputs;    // name -> node
-  std::vector<TensorId> variables;      // as user code sees them, in order of declaration
-  std::map<std::string, int> variable_nodes;
+  std::map<std::string, NodeId> inputs;
+  std::vector<TensorId> variables;  // as user code sees them, in order of declaration
+  std::map<std::string, NodeId> variable_nodes;
   std::vector<TensorId> metrics;  // of ops that report a scalar to the host
 
-  const Node& node(TensorId id) const { return nodes[static_cast<std::size_t>(id.node)]; }
+  const Node& node(TensorId id) const { return nodes[id.node]; }
   const TensorType& type(TensorId id) const { return node(id).outputs[static_cast<std::size_t>(id.output)]; }
   std::string scoped(const std::string& name) const;
   // Whether nodes in the body of loop `inner` (-1: in none) can read nodes in the body of `outer`.

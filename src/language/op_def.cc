@@ -137,7 +137,7 @@ Tensors apply_all(const Graph& graph, const OpDef& op, const Tensors& inputs, At
   node.phase = data->phase;
   node.loop = op.is_state ? -1 : data->loop;
   node.recompute = data->recompute;
-  const int id = static_cast<int>(data->nodes.size());
+  const NodeId id = data->nodes.end_id();
   const int outputs = static_cast<int>(node.outputs.size());
   data->nodes.push_back(std::move(node));
   Tensors results;
@@ -154,9 +154,9 @@ Tensor apply(const OpDef& op, const Tensors& inputs, Attrs attrs, Site site) {
   return apply_all(op, inputs, std::move(attrs), site)[0];
 }
 
-int variable_of(const GraphData& graph, TensorId id) {
+NodeId variable_of(const GraphData& graph, TensorId id) {
   while (graph.node(id).op->name == "cast") id = graph.node(id).inputs[0];
-  return graph.node(id).op->name == "variable" ? id.node : -1;
+  return graph.node(id).op->name == "variable" ? id.node : NodeId();
 }
 
 }  // namespace weft

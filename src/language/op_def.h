@@ -119,6 +119,6 @@ Tensor apply(const OpDef& op, const Tensors& inputs, Site site);
 Tensor apply(const OpDef& op, const Tensors& inputs, Attrs attrs, Site site);
 
 // The variable that a tensor is, also behind casts; -1 if the tensor is not a variable.
-int variable_of(const GraphData& graph, TensorId id);
+NodeId variable_of(const GraphData& graph, TensorId id);
 
 }  // namespace weft

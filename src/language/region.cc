@@ -7,32 +7,30 @@ namespace weft {
 
 namespace {
 
-const Node& node_at(const GraphData& graph, int n) { return graph.nodes[static_cast<std::size_t>(n)]; }
-
 // A cast of a variable: gradients treat it like the variable.
-bool casts_variable(const GraphData& graph, int n) {
-  const Node& node = node_at(graph, n);
-  return node.op->name == "cast" && node_at(graph, node.inputs[0].node).op->name == "variable";
+bool casts_variable(const GraphData& graph, NodeId n) {
+  const Node& node = graph.nodes[n];
+  return node.op->name == "cast" && graph.nodes[node.inputs[0].node].op->name == "variable";
 }
 
-std::set<int> standing_on(const GraphData& graph, const Region& region, const std::vector<TensorId>& results) {
-  std::vector<int> open;
+std::set<NodeId> standing_on(const GraphData& graph, const Region& region, const std::vector<TensorId>& results) {
+  std::vector<NodeId> open;
   for (TensorId id : results) open.push_back(id.node);
-  std::set<int> needed;
+  std::set<NodeId> needed;
   while (!open.empty()) {
-    const int n = open.back();
+    const NodeId n = open.back();
     open.pop_back();
     if (!is_in(graph, region, n) || !needed.insert(n).second) continue;
-    for (TensorId input : node_at(graph, n).inputs) open.push_back(input.node);
+    for (TensorId input : graph.nodes[n].inputs) open.push_back(input.node);
   }
   return needed;
 }
 
 }  // namespace
 
-bool is_in(const GraphData& graph, const Region& region, int node) {
-  return node >= region.first && node < region.last && node_at(graph, node).loop == region.loop &&
-         !node_at(graph, node).op->is_state && !(region.loop < 0 && casts_variable(graph, node));
+bool is_in(const GraphData& graph, const Region& region, NodeId node) {
+  return node >= region.first && node < region.last && graph.nodes[node].loop == region.loop &&
+         !graph.nodes[node].op->is_state && !(region.loop < 0 && casts_variable(graph, node));
 }
 
 std::vector<TensorId> captures_of(const GraphData& graph, const Region& region, const std::vector<TensorId>& results) {
@@ -41,16 +39,16 @@ std::vector<TensorId> captures_of(const GraphData& graph, const Region& region, 
   const auto add = [&](TensorId id) {
     if (!is_in(graph, region, id.node) && seen.insert(id).second) captures.push_back(id);
   };
-  for (int n = region.first; n < region.last; ++n)
+  for (const NodeId n : ids(region.first, region.last))
     if (is_in(graph, region, n))
-      for (TensorId input : node_at(graph, n).inputs) add(input);
+      for (TensorId input : graph.nodes[n].inputs) add(input);
   for (TensorId id : results) add(id);
   return captures;
 }
 
 Tensors clone_region(const std::shared_ptr<GraphData>& graph, const Region& region,
                      const std::map<TensorId, Tensor>& by, const std::vector<TensorId>& results) {
-  std::map<int, int> again;
+  std::map<NodeId, NodeId> again;
   const auto replaced = [&](TensorId id) -> TensorId {
     if (const auto found = by.find(id); found != by.end()) return found->second.id();
     const auto found = again.find(id.node);
@@ -60,14 +58,13 @@ Tensors clone_region(const std::shared_ptr<GraphData>& graph, const Region& regi
   for (TensorId id : results)
     if (!by.contains(id)) wanted.push_back(id);
   const int number = ++graph->recomputes;
-  for (int n : standing_on(*graph, region, wanted)) {
-    Node copy = node_at(*graph, n);
+  for (const NodeId n : standing_on(*graph, region, wanted)) {
+    Node copy = graph->nodes[n];
     for (TensorId& input : copy.inputs) input = replaced(input);
     copy.phase = graph->phase == Phase::kUpdate ? Phase::kUpdate : Phase::kRecompute;
     copy.loop = graph->loop;
     copy.recompute = number;
-    again[n] = static_cast<int>(graph->nodes.size());
-    graph->nodes.push_back(std::move(copy));
+    again[n] = graph->nodes.add(std::move(copy));
   }
   Tensors tensors;
   for (TensorId id : results) tensors.emplace_back(graph, replaced(id));

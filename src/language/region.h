@@ -14,11 +14,11 @@ inline constexpr const char* kMicrobatchPart = "#part";
 // The nodes from `first` to before `last` that are directly in the body of `loop` (-1: in no loop). It contains no
 // inputs and no variables.
 struct Region {
-  int first = 0, last = 0;
+  NodeId first, last;
   int loop = -1;
 };
 
-bool is_in(const GraphData& graph, const Region& region, int node);
+bool is_in(const GraphData& graph, const Region& region, NodeId node);
 
 // The tensors that the region reads from outside, each once, in order of first use; then the results that are
 // themselves outside of it.
@@ -30,6 +30,6 @@ Tensors clone_region(const std::shared_ptr<GraphData>& graph, const Region& regi
                      const std::map<TensorId, Tensor>& by, const std::vector<TensorId>& results);
 
 // Like gradients(), but only through the nodes from `first` on: each x is treated as independent of earlier nodes.
-Tensors gradients_from(int first, const Tensors& ys, const Tensors& xs, const Tensors& dys, Site site);
+Tensors gradients_from(NodeId first, const Tensors& ys, const Tensors& xs, const Tensors& dys, Site site);
 
 }  // namespace weft

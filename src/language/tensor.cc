@@ -27,7 +27,7 @@ const std::string& Tensor::name() const { return graph_of(*this, "name").node(id
 Site Tensor::site() const { return graph_of(*this, "site").node(id_).site; }
 
 Tensor Tensor::named(const std::string& name) const {
-  graph_of(*this, "name").nodes[static_cast<std::size_t>(id_.node)].name = name;
+  graph_of(*this, "name").nodes[id_.node].name = name;
   return *this;
 }
 

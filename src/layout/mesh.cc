@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdint>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "layout/words.h"
 #include "weft/error.h"
@@ -84,7 +85,7 @@ int Mesh::size() const {
 
 int Mesh::size(const Axes& axes) const {
   int product = 1;
-  for (int axis : axes) product *= axes_[static_cast<std::size_t>(axis)].size;
+  for (int axis : axes) product *= axes_[at(axis)].size;
   return product;
 }
 
@@ -94,44 +95,44 @@ int Mesh::find(std::string_view name) const {
   return -1;
 }
 
-std::vector<int> Mesh::coordinates(int processor) const {
+std::vector<ProcessorId> Mesh::processors() const { return identity<ProcessorId>(at(size())); }
+
+std::vector<int> Mesh::coordinates(ProcessorId processor) const {
   std::vector<int> coordinates(axes_.size());
+  int rest = processor.number();
   for (std::size_t i = axes_.size(); i-- > 0;) {
-    coordinates[i] = processor % axes_[i].size;
-    processor /= axes_[i].size;
+    coordinates[i] = rest % axes_[i].size;
+    rest /= axes_[i].size;
   }
   return coordinates;
 }
 
-int Mesh::processor(const std::vector<int>& coordinates) const {
-  int processor = 0;
-  for (std::size_t i = 0; i < axes_.size(); ++i) processor = processor * axes_[i].size + coordinates[i];
-  return processor;
+ProcessorId Mesh::processor(const std::vector<int>& coordinates) const {
+  int number = 0;
+  for (std::size_t i = 0; i < axes_.size(); ++i) number = number * axes_[i].size + coordinates[i];
+  return ProcessorId(number);
 }
 
-int Mesh::coordinate(int processor, const Axes& axes) const {
+int Mesh::coordinate(ProcessorId processor, const Axes& axes) const {
   if (axes.empty()) return 0;
-  const std::vector<int> at = coordinates(processor);
+  const std::vector<int> all = coordinates(processor);
   int coordinate = 0;
-  for (int axis : axes) {
-    const auto i = static_cast<std::size_t>(axis);
-    coordinate = coordinate * axes_[i].size + at[i];
-  }
+  for (int axis : axes) coordinate = coordinate * axes_[at(axis)].size + all[at(axis)];
   return coordinate;
 }
 
-std::vector<int> Mesh::group(int processor, const Axes& axes) const {
-  std::vector<int> at = coordinates(processor);
-  std::vector<int> members;
+std::vector<ProcessorId> Mesh::group(ProcessorId processor, const Axes& axes) const {
+  std::vector<int> member = coordinates(processor);
+  std::vector<ProcessorId> members;
   const int count = size(axes);
   for (int rank = 0; rank < count; ++rank) {
     int rest = rank;
     for (std::size_t k = axes.size(); k-- > 0;) {
-      const auto i = static_cast<std::size_t>(axes[k]);
-      at[i] = rest % axes_[i].size;
+      const std::size_t i = at(axes[k]);
+      member[i] = rest % axes_[i].size;
       rest /= axes_[i].size;
     }
-    members.push_back(this->processor(at));
+    members.push_back(this->processor(member));
   }
   return members;
 }

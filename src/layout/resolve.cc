@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "language/region.h"
 
@@ -135,8 +136,8 @@ void check_one_dim_per_axis(const DimAxes& axes, const Shape& dims, const Mesh& 
   for (const Dim& dim : dims)
     if (const auto found = axes.find(dim.name); found != axes.end())
       for (int axis : found->second) {
-        laid[static_cast<std::size_t>(axis)].push_back(dim.name);
-        twice = twice || laid[static_cast<std::size_t>(axis)].size() > 1;
+        laid[at(axis)].push_back(dim.name);
+        twice = twice || laid[at(axis)].size() > 1;
       }
   if (!twice) return;
   const Subject subject = make_subject();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "weft/error.h"
 
@@ -41,7 +42,8 @@ Axes replicated_axes(const Sharding& sharding, const Mesh& mesh) {
   return axes;
 }
 
-std::vector<std::int64_t> shard_begin(const Shape& local, const Sharding& sharding, const Mesh& mesh, int processor) {
+std::vector<std::int64_t> shard_begin(const Shape& local, const Sharding& sharding, const Mesh& mesh,
+                                      ProcessorId processor) {
   std::vector<std::int64_t> begin;
   for (std::size_t i = 0; i < local.rank(); ++i)
     begin.push_back(local[i].size * mesh.coordinate(processor, sharding.dims[i]));
@@ -50,7 +52,7 @@ std::vector<std::int64_t> shard_begin(const Shape& local, const Sharding& shardi
 
 std::string text_of(const Axes& axes, const Mesh& mesh) {
   std::vector<std::string> names;
-  for (int axis : axes) names.push_back(mesh.axes()[static_cast<std::size_t>(axis)].name);
+  for (int axis : axes) names.push_back(mesh.axes()[at(axis)].name);
   return join(names, "+");
 }
 
@@ -65,7 +67,7 @@ std::string text_of(const Sharding& sharding, const Shape& shape, const Mesh& me
   return str("{", join(words, " "), "}");
 }
 
-std::string coordinates_text(const Mesh& mesh, int processor) {
+std::string coordinates_text(const Mesh& mesh, ProcessorId processor) {
   std::vector<std::string> words;
   const std::vector<int> place = mesh.coordinates(processor);
   for (std::size_t i = 0; i < place.size(); ++i) words.push_back(str(mesh.axes()[i].name, "=", place[i]));

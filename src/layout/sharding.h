@@ -35,7 +35,8 @@ Shape global_shape(const Shape& local, const Sharding& sharding, const Mesh& mes
 Axes replicated_axes(const Sharding& sharding, const Mesh& mesh);
 
 // The first global index, per dim, of the shard of a processor.
-std::vector<std::int64_t> shard_begin(const Shape& local, const Sharding& sharding, const Mesh& mesh, int processor);
+std::vector<std::int64_t> shard_begin(const Shape& local, const Sharding& sharding, const Mesh& mesh,
+                                      ProcessorId processor);
 
 // "{batch:data heads:model | sum:rows}"; "{}" if nothing is split.
 std::string text_of(const Sharding& sharding, const Shape& shape, const Mesh& mesh);
@@ -44,6 +45,6 @@ std::string text_of(const Sharding& sharding, const Shape& shape, const Mesh& me
 std::string text_of(const Axes& axes, const Mesh& mesh);
 
 // "data=1 model=0": the coordinates of a processor.
-std::string coordinates_text(const Mesh& mesh, int processor);
+std::string coordinates_text(const Mesh& mesh, ProcessorId processor);
 
 }  // namespace weft

@@ -12,22 +12,22 @@ namespace weft {
 namespace {
 
 // The nodes, from `first` on, on a path from an x to a y: only these need gradients.
-std::set<int> nodes_between(const GraphData& graph, int first, const Tensors& xs, const Tensors& ys) {
+std::set<NodeId> nodes_between(const GraphData& graph, NodeId first, const Tensors& xs, const Tensors& ys) {
   std::set<TensorId> targets;
   for (const Tensor& x : xs) targets.insert(x.id());
-  std::set<int> after;
-  for (int n = first; n < static_cast<int>(graph.nodes.size()); ++n) {
-    for (TensorId input : graph.nodes[static_cast<std::size_t>(n)].inputs)
+  std::set<NodeId> after;
+  for (const NodeId n : ids(first, graph.nodes.end_id())) {
+    for (TensorId input : graph.nodes[n].inputs)
       if (targets.contains(input) || after.contains(input.node)) after.insert(n);
   }
-  std::set<int> between;
-  std::vector<int> open;
+  std::set<NodeId> between;
+  std::vector<NodeId> open;
   for (const Tensor& y : ys) open.push_back(y.id().node);
   while (!open.empty()) {
-    const int n = open.back();
+    const NodeId n = open.back();
     open.pop_back();
     if (!after.contains(n) || !between.insert(n).second) continue;
-    for (TensorId input : graph.nodes[static_cast<std::size_t>(n)].inputs) open.push_back(input.node);
+    for (TensorId input : graph.nodes[n].inputs) open.push_back(input.node);
   }
   return between;
 }
@@ -44,8 +44,8 @@ class Reverse {
     sum = sum ? weft::add(sum, ordered, site_) : ordered;
   }
 
-  void visit(int n) {
-    const Node& node = graph_->nodes[static_cast<std::size_t>(n)];
+  void visit(NodeId n) {
+    const Node& node = graph_->nodes[n];
     Tensors dys, outputs, inputs;
     std::vector<bool> used;
     for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) {
@@ -125,7 +125,7 @@ void check_arguments(const Tensors& ys, const Tensors& xs, const Tensors& dys, S
 
 Tensors gradients(const Tensors& ys, const Tensors& xs, const Tensors& dys, Site site) {
   check_arguments(ys, xs, dys, site);
-  return gradients_from(0, ys, xs, dys, site);
+  return gradients_from(NodeId(0), ys, xs, dys, site);
 }
 
 ValueAndGradients value_and_grad(const std::function<Tensor(const Tensors& xs)>& function, const Tensors& xs,
@@ -147,11 +147,11 @@ ValueAndGradients value_and_grad(const std::function<Tensor(const Tensors& xs)>&
   return result;
 }
 
-Tensors gradients_from(int first, const Tensors& ys, const Tensors& xs, const Tensors& dys, Site site) {
+Tensors gradients_from(NodeId first, const Tensors& ys, const Tensors& xs, const Tensors& dys, Site site) {
   const std::shared_ptr<GraphData> graph = ys[0].graph();
   const PhaseGuard phase(*graph, graph->phase == Phase::kUpdate ? Phase::kUpdate : Phase::kBackward);
   const OwnDimsGuard own(graph);
-  const std::set<int> between = nodes_between(*graph, first, xs, ys);
+  const std::set<NodeId> between = nodes_between(*graph, first, xs, ys);
   Reverse reverse(graph, site);
   for (std::size_t i = 0; i < ys.size(); ++i) reverse.add(ys[i].id(), dys.empty() ? ones_like(ys[i], site) : dys[i]);
   for (auto n = between.rbegin(); n != between.rend(); ++n) reverse.visit(*n);

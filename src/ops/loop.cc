@@ -131,7 +131,7 @@ struct BackwardTrip {
       by[body.captures[c]] = x;
       if (is_float(x.dtype())) xs.push_back(x);
     }
-    const int first = static_cast<int>(graph->nodes.size());
+    const NodeId first = graph->nodes.end_id();
     const Tensors results = clone_region(graph, body.region, by, body.results);
     Tensors ys, dys;
     for (std::size_t k = 0, d = 0; k < body.first_start(); ++k) {
@@ -274,9 +274,9 @@ class LoopScope {
 
 double flops_in(const GraphData& graph, const Region& region) {
   double sum = 0;
-  for (int n = region.first; n < region.last; ++n) {
+  for (const NodeId n : ids(region.first, region.last)) {
     if (!is_in(graph, region, n)) continue;
-    const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+    const Node& node = graph.nodes[n];
     if (node.recompute == 0) sum += node.op->flops(call_of(graph, node));
   }
   return sum;
@@ -304,7 +304,7 @@ LoopResult loop(const Graph& g, std::int64_t trips, const Tensors& first,
   LoopStep step;
   {
     const LoopScope scope(graph);
-    body->region = {static_cast<int>(graph.nodes.size()), 0, scope.number()};
+    body->region = {graph.nodes.end_id(), {}, scope.number()};
     const auto given = [&](const TensorType& type) {
       const OwnDimsGuard own(g.data());  // an initial value may have one
       return apply_all(g, kLoopInput, {}, {{"type", type}}, site)[0];
@@ -325,7 +325,7 @@ LoopResult loop(const Graph& g, std::int64_t trips, const Tensors& first,
     step = make(index, carried);
     check_step(step, first, site);
     for (std::size_t k = 0; k < first.size(); ++k) step.carried[k] = transpose(step.carried[k], first[k].shape(), site);
-    body->region.last = static_cast<int>(graph.nodes.size());
+    body->region.last = graph.nodes.end_id();
   }
   body->trips = trips;
   body->stops = static_cast<bool>(step.stop);

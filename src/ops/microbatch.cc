@@ -100,7 +100,7 @@ Tensor microbatch_loss(const Tensors& inputs, const DimRef& batch, std::int64_t 
       inputs, batch, parts,
       [&](const Tensors& part) {
         GraphData& graph = *part[0].graph();
-        const int first = static_cast<int>(graph.nodes.size());
+        const NodeId first = graph.nodes.end_id();
         const Tensor one = loss(part);
         if (!one || !one.shape().empty() || !is_float(one.dtype()))
           throw UserError({.code = "microbatch.loss-not-scalar",
@@ -115,7 +115,7 @@ Tensor microbatch_loss(const Tensors& inputs, const DimRef& batch, std::int64_t 
             candidates.push_back(part[i]);
             outside.push_back(inputs[i]);
           }
-        for (TensorId id : captures_of(graph, {first, static_cast<int>(graph.nodes.size()), graph.loop}, {share.id()}))
+        for (TensorId id : captures_of(graph, {first, graph.nodes.end_id(), graph.loop}, {share.id()}))
           if (graph.node(id).loop != graph.loop && is_float(graph.type(id).dtype)) {
             candidates.emplace_back(part[0].graph(), id);
             outside.push_back(candidates.back());

@@ -16,8 +16,8 @@ struct Recorded {
   std::vector<TensorId> captures;
 };
 
-Recorded recorded(const GraphData& graph, int first, const Tensors& results) {
-  Recorded made{{first, static_cast<int>(graph.nodes.size()), graph.loop}, {}, {}};
+Recorded recorded(const GraphData& graph, NodeId first, const Tensors& results) {
+  Recorded made{{first, graph.nodes.end_id(), graph.loop}, {}, {}};
   for (const Tensor& x : results) made.results.push_back(x.id());
   made.captures = captures_of(graph, made.region, made.results);
   return made;
@@ -41,7 +41,7 @@ const OpDef& kRecompute = define_op({
           std::map<TensorId, Tensor> by;
           Tensors xs(g.xs().begin() + static_cast<std::ptrdiff_t>(results), g.xs().end());
           for (std::size_t i = 0; i < xs.size(); ++i) by[made.captures[i]] = xs[i];
-          const int first = static_cast<int>(graph->nodes.size());
+          const NodeId first = graph->nodes.end_id();
           const Tensors again = clone_region(graph, made.region, by, made.results);
           Tensors ys, dys;
           for (std::size_t i = 0; i < results; ++i)
@@ -99,7 +99,7 @@ Tensors reversed_gradient(const Grad& g) {
       xs.push_back(g.x(operand.back()));
       by[layer->made.captures[i]] = xs.back();
     }
-    const int first = static_cast<int>(graph->nodes.size());
+    const NodeId first = graph->nodes.end_id();
     const Tensor f = clone_region(graph, layer->made.region, by, layer->made.results)[0];
     const Tensors dxs = gradients_from(first, {f}, xs, {dy2}, site);
     const Tensor x1 = subtract(y2, f, site);
@@ -135,7 +135,7 @@ const OpDef& kReversible = define_op({
 }  // namespace
 
 Tensors recompute(const Graph& g, const std::function<Tensors()>& function, Site site) {
-  const int first = static_cast<int>(g.data()->nodes.size());
+  const NodeId first = g.data()->nodes.end_id();
   const Tensors results = function();
   if (results.empty())
     throw UserError({.code = "recompute.no-result",
@@ -161,8 +161,8 @@ Tensors reversible(const Tensor& x1, const Tensor& x2, const std::vector<std::fu
   std::vector<TensorId> captures;
   Tensor a = x1, b = transpose(x2, x1.shape(), site);
   for (const auto& layer : layers) {
-    const int first = static_cast<int>(graph->nodes.size());
     const Tensor given = identity(b, site);  // separates the function's input from its captures
+    const NodeId first = graph->nodes.end_id();
     const Tensor f = layer(given);
     if (!f || !same_dims(f.shape(), a.shape()) || f.dtype() != a.dtype())
       throw UserError({.code = "reversible.layer-mismatch",
@@ -170,7 +170,7 @@ Tensors reversible(const Tensor& x1, const Tensor& x2, const std::vector<std::fu
                                    " for ", a.dtype(), " ", a.shape()),
                        .where = str("reversible at ", to_string(site)),
                        .fix = "give a tensor like the layer's input"});
-    Stack::Layer one{recorded(*graph, first + 1, {f}), given.id(), {}};
+    Stack::Layer one{recorded(*graph, first, {f}), given.id(), {}};
     for (TensorId id : one.made.captures) {
       if (id == given.id()) {
         one.captures.push_back(kNoCapture);

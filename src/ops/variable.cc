@@ -73,8 +73,8 @@ const OpDef& kAssign = define_op({
 
 // The variable's node: the value that the optimizer reads and writes, in slice dtype.
 Tensor slice_of(const Tensor& variable, Site site) {
-  const int node = variable ? variable_of(*variable.graph(), variable.id()) : -1;
-  if (node < 0)
+  const NodeId node = variable ? variable_of(*variable.graph(), variable.id()) : NodeId();
+  if (!node)
     throw UserError({.code = "assign.not-a-variable",
                      .what = str(variable ? str("'", variable.name(), "'") : "an empty tensor", " is not a variable"),
                      .where = site,
@@ -132,7 +132,7 @@ Tensor Graph::variable(const std::string& name, const Shape& shape, const Init& 
   const DType activation = options.activation.value_or(options.stored);
   if (activation != slice) {
     x = cast(x, activation, site);
-    data_->nodes[static_cast<std::size_t>(x.id().node)].loop = -1;  // in no loop's body, like the variable
+    data_->nodes[x.id().node].loop = -1;  // in no loop's body, like the variable
   }
   data_->variables.push_back(x.id());
   return x;
@@ -146,7 +146,7 @@ std::string variable_name(const Tensor& x) {
 Tensors Graph::variables() const {
   Tensors trainable;
   for (const Tensor& x : all_variables()) {
-    const Node& node = data_->nodes[static_cast<std::size_t>(variable_of(*data_, x.id()))];
+    const Node& node = data_->nodes[variable_of(*data_, x.id())];
     if (node.attrs.get<VariableOptions>("options").trainable) trainable.push_back(x);
   }
   return trainable;

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/index.h"
 #include "base/philox.h"
 #include "base/str.h"
 #include "ops/rules.h"
@@ -23,20 +24,20 @@ std::vector<std::string> dim_names(const GraphData& graph) {
 }
 
 // The nodes that the requested tensors depend on.
-std::set<int> needed_nodes(const PartitionRequest& request) {
-  std::vector<int> open;
+std::set<NodeId> needed_nodes(const PartitionRequest& request) {
+  std::vector<NodeId> open;
   const auto want = [&](const std::vector<TensorId>& ids) {
     for (TensorId id : ids) open.push_back(id.node);
   };
   want(request.fetch);
   want(request.update);
   if (request.metrics) want(request.graph->metrics);
-  std::set<int> needed;
+  std::set<NodeId> needed;
   while (!open.empty()) {
-    const int n = open.back();
+    const NodeId n = open.back();
     open.pop_back();
     if (!needed.insert(n).second) continue;
-    for (TensorId input : request.graph->nodes[static_cast<std::size_t>(n)].inputs) open.push_back(input.node);
+    for (TensorId input : request.graph->nodes[n].inputs) open.push_back(input.node);
   }
   return needed;
 }
@@ -51,12 +52,12 @@ class Partitioner : private LoweringContext {
 
   Program run() {
     check_updates();
-    const std::set<int> needed = needed_nodes(request_);
+    const std::set<NodeId> needed = needed_nodes(request_);
     if (request_.store.level() > 0) {
       const DimAxes rules = resolve(request_.store, request_.mesh, dim_names(graph_));
       plan_ = StorePlan({graph_, needed, request_.mesh, request_.layout, global_, request_.store, rules});
     }
-    for (int n : needed) lower(n);
+    for (const NodeId n : needed) lower(n);
     for (TensorId id : request_.fetch) {
       const Node& node = graph_.node(id);
       builder_.begin(node.name, origin(node));
@@ -154,8 +155,8 @@ class Partitioner : private LoweringContext {
     std::vector<bool> used(request_.mesh.axes().size());
     for (const auto& [dim, list] : axes)
       for (int axis : list) {
-        if (used[static_cast<std::size_t>(axis)]) return std::nullopt;
-        used[static_cast<std::size_t>(axis)] = true;
+        if (used[at(axis)]) return std::nullopt;
+        used[at(axis)] = true;
       }
     return axes;
   }
@@ -206,11 +207,11 @@ class Partitioner : private LoweringContext {
     auto outer_updates = std::exchange(for_update_, {});
     std::vector<ValueId> inputs, results;
     for (const BodyRequest::Input& input : request.inputs) {
-      const bool named = input.tensor.node >= 0;
+      const bool named = bool(input.tensor.node);
       inputs.push_back(builder_.input(named ? graph_.node(input.tensor).name : "", input.type));
       if (named) values_[input.tensor] = inputs.back();
     }
-    for (int n : nodes_of_body(request)) lower(n);
+    for (const NodeId n : nodes_of_body(request)) lower(n);
     for (TensorId id : request.results) results.push_back(values_.at(id));
     request.finish(inputs, results);
     Program program = std::move(builder_).finish();
@@ -222,9 +223,9 @@ class Partitioner : private LoweringContext {
   }
 
   // The nodes that the results depend on and that are not given.
-  std::set<int> nodes_of_body(const BodyRequest& request) const {
+  std::set<NodeId> nodes_of_body(const BodyRequest& request) const {
     std::vector<TensorId> open = request.results;
-    std::set<int> needed;
+    std::set<NodeId> needed;
     while (!open.empty()) {
       const TensorId id = open.back();
       open.pop_back();
@@ -262,8 +263,8 @@ class Partitioner : private LoweringContext {
     return copy->second = reshard(values_.at(id), sharding_of(global_, graph_.type(id).shape, request_.mesh, who));
   }
 
-  void lower(int n) {
-    const Node& node = graph_.nodes[static_cast<std::size_t>(n)];
+  void lower(NodeId n) {
+    const Node& node = graph_.nodes[n];
     OpCall call = call_of(graph_, node);
     for (auto* types : {&call.inputs, &call.outputs})
       for (TensorType& type : *types) promote(type);

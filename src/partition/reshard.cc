@@ -7,6 +7,7 @@
 #include <queue>
 #include <unordered_map>
 
+#include "base/index.h"
 #include "partition/reshard_moves.h"
 #include "weft/error.h"
 
@@ -25,9 +26,11 @@ Cost after(const Cost& cost, const Move& move, std::int64_t elements) {
           std::max(cost.peak, elements), cost.steps + 1};
 }
 
+using StateId = Id<struct State>;
+
 struct State {
-  Move move;      // the move that reached it
-  int from = -1;  // the previous state
+  Move move;     // the move that reached it
+  StateId from;  // the previous state
   Cost cost;
   bool settled = false;
 
@@ -40,57 +43,55 @@ class Search {
       : moves_(global, dtype, mesh, have, want), have_(std::move(have)), want_(std::move(want)) {}
 
   std::vector<ReshardStep> path() {
-    reach({{}, 0, have_}, -1, {.peak = moves_.local_elements(have_)});
+    reach({{}, 0, have_}, {}, {.peak = moves_.local_elements(have_)});
     while (!open_.empty()) {
-      const int at = open_.top().second;
+      const StateId id = open_.top().second;
       open_.pop();
-      if (states_[index(at)].settled) continue;
-      states_[index(at)].settled = true;
-      if (states_[index(at)].sharding() == want_) return path_to(at);
-      for (Move& move : moves_.from(states_[index(at)].sharding())) {
-        const Cost cost = after(states_[index(at)].cost, move, moves_.local_elements(move.to));
-        reach(std::move(move), at, cost);
+      if (states_[id].settled) continue;
+      states_[id].settled = true;
+      if (states_[id].sharding() == want_) return path_to(id);
+      for (Move& move : moves_.from(states_[id].sharding())) {
+        const Cost cost = after(states_[id].cost, move, moves_.local_elements(move.to));
+        reach(std::move(move), id, cost);
       }
     }
     throw InternalError("there is no path between two shardings");
   }
 
  private:
-  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
-  void reach(Move move, int from, const Cost& cost) {
-    const auto [found, is_new] = ids_.try_emplace({move.to.dims, move.to.partial}, static_cast<int>(states_.size()));
-    const int id = found->second;
+  void reach(Move move, StateId from, const Cost& cost) {
+    const auto [found, is_new] = ids_.try_emplace({move.to.dims, move.to.partial}, states_.end_id());
+    const StateId id = found->second;
     if (is_new) states_.push_back({std::move(move), from, cost});
-    else if (cost < states_[index(id)].cost) states_[index(id)] = {std::move(move), from, cost};
+    else if (cost < states_[id].cost) states_[id] = {std::move(move), from, cost};
     else return;
     open_.push({cost, id});
   }
 
-  std::vector<ReshardStep> path_to(int at) const {
+  std::vector<ReshardStep> path_to(StateId id) const {
     std::vector<ReshardStep> steps;
-    while (states_[index(at)].from >= 0) {
-      const State& state = states_[index(at)];
-      const Sharding& before = states_[index(state.from)].sharding();
+    while (states_[id].from) {
+      const State& state = states_[id];
+      const Sharding& before = states_[state.from].sharding();
       steps.push_back({moves_.completed(state.move, before), state.move.bytes, state.sharding()});
-      at = state.from;
+      id = state.from;
     }
     std::reverse(steps.begin(), steps.end());
     return steps;
   }
 
-  using Entry = std::pair<Cost, int>;
+  using Entry = std::pair<Cost, StateId>;
   Moves moves_;
   Sharding have_, want_;
-  std::vector<State> states_;
-  std::map<std::pair<std::vector<Axes>, Axes>, int> ids_;
+  Indexed<StateId, State> states_;
+  std::map<std::pair<std::vector<Axes>, Axes>, StateId> ids_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open_;
 };
 
 // Removes axes of size 1: they do not change where data is.
 Sharding essential(const Sharding& sharding, const Mesh& mesh) {
   Sharding result = sharding;
-  const auto trivial = [&](int axis) { return mesh.axes()[static_cast<std::size_t>(axis)].size == 1; };
+  const auto trivial = [&](int axis) { return mesh.axes()[at(axis)].size == 1; };
   for (Axes& axes : result.dims) std::erase_if(axes, trivial);
   std::erase_if(result.partial, trivial);
   if (result.partial.empty()) result.pending = Reduce::kSum;

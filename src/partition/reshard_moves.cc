@@ -56,7 +56,7 @@ void trim(Axes& a, Axes& b) {
 }
 
 // The number, row-major, of the block that a processor holds of dims split over `lists`.
-int block_number(int processor, const std::vector<Axes>& lists, const Mesh& mesh) {
+int block_number(ProcessorId processor, const std::vector<Axes>& lists, const Mesh& mesh) {
   int number = 0;
   for (const Axes& axes : lists) number = number * mesh.size(axes) + mesh.coordinate(processor, axes);
   return number;
@@ -187,7 +187,7 @@ Operation Moves::completed(const Move& move, const Sharding& from) const {
 
   // The blocks that the ranks hold, and the blocks that they will hold.
   std::vector<int> held, wanted;
-  for (int processor : mesh_.group(0, group_axes)) {
+  for (ProcessorId processor : mesh_.group(ProcessorId(0), group_axes)) {
     held.push_back(block_number(processor, before, mesh_));
     wanted.push_back(block_number(processor, after, mesh_));
   }

@@ -91,13 +91,13 @@ Sharding stored_sharding(const DimAxes& rules, const Shape& shape, const Shardin
 }
 
 StorePlan::StorePlan(const Request& r) {
-  for (int n : r.needed)
-    if (r.graph.nodes[static_cast<std::size_t>(n)].op->name == "variable") add_variable(r, n);
+  for (const NodeId n : r.needed)
+    if (r.graph.nodes[n].op->name == "variable") add_variable(r, n);
   // A node comes after its operands: in reverse order, all requests for a tensor are known when its op is reached.
   for (auto n = r.needed.rbegin(); n != r.needed.rend(); ++n) {
     add_assign(r, *n);
     flow(r, *n);
-    const Node& node = r.graph.nodes[static_cast<std::size_t>(*n)];
+    const Node& node = r.graph.nodes[*n];
     if (!is_update(node) && !axes_.contains(*n))
       elsewhere_.insert(node.inputs.begin(), node.inputs.begin() + reads(node));
     for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i)
@@ -105,7 +105,7 @@ StorePlan::StorePlan(const Request& r) {
   }
 }
 
-const DimAxes* StorePlan::axes(int node) const {
+const DimAxes* StorePlan::axes(NodeId node) const {
   const auto found = axes_.find(node);
   return found == axes_.end() ? nullptr : &found->second;
 }
@@ -119,8 +119,8 @@ bool StorePlan::is_held_split(const GraphData& graph, TensorId id) const {
   return !held_.empty() && held_.contains(variable_of(graph, id));
 }
 
-void StorePlan::add_variable(const Request& r, int n) {
-  const Node& node = r.graph.nodes[static_cast<std::size_t>(n)];
+void StorePlan::add_variable(const Request& r, NodeId n) {
+  const Node& node = r.graph.nodes[n];
   const auto& options = node.attrs.get<VariableOptions>("options");
   if (!is_updated_split(r.store, options)) return;
   const Shape& shape = node.outputs[0].shape;
@@ -140,8 +140,8 @@ void StorePlan::add_variable(const Request& r, int n) {
   held_.insert(n);
 }
 
-void StorePlan::add_assign(const Request& r, int n) {
-  const Node& node = r.graph.nodes[static_cast<std::size_t>(n)];
+void StorePlan::add_assign(const Request& r, NodeId n) {
+  const Node& node = r.graph.nodes[n];
   if (!is_assign(node)) return;
   const auto found = updates_.find(node.inputs[0].node);
   if (found == updates_.end()) return;
@@ -154,8 +154,8 @@ bool StorePlan::is_summed_in_shards(const Request& r, TensorId id) const {
   return r.store.level() >= 2 && r.graph.node(id).op->name == "loop" && !elsewhere_.contains(id);
 }
 
-void StorePlan::flow(const Request& r, int n) {
-  const Node& node = r.graph.nodes[static_cast<std::size_t>(n)];
+void StorePlan::flow(const Request& r, NodeId n) {
+  const Node& node = r.graph.nodes[n];
   const Sharding* wanted = want({n, 0});
   const bool scales_sums =
       !elsewhere_.contains({n, 0}) && !node.inputs.empty() &&

@@ -31,7 +31,7 @@ class StorePlan {
  public:
   struct Request {
     const GraphData& graph;
-    const std::set<int>& needed;  // nodes
+    const std::set<NodeId>& needed;  // nodes
     const Mesh& mesh;
     const Layout& layout;
     const DimAxes& global;  // of the layout
@@ -43,7 +43,7 @@ class StorePlan {
 
   // The axes that a node's dims must have: of a stored variable, an assign, a pointwise op of the update. Null: no
   // request.
-  const DimAxes* axes(int node) const;
+  const DimAxes* axes(NodeId node) const;
   // The sharding in which the update reads a tensor whose op has no requested axes, such as a gradient; null: no
   // request.
   const Sharding* want(TensorId id) const;
@@ -55,18 +55,18 @@ class StorePlan {
   bool is_held_split(const GraphData& graph, TensorId id) const;
 
  private:
-  void add_variable(const Request& r, int n);
-  void add_assign(const Request& r, int n);
-  void flow(const Request& r, int n);
+  void add_variable(const Request& r, NodeId n);
+  void add_assign(const Request& r, NodeId n);
+  void flow(const Request& r, NodeId n);
   bool is_summed_in_shards(const Request& r, TensorId id) const;
   void propose(const Request& r, TensorId id, const DimAxes& axes);
 
-  std::map<int, DimAxes> axes_;
+  std::map<NodeId, DimAxes> axes_;
   std::map<TensorId, Sharding> wants_;
-  std::map<int, DimAxes> updates_;  // variable node -> the axes it is updated in, if they differ from the layout's
-  std::set<int> held_;              // variable nodes
-  std::set<TensorId> sums_;         // sums of loops that are accumulated in shards
-  std::set<TensorId> elsewhere_;    // tensors that ops outside the update use
+  std::map<NodeId, DimAxes> updates_;  // variable node -> the axes it is updated in, if they differ from the layout's
+  std::set<NodeId> held_;              // variable nodes
+  std::set<TensorId> sums_;            // sums of loops that are accumulated in shards
+  std::set<TensorId> elsewhere_;       // tensors that ops outside the update use
 };
 
 // Whether a node follows the update's requests: ops of the update, and assignments in any phase.

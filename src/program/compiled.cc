@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/index.h"
+
 namespace weft {
 
 namespace {
@@ -10,14 +12,13 @@ namespace {
 std::int64_t most_workspace(const MemoryPlan& plan) {
   int end = 0;
   for (const Storage& storage : plan.storages) end = std::max(end, storage.last + 1);
-  std::vector<std::int64_t> at(static_cast<std::size_t>(end) + 1, 0);
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(end) + 1, 0);
   for (const auto& [position, storage] : plan.workspaces) {
-    const Storage& s = plan.storages[static_cast<std::size_t>(storage)];
-    for (int i = s.first; i <= s.last; ++i) at[static_cast<std::size_t>(i)] += s.bytes;
+    const Storage& s = plan.storages[at(storage)];
+    for (int i = s.first; i <= s.last; ++i) bytes[at(i)] += s.bytes;
   }
-  for (const auto& [position, inner] : plan.loops)
-    at[static_cast<std::size_t>(position)] += most_workspace(inner.plan[0]);
-  return *std::max_element(at.begin(), at.end());
+  for (const auto& [position, inner] : plan.loops) bytes[at(position)] += most_workspace(inner.plan[0]);
+  return *std::max_element(bytes.begin(), bytes.end());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.h"
 #include "kernels/pointwise.h"
 #include "program/attend.h"
 
@@ -156,7 +157,7 @@ ProgramCost summarize(const Program& program) {
       const double flops = cost.flops * static_cast<double>(times);
       sum.flops += flops;
       if (instr.origin.recompute) sum.recomputed_flops += flops;
-      double& products = sum.contract_flops[static_cast<std::size_t>(instr.origin.phase)];
+      double& products = sum.contract_flops[at(instr.origin.phase)];
       if (instr.is<Contract>() || instr.is<Convolve>()) products += flops;
       if (attend_rules(instr)) products += AttendCost(p, instr).whole_products() * static_cast<double>(times);
       if (is_collective(instr)) add(sum.collectives, p, instr, times);

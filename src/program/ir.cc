@@ -39,12 +39,12 @@ const char* name_of(const Instr& instr) {
 
 const char* name_of(Distribution distribution) {
   static constexpr std::array kNames = {"uniform", "normal", "truncated_normal", "bernoulli", "bits"};
-  return kNames[static_cast<std::size_t>(distribution)];
+  return kNames[at(distribution)];
 }
 
 const char* name_of(Direction direction) {
   static constexpr std::array kNames = {"forward", "to_input", "to_filter"};
-  return kNames[static_cast<std::size_t>(direction)];
+  return kNames[at(direction)];
 }
 
 WindowRoles roles_of(const Instr& instr) {
@@ -61,7 +61,7 @@ WindowRoles roles_of(const Instr& instr) {
 
 const char* name_of(PoolKind kind) {
   static constexpr std::array kNames = {"max", "sum", "winners"};
-  return kNames[static_cast<std::size_t>(kind)];
+  return kNames[at(kind)];
 }
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "program/text.h"
 #include "program/text_detail.h"
@@ -19,8 +20,8 @@ std::string axes_text(const Axes& axes, const Mesh& mesh) {
   if (axes.empty()) return "-";
   std::vector<std::string> names;
   for (int axis : axes) {
-    const bool known = axis >= 0 && static_cast<std::size_t>(axis) < mesh.axes().size();
-    names.push_back(known ? mesh.axes()[static_cast<std::size_t>(axis)].name : str("?", axis));
+    const bool known = axis >= 0 && at(axis) < mesh.axes().size();
+    names.push_back(known ? mesh.axes()[at(axis)].name : str("?", axis));
   }
   return join(names, "+");
 }

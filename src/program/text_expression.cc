@@ -3,6 +3,7 @@
 // occurs and named after: multiply(#0=exp($0), #0).
 #include <map>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "kernels/pointwise.h"
 #include "program/text_detail.h"
@@ -28,41 +29,41 @@ class ExpressionPrinter {
     for (std::size_t i = nodes.size(); i-- > 0;)
       if (uses_[i] > 0)
         for (int arg : nodes[i].args)
-          if (is_earlier(arg, i)) ++uses_[static_cast<std::size_t>(arg)];
+          if (is_earlier(arg, i)) ++uses_[at(arg)];
   }
 
   std::string print() { return nodes_.empty() ? "?" : node(nodes_.size() - 1); }
 
  private:
-  static bool is_earlier(int arg, std::size_t of) { return arg >= 0 && static_cast<std::size_t>(arg) < of; }
+  static bool is_earlier(int arg, std::size_t of) { return arg >= 0 && at(arg) < of; }
 
-  std::string node(std::size_t at) {
-    const MapNode& n = nodes_[at];
+  std::string node(std::size_t index) {
+    const MapNode& n = nodes_[index];
     if (n.op == "input") return "$" + std::to_string(n.input);
     if (n.op == "literal") return number_text(n.literal) + ":" + std::string(name_of(n.dtype));
-    if (const auto bound = bound_.find(at); bound != bound_.end()) return str("#", bound->second);
-    const std::string dtype = is_usual(at) ? "" : str("<", n.dtype, ">");
+    if (const auto bound = bound_.find(index); bound != bound_.end()) return str("#", bound->second);
+    const std::string dtype = is_usual(index) ? "" : str("<", n.dtype, ">");
     if (n.op == "index") return str("index", dtype, "(", n.dim, ")");
     std::string out;
-    if (uses_[at] > 1) {
+    if (uses_[index] > 1) {
       const int label = static_cast<int>(bound_.size());
-      bound_[at] = label;
+      bound_[index] = label;
       out = str("#", label, "=");
     }
     out += n.op + dtype + "(";
     for (std::size_t i = 0; i < n.args.size(); ++i) {
       if (i > 0) out += ", ";
-      out += is_earlier(n.args[i], at) ? node(static_cast<std::size_t>(n.args[i])) : "?";
+      out += is_earlier(n.args[i], index) ? node(at(n.args[i])) : "?";
     }
     return out + ")";
   }
 
-  bool is_usual(std::size_t at) const {
-    const MapNode& n = nodes_[at];
+  bool is_usual(std::size_t index) const {
+    const MapNode& n = nodes_[index];
     if (n.op == "cast") return false;
     std::vector<DType> dtypes;
     for (int arg : n.args)
-      if (is_earlier(arg, at)) dtypes.push_back(nodes_[static_cast<std::size_t>(arg)].dtype);
+      if (is_earlier(arg, index)) dtypes.push_back(nodes_[at(arg)].dtype);
     return n.dtype == usual_dtype(n.op, dtypes);
   }
 
@@ -94,10 +95,10 @@ class ExpressionReader {
 
   int operand() {
     const auto input = static_cast<int>(cursor_.integer("the number of an operand", 0, 1 << 20));
-    if (static_cast<std::size_t>(input) >= inputs_.size())
+    if (at(input) >= inputs_.size())
       cursor_.fail("program.unknown-operand", str("$", input, " names no operand"),
                    str("the instruction has ", inputs_.size(), " operands"));
-    const DType dtype = inputs_[static_cast<std::size_t>(input)];
+    const DType dtype = inputs_[at(input)];
     return leaf({.op = "input", .args = {}, .dtype = dtype, .input = input, .dim = {}});
   }
 
@@ -140,7 +141,7 @@ class ExpressionReader {
     cursor_.expect(')');
     if (!stated) {
       std::vector<DType> dtypes;
-      for (int arg : n.args) dtypes.push_back(nodes_[static_cast<std::size_t>(arg)].dtype);
+      for (int arg : n.args) dtypes.push_back(nodes_[at(arg)].dtype);
       n.dtype = usual_dtype(op, dtypes);
     }
     return op == "index" ? leaf(std::move(n)) : add(std::move(n));

@@ -1,4 +1,5 @@
 // The rules of attend and attend_back.
+#include "base/index.h"
 #include "base/str.h"
 #include "program/attend.h"
 #include "program/verify_rules.h"
@@ -39,16 +40,17 @@ void check_roles(const Checked& c, const AttendRules& rules) {
   for (const std::string& dim : {rules.value, rules.memory}) lies_whole(c, c.in(2), dim);
 }
 
-void check_masks(const Checked& c, const AttendOperands& at, const Shape& rows, const Shape& memory) {
-  const auto operand = [&](int i) -> const Value& { return c.in(static_cast<std::size_t>(i)); };
-  if (at.bias >= 0) {
-    c.demand(is_float(operand(at.bias).dtype), "a bias is a float");
-    within(c, operand(at.bias).shape, rows.plus(memory), "the bias");
+void check_masks(const Checked& c, const AttendOperands& operands, const Shape& rows, const Shape& memory) {
+  const auto operand = [&](int i) -> const Value& { return c.in(at(i)); };
+  if (operands.bias >= 0) {
+    c.demand(is_float(operand(operands.bias).dtype), "a bias is a float");
+    within(c, operand(operands.bias).shape, rows.plus(memory), "the bias");
   }
-  if (at.query_ids < 0) return;
-  c.demand(is_integer(operand(at.query_ids).dtype) && is_integer(operand(at.memory_ids).dtype), "ids are integers");
-  within(c, operand(at.query_ids).shape, rows, "the ids of queries");
-  within(c, operand(at.memory_ids).shape, memory, "the ids of memory");
+  if (operands.query_ids < 0) return;
+  c.demand(is_integer(operand(operands.query_ids).dtype) && is_integer(operand(operands.memory_ids).dtype),
+           "ids are integers");
+  within(c, operand(operands.query_ids).shape, rows, "the ids of queries");
+  within(c, operand(operands.memory_ids).shape, memory, "the ids of memory");
 }
 
 void check_joined(const Checked& c, const AttendBack& operation) {
@@ -56,19 +58,19 @@ void check_joined(const Checked& c, const AttendBack& operation) {
   c.demand(out.has(Dim{operation.joined, 3}), "the joined dim has size 3");
   c.demand(out.has(operation.length) && out.has(operation.key), "the joined value has the length and the key");
   for (int i = 0; i < 3; ++i)
-    c.demand(same_dims(joined_part(operation, out, i), c.in(static_cast<std::size_t>(i)).shape),
+    c.demand(same_dims(joined_part(operation, out, i), c.in(at(i)).shape),
              "the joined value has a place for each derivative");
   c.demand(c.out().dtype == c.in(0).dtype, "a derivative has the dtype of its operand");
 }
 
-void check_derivatives(const Checked& c, const AttendBack& operation, const AttendOperands& at) {
+void check_derivatives(const Checked& c, const AttendBack& operation, const AttendOperands& operands) {
   const int of_bias = bias_derivative(c.instr);
   const std::size_t others = operation.joined.empty() ? 3 : 1, count = others + (of_bias >= 0 ? 1 : 0);
   c.demand(c.instr.outputs.size() == count, "gives ", others, others == 1 ? " value" : " values",
            operation.biased ? ", and the bias's at most" : "");
   if (of_bias >= 0) {
-    const Value& derivative = c.out(static_cast<std::size_t>(of_bias));
-    c.demand(same_dims(derivative.shape, c.in(static_cast<std::size_t>(at.bias)).shape) && is_float(derivative.dtype),
+    const Value& derivative = c.out(at(of_bias));
+    c.demand(same_dims(derivative.shape, c.in(at(operands.bias)).shape) && is_float(derivative.dtype),
              "the bias's derivative is a float with its dims");
   }
   if (!operation.joined.empty()) return check_joined(c, operation);
@@ -81,12 +83,12 @@ void check_derivatives(const Checked& c, const AttendBack& operation, const Atte
 
 void check_attend(const Checked& c) {
   const AttendRules& rules = *attend_rules(c.instr);
-  const AttendOperands at = attend_operands(c.instr);
-  c.demand(static_cast<int>(c.instr.inputs.size()) == at.count, "takes ", at.count, " operands");
+  const AttendOperands operands = attend_operands(c.instr);
+  c.demand(static_cast<int>(c.instr.inputs.size()) == operands.count, "takes ", operands.count, " operands");
   check_roles(c, rules);
   const Shape rows = c.in(0).shape.minus({{rules.key, 1}}), memory = c.in(1).shape.minus({{rules.key, 1}});
   const Shape y = rows.plus({c.in(2).shape.dim(rules.value)});
-  check_masks(c, at, rows, memory);
+  check_masks(c, operands, rows, memory);
   if (c.instr.is<Attend>()) {
     c.demand(c.instr.outputs.size() == 2, "gives 2 values");
     c.demand(same_dims(c.out(0).shape, y) && c.out(0).dtype == c.in(0).dtype,
@@ -94,13 +96,12 @@ void check_attend(const Checked& c) {
     c.demand(same_dims(c.out(1).shape, rows) && is_float(c.out(1).dtype), "the total has y's dims without the value");
     return;
   }
-  for (int i : {at.y, at.dy})
-    c.demand(same_dims(c.in(static_cast<std::size_t>(i)).shape, y) &&
-                 c.in(static_cast<std::size_t>(i)).dtype == c.in(0).dtype,
+  for (int i : {operands.y, operands.dy})
+    c.demand(same_dims(c.in(at(i)).shape, y) && c.in(at(i)).dtype == c.in(0).dtype,
              "y and dy have q's dims with the value for the key");
-  const Value& total = c.in(static_cast<std::size_t>(at.total));
+  const Value& total = c.in(at(operands.total));
   c.demand(same_dims(total.shape, rows) && is_float(total.dtype), "the total has y's dims without the value");
-  check_derivatives(c, *c.instr.as<AttendBack>(), at);
+  check_derivatives(c, *c.instr.as<AttendBack>(), operands);
 }
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "kernels/pointwise.h"
 #include "weft/error.h"
@@ -40,7 +41,7 @@ void sizes_agree(const Checked& c, const Shape& shape, const Shape& other) {
 void known_axes(const Checked& c, const Axes& axes) {
   std::set<int> seen;
   for (int axis : axes) {
-    c.demand(axis >= 0 && static_cast<std::size_t>(axis) < c.program.mesh.axes().size(), "axes are in the mesh");
+    c.demand(axis >= 0 && at(axis) < c.program.mesh.axes().size(), "axes are in the mesh");
     c.demand(seen.insert(axis).second, "an axis occurs once");
   }
 }
@@ -67,15 +68,15 @@ void reduction(const Checked& c, const W& operation) {
   typed_as_result(c, operation);
 }
 
-void node_of(const Checked& c, const std::vector<MapNode>& nodes, std::size_t at) {
-  const MapNode& n = nodes[at];
-  const auto dtype_of_arg = [&](std::size_t i) { return nodes[static_cast<std::size_t>(n.args[i])].dtype; };
-  for (int arg : n.args) c.demand(arg >= 0 && static_cast<std::size_t>(arg) < at, "args are earlier nodes");
+void node_of(const Checked& c, const std::vector<MapNode>& nodes, std::size_t index) {
+  const MapNode& n = nodes[index];
+  const auto dtype_of_arg = [&](std::size_t i) { return nodes[at(n.args[i])].dtype; };
+  for (int arg : n.args) c.demand(arg >= 0 && at(arg) < index, "args are earlier nodes");
   const bool is_leaf = n.op == "input" || n.op == "literal" || n.op == "index";
   c.demand(!is_leaf || n.args.empty(), "'", n.op, "' has no args");
   if (n.op == "input") {
-    c.demand(n.input >= 0 && static_cast<std::size_t>(n.input) < c.instr.inputs.size(), "inputs are in range");
-    c.demand(n.dtype == c.in(static_cast<std::size_t>(n.input)).dtype, "$", n.input, " has its operand's dtype");
+    c.demand(n.input >= 0 && at(n.input) < c.instr.inputs.size(), "inputs are in range");
+    c.demand(n.dtype == c.in(at(n.input)).dtype, "$", n.input, " has its operand's dtype");
   } else if (n.op == "literal") {
     c.demand(!why_not_held(n.literal, n.dtype), "a literal of ", n.dtype, " is a number that ", n.dtype, " holds");
   } else if (n.op == "index") {

@@ -111,7 +111,7 @@ class Device {
   virtual std::int64_t now() const = 0;
 };
 
-using Devices = std::vector<std::unique_ptr<Device>>;  // by processor; null for those of other processes
+using Devices = Indexed<ProcessorId, std::unique_ptr<Device>>;  // by processor; null for those of other processes
 
 struct DeviceOptions {
   int workers = 0;  // threads of each processor, for engines that have them; 0: the engine chooses

@@ -37,12 +37,12 @@ std::optional<comm::Call> seen_by(const ProcessorThreads::Failure& failure) {
 
 // Where every processor is when some wait for others in vain. The board says which collective a processor waits in, or
 // did last. For processors of this process `doing` says where they are in the program.
-std::string places(const Processors& processors, const std::function<std::string(int)>& doing,
+std::string places(const Processors& processors, const std::function<std::string(ProcessorId)>& doing,
                    const comm::ProcessorNames& names) {
   constexpr std::size_t kMost = 16;
   std::vector<std::string> idle, waiting;
   for (const comm::ProcessorStatus& status : processors.wire().report()) {
-    const int p = status.processor;
+    const ProcessorId p = status.processor;
     const bool waits = status.stage == comm::ProcessorStatus::Stage::kWaiting;
     const bool is_here = std::find(processors.local().begin(), processors.local().end(), p) != processors.local().end();
     const std::string where = doing && is_here && !waits ? doing(p) : "";
@@ -73,13 +73,13 @@ void Processors::on_each(const ProcessorThreads::Job& job) {
   if (!outcome.failures.empty()) fail(outcome, {});
 }
 
-void Processors::end_step(const std::function<std::string(int)>& doing) {
+void Processors::end_step(const std::function<std::string(ProcessorId)>& doing) {
   pending_.reset();
   const ProcessorThreads::Outcome outcome = threads_->end(std::min<std::chrono::nanoseconds>(deadline().limit, kGrace));
   if (!outcome.failures.empty()) fail(outcome, doing);
 }
 
-void Processors::fail(const ProcessorThreads::Outcome& outcome, const std::function<std::string(int)>& doing) {
+void Processors::fail(const ProcessorThreads::Outcome& outcome, const std::function<std::string(ProcessorId)>& doing) {
   const std::vector<ProcessorThreads::Failure>& failures = outcome.failures;
   for (const ProcessorThreads::Failure& failure : failures)
     rethrow_if<UserError>(failure);  // found before anything was started
@@ -92,7 +92,7 @@ void Processors::fail(const ProcessorThreads::Outcome& outcome, const std::funct
   ErrorText text = text_of(found, seen_by(first), names);
   failure_ = text.what;
   rethrow_if<InternalError>(first);
-  for (const int processor : outcome.missing)
+  for (const ProcessorId processor : outcome.missing)
     text.where.text += str("; ", processor_text(mesh_, processor), " has not come back and is left behind");
   if (found.kind == comm::Failure::Kind::kTimeout) text.where.text += str("; ", places(*this, doing, names));
   throw RunError(std::move(text));

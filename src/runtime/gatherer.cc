@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.h"
 #include "runtime/engine.h"
 #include "runtime/shards.h"
 
@@ -30,7 +31,7 @@ std::size_t staging_bytes(const Mesh& mesh) {
 
 }  // namespace
 
-Gatherer::Gatherer(const Mesh& mesh, comm::Wire& wire, int processor)
+Gatherer::Gatherer(const Mesh& mesh, comm::Wire& wire, ProcessorId processor)
     : mesh_(mesh), wire_(wire), processor_(processor), staging_(comm::allocate(wire, processor, staging_bytes(mesh))) {}
 
 comm::Group& Gatherer::group(const Axes& axes) {
@@ -47,13 +48,13 @@ void Gatherer::gather(Device& device, const Value& value, const void* shard, Arr
     return;
   }
   comm::Group& peers = group(axes);
-  const std::vector<int> members = mesh_.group(processor_, axes);
+  const std::vector<ProcessorId> members = mesh_.group(processor_, axes);
   const std::size_t size = size_of(value.dtype), elements = static_cast<std::size_t>(value.shape.elements());
   const std::size_t most = std::max(staging_.bytes() / members.size() / size, std::size_t{1});
   for (std::size_t begin = 0; begin < elements; begin += most) {
     const std::size_t count = std::min(most, elements - begin);
     const auto piece = [&](std::size_t rank) { return staging_.data() + rank * count * size; };
-    std::byte* mine = piece(static_cast<std::size_t>(peers.rank()));
+    std::byte* mine = piece(at(peers.rank()));
     device.read(static_cast<const std::byte*>(shard) + begin * size, {mine, count * size});
     comm::all_gather(peers, {mine, count, value.dtype}, {staging_.data(), count * members.size(), value.dtype}, label,
                      deadline);
@@ -71,7 +72,7 @@ void Gatherer::gather_numbers(std::span<const std::int64_t> own, std::vector<std
   const std::size_t most = std::max(staging_.bytes() / size / sizeof(std::int64_t), std::size_t{1});
   for (std::size_t begin = 0; begin < own.size(); begin += most) {
     const std::size_t count = std::min(most, own.size() - begin);
-    std::int64_t* mine = numbers + static_cast<std::size_t>(processor_) * count;
+    std::int64_t* mine = numbers + processor_.index() * count;
     std::copy_n(own.begin() + static_cast<std::ptrdiff_t>(begin), count, mine);
     comm::all_gather(peers, {mine, count, DType::kI64}, {numbers, count * size, DType::kI64}, label, deadline);
     for (std::size_t p = 0; all && p < size; ++p)

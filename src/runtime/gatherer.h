@@ -20,7 +20,7 @@ class Gatherer {
  public:
   // Memory for a piece of every peer's shard. Made and used by the processor's own thread.
   static constexpr std::size_t kStagingBytes = std::size_t{1} << 20;
-  Gatherer(const Mesh& mesh, comm::Wire& wire, int processor);
+  Gatherer(const Mesh& mesh, comm::Wire& wire, ProcessorId processor);
 
   // Writes the shards of all processors to their places in `whole`; a null one is for processors that only give.
   void gather(Device& device, const Value& value, const void* shard, Array* whole, const std::string& label,
@@ -34,7 +34,7 @@ class Gatherer {
 
   const Mesh& mesh_;
   comm::Wire& wire_;
-  int processor_;
+  ProcessorId processor_;
   comm::Memory staging_;
   std::map<Axes, std::unique_ptr<comm::Group>> groups_;
 };

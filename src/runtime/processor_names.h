@@ -9,7 +9,7 @@
 namespace weft {
 
 // "processor 3 (data=1 model=1)"; without coordinates if the mesh has no axes.
-std::string processor_text(const Mesh& mesh, int processor);
+std::string processor_text(const Mesh& mesh, ProcessorId processor);
 
 comm::ProcessorNames processor_names(const Mesh& mesh);
 

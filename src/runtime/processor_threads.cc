@@ -20,7 +20,7 @@ struct ProcessorThreads::Shared {
   std::vector<Failure> failures;
 };
 
-ProcessorThreads::ProcessorThreads(const std::vector<int>& processors)
+ProcessorThreads::ProcessorThreads(const std::vector<ProcessorId>& processors)
     : processors_(processors), shared_(std::make_shared<Shared>()) {
   shared_->busy.resize(processors.size());
   threads_.reserve(processors.size());
@@ -87,7 +87,7 @@ void ProcessorThreads::run(Job job) {
   if (!outcome.failures.empty()) std::rethrow_exception(outcome.failures[0].error);
 }
 
-void ProcessorThreads::serve(const std::shared_ptr<Shared>& shared, std::size_t index, int processor) {
+void ProcessorThreads::serve(const std::shared_ptr<Shared>& shared, std::size_t index, ProcessorId processor) {
   Shared& s = *shared;
   std::uint64_t seen = 0;
   std::unique_lock lock(s.mutex);

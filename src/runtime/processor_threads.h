@@ -12,20 +12,21 @@ namespace weft {
 
 class ProcessorThreads {
  public:
-  using Job = std::function<void(int processor)>;
+  using Job = std::function<void(ProcessorId processor)>;
 
   struct Failure {
-    int processor = 0;
+    ProcessorId processor = {};
     std::exception_ptr error;
   };
 
   // What became of a job.
   struct Outcome {
-    std::vector<Failure> failures;  // in time order
-    std::vector<int> missing;       // who had not come back when the others' patience ended
+    std::vector<Failure> failures;     // in time order
+    std::vector<ProcessorId> missing;  // who had not come back when the others' patience ended
   };
 
-  explicit ProcessorThreads(const std::vector<int>& processors);  // RunError if the system gives no more threads
+  explicit ProcessorThreads(
+      const std::vector<ProcessorId>& processors);  // RunError if the system gives no more threads
   ~ProcessorThreads();
   ProcessorThreads(const ProcessorThreads&) = delete;
   ProcessorThreads& operator=(const ProcessorThreads&) = delete;
@@ -41,10 +42,10 @@ class ProcessorThreads {
 
  private:
   struct Shared;  // with the threads, which may outlive this object
-  static void serve(const std::shared_ptr<Shared>& shared, std::size_t index, int processor);
+  static void serve(const std::shared_ptr<Shared>& shared, std::size_t index, ProcessorId processor);
   void stop();
 
-  std::vector<int> processors_;
+  std::vector<ProcessorId> processors_;
   std::shared_ptr<Shared> shared_;
   std::vector<std::thread> threads_;
 };

@@ -37,7 +37,7 @@ Processors::Processors(const Mesh& mesh, std::unique_ptr<comm::Wire> wire, const
       threads_(std::make_unique<ProcessorThreads>(local_)) {
   if (static_cast<int>(local_.size()) == mesh.size()) return;
   gatherers_.resize(static_cast<std::size_t>(mesh.size()));
-  on_each([&](int p) { gatherers_[static_cast<std::size_t>(p)] = std::make_unique<Gatherer>(mesh_, *wire_, p); });
+  on_each([&](ProcessorId p) { gatherers_[p] = std::make_unique<Gatherer>(mesh_, *wire_, p); });
 }
 
 void Processors::make_ready() {
@@ -55,50 +55,50 @@ void Processors::begin_step(const std::shared_ptr<PendingStep>& step, ProcessorT
 }
 
 VariableMemory Processors::allocate(const Value& value) {
-  VariableMemory variable{value, std::vector<comm::Memory>(static_cast<std::size_t>(mesh_.size()))};
-  on_each([&](int p) {
-    variable.shards[static_cast<std::size_t>(p)] =
-        device(p).allocate(static_cast<std::size_t>(bytes_of(value)), MemoryUse::kVariables);
+  VariableMemory variable{value, Indexed<ProcessorId, comm::Memory>(at(mesh_.size()))};
+  on_each([&](ProcessorId p) {
+    variable.shards[p] = device(p).allocate(static_cast<std::size_t>(bytes_of(value)), MemoryUse::kVariables);
   });
   return variable;
 }
 
 void Processors::upload(const Array& whole, VariableMemory& variable) {
-  on_each([&](int p) { device(p).upload(whole, variable.value, variable.on(p)); });
+  on_each([&](ProcessorId p) { device(p).upload(whole, variable.value, variable.on(p)); });
 }
 
-Array Processors::gather(const Value& value, const std::string& what, const std::function<const void*(int)>& shard) {
+Array Processors::gather(const Value& value, const std::string& what,
+                         const std::function<const void*(ProcessorId)>& shard) {
   Array whole = room_for(value);
-  const auto gather = [&](int p) { gather_on(p, value, shard(p), what, whole); };
+  const auto gather = [&](ProcessorId p) { gather_on(p, value, shard(p), what, whole); };
   if (all_are_local()) std::for_each(local_.begin(), local_.end(), gather);
   else on_each(gather);
   return whole;
 }
 
 Array Processors::gather(const VariableMemory& variable, const std::string& what) {
-  return gather(variable.value, what, [&](int p) { return variable.on(p); });
+  return gather(variable.value, what, [&](ProcessorId p) { return variable.on(p); });
 }
 
 Array Processors::room_for(const Value& value) const {
   return Array(global_shape(value.shape, value.sharding, mesh_), value.dtype);
 }
 
-void Processors::gather_on(int processor, const Value& value, const void* shard, const std::string& what,
+void Processors::gather_on(ProcessorId processor, const Value& value, const void* shard, const std::string& what,
                            Array& whole) {
   if (!all_are_local())
-    gatherers_[static_cast<std::size_t>(processor)]->gather(device(processor), value, shard,
-                                                            processor == first() ? &whole : nullptr, what, deadline());
+    gatherers_[processor]->gather(device(processor), value, shard, processor == first() ? &whole : nullptr, what,
+                                  deadline());
   else if (is_primary_shard(value, mesh_, processor)) device(processor).download(shard, value, whole);
 }
 
-std::vector<std::int64_t> Processors::gather_numbers(std::int64_t count, const std::string& what,
-                                                     const std::function<const std::int64_t*(int processor)>& numbers) {
+std::vector<std::int64_t> Processors::gather_numbers(
+    std::int64_t count, const std::string& what,
+    const std::function<const std::int64_t*(ProcessorId processor)>& numbers) {
   std::vector<std::int64_t> result(static_cast<std::size_t>(count * mesh_.size()));
-  const auto gather = [&](int p) {
+  const auto gather = [&](ProcessorId p) {
     const std::span own(numbers(p), static_cast<std::size_t>(count));
-    if (all_are_local()) std::copy(own.begin(), own.end(), result.begin() + p * count);
-    else
-      gatherers_[static_cast<std::size_t>(p)]->gather_numbers(own, p == first() ? &result : nullptr, what, deadline());
+    if (all_are_local()) std::copy(own.begin(), own.end(), result.begin() + p.number() * count);
+    else gatherers_[p]->gather_numbers(own, p == first() ? &result : nullptr, what, deadline());
   };
   if (all_are_local()) std::for_each(local_.begin(), local_.end(), gather);
   else on_each(gather);

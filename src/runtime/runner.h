@@ -15,8 +15,8 @@ namespace weft {
 // may outlive all else: the functions and `owner` keep what it uses.
 struct StepJob {
   StepArgs args = {};  // print() and metrics speak on the first processor of this process
-  std::function<void(int processor, BoundProgram& program)> feed = {};
-  std::function<void(int processor, const BoundProgram& program)> fetch = {};  // before another step can begin
+  std::function<void(ProcessorId processor, BoundProgram& program)> feed = {};
+  std::function<void(ProcessorId processor, const BoundProgram& program)> fetch = {};  // before another step can begin
   std::function<void(bool failed)> ended = {};  // on the thread that waits for the step, once
   std::shared_ptr<const void> owner = {};       // of the variables
 };
@@ -35,7 +35,7 @@ class PendingStep {
 
  private:
   friend class Runner;
-  void run_on(int processor);
+  void run_on(ProcessorId processor);
 
   const std::shared_ptr<Runner> runner_;
   StepJob job_;
@@ -53,21 +53,21 @@ class Runner : public std::enable_shared_from_this<Runner> {
   Processors& processors() const { return *processors_; }
   const Compiled& compiled() const { return *compiled_; }
   const Program& program() const { return compiled_->program; }
-  BoundProgram& bound(int processor) const { return *bound_[static_cast<std::size_t>(processor)]; }
+  BoundProgram& bound(ProcessorId processor) const { return *bound_[processor]; }
 
   // Waits for the step before, which throws what it threw, and starts this one. A Runner that starts steps is owned by
   // a shared_ptr.
   std::shared_ptr<PendingStep> start(StepJob job);
 
   // Gives a processor its shards of whole arrays, one per input of the program, in its dim order and dtype.
-  void feed(int processor, const std::vector<Array>& arrays) const;
+  void feed(ProcessorId processor, const std::vector<Array>& arrays) const;
   // A processor's part in gathering the outputs of a step into whole arrays, one per output.
-  void fetch(int processor, std::vector<Array>& arrays) const;
+  void fetch(ProcessorId processor, std::vector<Array>& arrays) const;
 
  private:
   const std::shared_ptr<Processors> processors_;
   const std::shared_ptr<const Compiled> compiled_;
-  std::vector<std::unique_ptr<BoundProgram>> bound_;  // by processor; null for those of other processes
+  Indexed<ProcessorId, std::unique_ptr<BoundProgram>> bound_;  // by processor; null for those of other processes
 };
 
 }  // namespace weft

@@ -28,7 +28,7 @@ void for_each_run(const Shape& whole, const Shape& shard, const std::vector<std:
 
 }  // namespace
 
-void copy_to_shard(const Array& whole, const Value& value, const Mesh& mesh, int processor, void* shard) {
+void copy_to_shard(const Array& whole, const Value& value, const Mesh& mesh, ProcessorId processor, void* shard) {
   const std::size_t bytes = size_of(value.dtype);
   for_each_run(whole.shape(), value.shape, shard_begin(value.shape, value.sharding, mesh, processor), 0,
                value.shape.elements(), [&](std::int64_t from, std::int64_t to, std::int64_t count) {
@@ -38,12 +38,12 @@ void copy_to_shard(const Array& whole, const Value& value, const Mesh& mesh, int
                });
 }
 
-void copy_from_shard(const void* shard, const Value& value, const Mesh& mesh, int processor, Array& whole) {
+void copy_from_shard(const void* shard, const Value& value, const Mesh& mesh, ProcessorId processor, Array& whole) {
   copy_piece_from_shard(shard, 0, value.shape.elements(), value, mesh, processor, whole);
 }
 
 void copy_piece_from_shard(const void* piece, std::int64_t first, std::int64_t count, const Value& value,
-                           const Mesh& mesh, int processor, Array& whole) {
+                           const Mesh& mesh, ProcessorId processor, Array& whole) {
   const std::size_t bytes = size_of(value.dtype);
   for_each_run(whole.shape(), value.shape, shard_begin(value.shape, value.sharding, mesh, processor), first,
                first + count, [&](std::int64_t to, std::int64_t from, std::int64_t run) {
@@ -53,7 +53,7 @@ void copy_piece_from_shard(const void* piece, std::int64_t first, std::int64_t c
                });
 }
 
-bool is_primary_shard(const Value& value, const Mesh& mesh, int processor) {
+bool is_primary_shard(const Value& value, const Mesh& mesh, ProcessorId processor) {
   return mesh.coordinate(processor, replicated_axes(value.sharding, mesh)) == 0;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/index.h"
+
 namespace weft {
 
 namespace {
@@ -24,12 +26,12 @@ TraceLog::TraceLog(int workers, std::int64_t steps, std::int64_t first, std::int
 }
 
 void TraceLog::add_share(int worker, std::int64_t begin, std::int64_t end) {
-  Lane& lane = shares_[static_cast<std::size_t>(worker)];
+  Lane& lane = shares_[at(worker)];
   if (lane.serial != serial_) {
     lane.serial = serial_;
     write(lane, {what_, run_, begin, end, end - begin});
   } else if (lane.count > 0) {
-    TraceRecord& last = lane.records[static_cast<std::size_t>(lane.count - 1)];
+    TraceRecord& last = lane.records[at(lane.count - 1)];
     last.end = end;
     last.busy += end - begin;
   }

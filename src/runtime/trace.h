@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/index.h"
+
 namespace weft {
 
 // Times are in nanoseconds of the device's clock: Device::now.
@@ -53,7 +55,7 @@ class TraceLog {
     std::int64_t serial = -1;  // of the step of the last record
   };
   void write(Lane& lane, const TraceRecord& record) {
-    if (lane.count < capacity_) lane.records[static_cast<std::size_t>(lane.count++)] = record;
+    if (lane.count < capacity_) lane.records[at(lane.count++)] = record;
   }
 
   std::int64_t first_, runs_;

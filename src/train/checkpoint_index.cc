@@ -284,7 +284,7 @@ void check_state(const CheckpointState& state, const std::string& where) {
                               "\"shard-\" and is not index.json"});
 }
 
-std::string shard_name(int processor) { return sentence("shard-", processor, ".safetensors"); }
+std::string shard_name(ProcessorId processor) { return sentence("shard-", processor, ".safetensors"); }
 
 std::string hex(std::uint32_t number) {
   std::string out(8, '0');

@@ -53,7 +53,7 @@ bool is_plain_name(const std::string& name);
 bool is_text_name(const std::string& name);
 // UserError for a step or names of texts that a checkpoint cannot have.
 void check_state(const CheckpointState& state, const std::string& where);
-std::string shard_name(int processor);  // shard-3.safetensors
+std::string shard_name(ProcessorId processor);  // shard-3.safetensors
 std::string hex(std::uint32_t number);
 std::string list_text(const std::vector<std::int64_t>& numbers);  // "[0 4]"
 std::vector<std::int64_t> sizes_of(const Shape& shape);

@@ -118,11 +118,11 @@ class Loader {
   // Every piece that nobody reads whole is read by one process for its checksum. Who reads what is only known of this
   // process, so pieces that others read whole may be read once more.
   void verify() const {
-    const std::vector<int>& here = detail::processors(session_);
+    const std::vector<ProcessorId>& here = detail::processors(session_);
     int next = 0;
     for (const Filled& variable : plan_)
       for (const checkpoint::Piece& piece : data_.index.variables.at(variable.source).pieces) {
-        const int owner = next++ % session_.mesh().size();
+        const ProcessorId owner(next++ % session_.mesh().size());
         if (std::find(here.begin(), here.end(), owner) != here.end() && !is_read_whole(variable, piece))
           data_.verify(variable.source, piece);
       }

@@ -28,7 +28,7 @@ void write_into(const std::string& folder, const CheckpointState& state,
                 const std::map<std::string, CheckpointVariable>& variables,
                 const std::function<Array(const std::string& variable)>& value) {
   checkpoint::Index index{.step = state.step, .mesh = {}, .variables = {}, .files = {}, .texts = {}};
-  const std::string name = checkpoint::shard_name(0), path = checkpoint::path_in(folder, name);
+  const std::string name = checkpoint::shard_name(ProcessorId(0)), path = checkpoint::path_in(folder, name);
   const std::vector<StoredTensor> tensors = in_order(variables);
   const std::string header = safetensors_header(path, tensors);
   checkpoint::NewFile file(path);

@@ -29,8 +29,8 @@ using checkpoint::sentence;
 constexpr std::size_t kChunk = 1 << 20;
 
 // What the thread of another process leaves when its processor's file is durable, or cannot be: its pieces, or the reason.
-std::string note_name(int processor) { return sentence("shard-", processor, ".json"); }
-std::string failure_name(int processor) { return sentence("shard-", processor, ".failed"); }
+std::string note_name(ProcessorId processor) { return sentence("shard-", processor, ".json"); }
+std::string failure_name(ProcessorId processor) { return sentence("shard-", processor, ".failed"); }
 
 template <class T>
 bool all_finite(std::span<const std::byte> bytes) {
@@ -82,7 +82,7 @@ std::string reason_of(const std::exception_ptr& error) {
 
 // One processor's file: the shards it speaks for, in the order of the file, and a copy of their bytes.
 struct ShardFile {
-  int processor = 0;
+  ProcessorId processor = {};
   std::vector<detail::VariableShard> shards;
   std::vector<std::byte> bytes;  // keeps its memory from save to save
 };
@@ -161,7 +161,7 @@ struct Checkpoints::Writer {
 };
 
 void Checkpoints::Writer::open() {
-  leads = detail::processors(session)[0] == 0;
+  leads = detail::processors(session)[0] == ProcessorId(0);
   std::exception_ptr error = caught([&] {
     check(options);
     if (!leads) return;
@@ -292,7 +292,7 @@ void Checkpoints::Writer::leave_notes(const std::exception_ptr& error) const {
   caught([&] {
     checkpoint::Index none = {.step = state.step, .mesh = {}, .variables = {}, .files = {}, .texts = {}};
     for (std::size_t i = 0; i < files.size(); ++i) {
-      const int p = files[i].processor;
+      const ProcessorId p = files[i].processor;
       if (!error)
         checkpoint::replace_file(checkpoint::path_in(partial(), note_name(p)),
                                  checkpoint::to_text(i == 0 ? index : none));
@@ -305,8 +305,8 @@ void Checkpoints::Writer::leave_notes(const std::exception_ptr& error) const {
 
 void Checkpoints::Writer::collect_notes() {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.deadline_seconds);
-  const std::vector<int>& here = detail::processors(session);
-  for (int p = 0; p < session.mesh().size(); ++p) {
+  const std::vector<ProcessorId>& here = detail::processors(session);
+  for (const ProcessorId p : session.mesh().processors()) {
     if (std::find(here.begin(), here.end(), p) != here.end()) continue;
     const std::string path = checkpoint::path_in(partial(), note_name(p));
     while (!std::filesystem::exists(path)) {
@@ -336,7 +336,8 @@ void Checkpoints::Writer::commit() {
     index.texts[name] = {text.size(), checkpoint::crc32c(text)};
   }
   checkpoint::write_new(checkpoint::path_in(partial(), "index.json"), checkpoint::to_text(index));
-  for (int p = 0; p < session.mesh().size(); ++p) std::filesystem::remove(checkpoint::path_in(partial(), note_name(p)));
+  for (const ProcessorId p : session.mesh().processors())
+    std::filesystem::remove(checkpoint::path_in(partial(), note_name(p)));
   checkpoint::sync_folder(partial());
   publish();
   prune();

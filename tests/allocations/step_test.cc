@@ -74,11 +74,11 @@ std::int64_t allocations_of(const Compiled& compiled, const Engine& engine) {
   for (const VariableMemory& variable : variables) places.push_back(&variable);
   const Runner runner(processors, std::make_shared<const Compiled>(compiled), places);
   const StepArgs first{.deadline = std::chrono::seconds(60)}, second{.step = 1, .deadline = first.deadline};
-  processors->on_each([&](int p) { runner.bound(p).start(first); });
-  processors->on_each([&](int p) { runner.bound(p).wait(); });
+  processors->on_each([&](ProcessorId p) { runner.bound(p).start(first); });
+  processors->on_each([&](ProcessorId p) { runner.bound(p).wait(); });
   allocations = 0;
   std::barrier all_are_ready(compiled.program.mesh.size()), all_are_done(compiled.program.mesh.size());
-  processors->on_each([&](int p) {
+  processors->on_each([&](ProcessorId p) {
     all_are_ready.arrive_and_wait();
     counts = true;
     runner.bound(p).start(second);

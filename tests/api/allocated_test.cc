@@ -40,7 +40,7 @@ TEST_P(Allocated, IsWhatWasPlanned) {
     session.compile(model.graph, layout, model.options);
     const auto compiled =
         std::make_shared<const Compiled>(compile_program(model.graph, mesh, layout, model.options, store, *engine));
-    for (int p = 0; p < mesh.size(); ++p) {
+    for (const ProcessorId p : mesh.processors()) {
       const Device& device = processors->device(p);
       EXPECT_EQ(device.allocated(MemoryUse::kVariables), compiled->variable_bytes()) << p;
       EXPECT_EQ(device.allocated(MemoryUse::kArena), compiled->arena_bytes()) << p;
@@ -73,7 +73,7 @@ TEST(Allocated, ProgramsOfASessionShareOneArena) {
   for (const Engine* engine : engines()) {
     const auto processors = std::make_shared<Processors>(Mesh(), comm::make_threads_wire(1), *engine);
     Session session = SessionState::open(processors, {});
-    const auto arena = [&] { return processors->device(0).allocated(MemoryUse::kArena); };
+    const auto arena = [&] { return processors->device(ProcessorId(0)).allocated(MemoryUse::kArena); };
     Executable first = session.compile(g, Layout(), {.fetch = {small}});
     const std::int64_t before = arena();
     const Array want = first.run({{x, a}})[small];

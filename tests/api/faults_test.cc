@@ -13,6 +13,7 @@
 #include "runtime/processor_names.h"
 #include "support/expect_error.h"
 #include "support/processes.h"
+#include "support/processor_list.h"
 #include "support/soak.h"
 #include "weft/weft.h"
 
@@ -24,7 +25,7 @@ enum class How { kThrow, kThrowOurs, kStall };
 struct Fault {
   std::string kind;
   How how = How::kThrow;
-  int processor = 3;
+  ProcessorId processor = ProcessorId(3);
   double deadline_seconds = 60;
   bool comes_back = true;  // one that stalls: as soon as another of its process has given up
   double stalls_seconds = 600;
@@ -141,18 +142,20 @@ TEST_F(Faults, ProgramHasEveryKind) {
 TEST_F(Faults, WhoeverThrowsIsNamed) {
   for (const char* kind : kKinds)
     for (const How how : {How::kThrow, How::kThrowOurs})
-      for (const int processor : {0, 3}) check({.kind = kind, .how = how, .processor = processor});
+      for (const ProcessorId processor : test::processors({0, 3}))
+        check({.kind = kind, .how = how, .processor = processor});
 }
 
 TEST_F(Faults, WhoeverStallsIsNamed) {
-  for (const char* kind : kKinds) check({.kind = kind, .how = How::kStall, .processor = 2, .deadline_seconds = 2});
+  for (const char* kind : kKinds)
+    check({.kind = kind, .how = How::kStall, .processor = ProcessorId(2), .deadline_seconds = 2});
 }
 
 // The report comes although a processor does not: the session is given up, and ends when that processor does.
 TEST_F(Faults, WhoeverNeverComesBackIsLeftBehind) {
   const auto control = std::make_shared<Control>();
   const HostEngine engine =
-      faulty({.kind = "all_to_all", .how = How::kStall, .processor = 1, .comes_back = false}, control);
+      faulty({.kind = "all_to_all", .how = How::kStall, .processor = ProcessorId(1), .comes_back = false}, control);
   const long others = control.use_count();
   {
     Session session = open(engine, 1);
@@ -180,12 +183,13 @@ class MpiSessionFaults : public Faults {
 TEST_F(MpiSessionFaults, WhoeverThrowsIsNamed) {
   for (const char* kind : kKinds)
     for (const How how : {How::kThrow, How::kThrowOurs})
-      for (const int processor : {0, 3}) check({.kind = kind, .how = how, .processor = processor});
+      for (const ProcessorId processor : test::processors({0, 3}))
+        check({.kind = kind, .how = how, .processor = processor});
 }
 
 TEST_F(MpiSessionFaults, WhoeverStallsIsNamed) {
   for (const char* kind : kKinds)
-    check({.kind = kind, .how = How::kStall, .processor = 2, .deadline_seconds = 2, .stalls_seconds = 4});
+    check({.kind = kind, .how = How::kStall, .processor = ProcessorId(2), .deadline_seconds = 2, .stalls_seconds = 4});
 }
 
 class SoakFaults : public Faults {};
@@ -195,18 +199,18 @@ TEST_F(SoakFaults, FiveHundredRuns) {
   for (int i = 0; i < test::soak_count(500) && !HasFailure(); ++i)
     check({.kind = kKinds[random() % std::size(kKinds)],
            .how = static_cast<How>(random() % 3),
-           .processor = static_cast<int>(random() % 4),
+           .processor = ProcessorId(random() % 4),
            .deadline_seconds = 2});
 }
 
 TEST(ProcessorNames, HaveCoordinates) {
   const Mesh mesh = Mesh::parse("data:2 model:3");
   const comm::ProcessorNames names = processor_names(mesh);
-  EXPECT_EQ(processor_text(mesh, 4), "processor 4 (data=1 model=1)");
-  EXPECT_EQ(names.name(4), "4 (data=1 model=1)");
+  EXPECT_EQ(processor_text(mesh, ProcessorId(4)), "processor 4 (data=1 model=1)");
+  EXPECT_EQ(names.name(ProcessorId(4)), "4 (data=1 model=1)");
   EXPECT_EQ(names.mesh, " of mesh data:2 model:3");
-  for (const int outside : {-1, 6}) EXPECT_EQ(names.name(outside), str(outside));
-  EXPECT_EQ(processor_text(Mesh(), 0), "processor 0");
+  for (const int outside : {-1, 6}) EXPECT_EQ(names.name(ProcessorId(outside)), str(outside));
+  EXPECT_EQ(processor_text(Mesh(), ProcessorId(0)), "processor 0");
   EXPECT_EQ(processor_names(Mesh()).mesh, "");
 }
 

@@ -52,14 +52,14 @@ TEST_P(Processes, GiveTheBitsOfThreads) {
 TEST_P(Processes, HoldOnlyTheirOwnShards) {
   const Mesh mesh = Mesh::parse("p:4");
   expect_no_errors(as_processes(GetParam(), 4, [&](int, std::unique_ptr<comm::Wire> wire) {
-    const std::vector<int> mine = wire->local();
+    const std::vector<ProcessorId> mine = wire->local();
     const auto processors = std::make_shared<Processors>(mesh, std::move(wire), reference_engine());
     Session session = SessionState::open(processors, {});
     train(session, "hidden:p");
     EXPECT_EQ(processors->local(), mine);
     for (const detail::VariableShard& shard : detail::shards(session))
       EXPECT_EQ(std::count(mine.begin(), mine.end(), shard.processor), 1) << shard.variable;
-    for (const int p : mine) EXPECT_GT(processors->device(p).allocated(MemoryUse::kVariables), 0) << p;
+    for (const ProcessorId p : mine) EXPECT_GT(processors->device(p).allocated(MemoryUse::kVariables), 0) << p;
   }));
 }
 
@@ -121,7 +121,7 @@ TEST(ProcessFailure, EndsAllWithOneReport) {
   table.kernels["contract"] = [](const KernelArgs& args) -> Kernel {
     const Kernel contract = reference_engine().table().kernels.at("contract")(args);
     return [contract, p = args.processor](const StepState& state) {
-      if (p == 2) throw std::runtime_error("a cosmic ray");
+      if (p == ProcessorId(2)) throw std::runtime_error("a cosmic ray");
       contract(state);
     };
   };
@@ -155,7 +155,8 @@ TEST(ProcessFailure, ReachesThoseWhoGather) {
     session.compile(g, Layout::parse("a:p"), {.fetch = {x}});
     compiled.arrive_and_wait();
     if (process == 0)
-      return shared.abort({.kind = comm::Failure::Kind::kProcessor, .processor = 0, .cause = "the host is going down"});
+      return shared.abort(
+          {.kind = comm::Failure::Kind::kProcessor, .processor = ProcessorId(0), .cause = "the host is going down"});
     EXPECT_RUN_ERROR(session.value("x"), "error: processor 0 (p=0) failed: the host is going down\n",
                      "; seen by processor 1 (p=1) ", "of variable 'x', Session::value");
     EXPECT_RUN_ERROR(session.value("x"), "this session is unusable", "the host is going down");

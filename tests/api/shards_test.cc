@@ -5,6 +5,7 @@
 #include "network.h"
 #include "support/expect_error.h"
 #include "support/processes.h"
+#include "support/processor_list.h"
 #include "weft/detail/session_access.h"
 
 namespace weft::shards_test {
@@ -52,7 +53,7 @@ TEST(SessionShards, TileTheVariable) {
 
 TEST(SessionShards, AreWritten) {
   Session session = opened("x:2 y:3", "a:x b:y");
-  EXPECT_EQ(detail::processors(session), (std::vector<int>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(detail::processors(session), test::processors({0, 1, 2, 3, 4, 5}));
   for (const detail::VariableShard& shard : detail::shards(session)) {
     const std::vector<float> values(static_cast<std::size_t>(shard.elements()), static_cast<float>(shard.begin[0]));
     detail::write_shard(session, shard, std::as_bytes(std::span(values)));

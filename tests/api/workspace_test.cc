@@ -39,7 +39,7 @@ struct Chain {
           std::make_shared<Processors>(mesh, comm::make_threads_wire(2), *engine, ProcessorOptions{.workers = 2});
       Session session = SessionState::open(processors, {.workers = 2});
       Executable step = session.compile(g, layout, options);
-      const std::int64_t held = processors->device(0).allocated(MemoryUse::kArena);
+      const std::int64_t held = processors->device(ProcessorId(0)).allocated(MemoryUse::kArena);
       EXPECT_EQ(held, compile_program(g, mesh, layout, options, {}, *engine).arena_bytes()) << engine->name();
       EXPECT_LE(held, limit) << engine->name();
       const Array got = step.run({{x, values()}})[y];

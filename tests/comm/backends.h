@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/index.h"
 #include "comm/launch.h"
 #include "comm/spawn.h"
 #include "comm/wire.h"
@@ -16,7 +17,7 @@
 
 namespace weft::comm {
 
-using Body = std::function<void(Wire& wire, int processor)>;
+using Body = std::function<void(Wire& wire, ProcessorId processor)>;
 
 struct Engine {
   std::string name;
@@ -34,24 +35,20 @@ inline std::vector<Engine> engines() {
                if (processors > ranks) GTEST_SKIP() << "needs " << processors << " ranks";
                if (rank >= processors) return;
                const std::unique_ptr<Wire> wire = make_mpi_wire(processors);
-               on_every_processor(*wire, [&](int processor) { body(*wire, processor); });
+               on_every_processor(*wire, [&](ProcessorId processor) { body(*wire, processor); });
              }}};
   return {{"threads", [](int processors, const Body& body) {
              const std::unique_ptr<Wire> wire = make_threads_wire(processors);
-             on_every_processor(*wire, [&](int processor) { body(*wire, processor); });
+             on_every_processor(*wire, [&](ProcessorId processor) { body(*wire, processor); });
            }}};
 }
 
 // Processors 0 … size - 1.
-inline std::vector<int> everyone(int size) {
-  std::vector<int> members;
-  for (int p = 0; p < size; ++p) members.push_back(p);
-  return members;
-}
+inline std::vector<ProcessorId> everyone(int size) { return identity<ProcessorId>(at(size)); }
 
 // A run with one group of all processors.
 inline void on_one_group(const Engine& engine, int size, const std::function<void(Wire&, Group&)>& body) {
-  engine.run(size, [&](Wire& wire, int processor) {
+  engine.run(size, [&](Wire& wire, ProcessorId processor) {
     const std::unique_ptr<Group> group = wire.join(processor, everyone(size));
     body(wire, *group);
   });

@@ -27,7 +27,7 @@ std::string name_of_case(const testing::TestParamInfo<Case>& info) {
 template <class T>
 class Checker {
  public:
-  Checker(Wire& wire, Group& group, int processor, std::size_t count)
+  Checker(Wire& wire, Group& group, ProcessorId processor, std::size_t count)
       : wire_(wire), group_(group), processor_(processor), size_(static_cast<std::size_t>(group.size())) {
     // Large blocks would only cost memory: with many members the large count is the whole buffer.
     count_ = count;
@@ -121,7 +121,7 @@ class Checker {
 
   Wire& wire_;
   Group& group_;
-  int processor_;
+  ProcessorId processor_;
   std::size_t size_, count_, block_;
 };
 
@@ -132,7 +132,7 @@ void check(const Case& test) {
   const auto& [engine, size, count, dtype] = test;
   on_one_group(engine, size, [&, count = count, dtype = dtype](Wire& wire, Group& group) {
     ASSERT_EQ(group.size(), std::get<1>(test));
-    with_type(dtype, [&](auto zero) { Checker<decltype(zero)>(wire, group, group.rank(), count).run(); });
+    with_type(dtype, [&](auto zero) { Checker<decltype(zero)>(wire, group, ProcessorId(group.rank()), count).run(); });
   });
 }
 

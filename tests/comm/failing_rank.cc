@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "comm/spawn.h"
 #include "comm/wire.h"
@@ -51,16 +52,14 @@ void await_peers(const Wire& wire) {
 
 void run(const std::string& how, const std::string& what, Deadline deadline) {
   const std::unique_ptr<Wire> wire = make_mpi_wire();
-  on_every_processor(*wire, [&](int processor) {
-    std::vector<int> everyone;
-    for (int p = 0; p < wire->size(); ++p) everyone.push_back(p);
-    const std::unique_ptr<Group> group = wire->join(processor, everyone);
+  on_every_processor(*wire, [&](ProcessorId processor) {
+    const std::unique_ptr<Group> group = wire->join(processor, identity<ProcessorId>(at(wire->size())));
     const Memory arena = allocate(*wire, processor, kCount * sizeof(float));
     float* data = reinterpret_cast<float*>(arena.data());
     call(*group, what, data, "first step", deadline);
-    if (processor == 0) std::cout << "all ranks have made the first step" << std::endl;
-    if (processor == 1 && how == "kill") await_peers(*wire);
-    if (processor == 1) fail(how);
+    if (processor == ProcessorId(0)) std::cout << "all ranks have made the first step" << std::endl;
+    if (processor == ProcessorId(1) && how == "kill") await_peers(*wire);
+    if (processor == ProcessorId(1)) fail(how);
     do call(*group, what, data, "second step", deadline);
     while (how == "cut");
   });

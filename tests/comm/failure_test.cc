@@ -5,6 +5,7 @@
 #include "backends.h"
 #include "base/str.h"
 #include "local.h"
+#include "support/processor_list.h"
 #include "weft/error.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +38,7 @@ constexpr std::chrono::milliseconds kShort{200};
 TEST_P(CommFailure, CountsThatDiffer) {
   for (const std::size_t count : {4u, 4000u})
     on_one_group(GetParam(), 3, [&](Wire& wire, Group& group) {
-      const Local<float> x(wire, group.rank(), group.rank() == 2 ? count + 1 : count);
+      const Local<float> x(wire, ProcessorId(group.rank()), group.rank() == 2 ? count + 1 : count);
       const std::string text = run_error([&] { all_reduce(group, x, x, Reduce::kSum, "w1", kLong); });
       expect_has(text, {str("processor 0 runs all_reduce of ", count, " f32"),
                         str("processor 2 runs all_reduce of ", count + 1, " f32"), "'w1'"});
@@ -46,13 +47,13 @@ TEST_P(CommFailure, CountsThatDiffer) {
 
 TEST_P(CommFailure, KindsDTypesAndReductionsThatDiffer) {
   on_one_group(GetParam(), 2, [&](Wire& wire, Group& group) {
-    const Local<float> x(wire, group.rank(), 8);
+    const Local<float> x(wire, ProcessorId(group.rank()), 8);
     const Reduce reduce = group.rank() == 0 ? Reduce::kSum : Reduce::kMax;
     expect_has(run_error([&] { all_reduce(group, x, x, reduce, "", kLong); }), {"f32 sum", "f32 max"});
   });
   on_one_group(GetParam(), 2, [&](Wire& wire, Group& group) {
-    const Local<float> x(wire, group.rank(), 8);
-    const Local<std::int32_t> y(wire, group.rank(), 8);
+    const Local<float> x(wire, ProcessorId(group.rank()), 8);
+    const Local<std::int32_t> y(wire, ProcessorId(group.rank()), 8);
     const std::string text = run_error([&] {
       if (group.rank() == 0) all_reduce(group, x, x, Reduce::kSum, "", kLong);
       else all_reduce(group, y, y, Reduce::kSum, "", kLong);
@@ -60,7 +61,7 @@ TEST_P(CommFailure, KindsDTypesAndReductionsThatDiffer) {
     expect_has(text, {"8 f32", "8 i32"});
   });
   on_one_group(GetParam(), 2, [&](Wire& wire, Group& group) {
-    const Local<float> x(wire, group.rank(), 8);
+    const Local<float> x(wire, ProcessorId(group.rank()), 8);
     const std::string text = run_error([&] {
       if (group.rank() == 0) barrier(group, "", kLong);
       else all_to_all(group, x, x, "", kLong);
@@ -71,7 +72,7 @@ TEST_P(CommFailure, KindsDTypesAndReductionsThatDiffer) {
 
 TEST_P(CommFailure, PermuteThatIsNoPermutation) {
   on_one_group(GetParam(), 3, [&](Wire& wire, Group& group) {
-    const Local<float> x(wire, group.rank(), 1000);
+    const Local<float> x(wire, ProcessorId(group.rank()), 1000);
     const std::string text = run_error([&] { permute(group, x, x, 0, group.rank() == 0 ? 0 : -1, "", kLong); });
     expect_has(text, {"disagree", "from rank 0"});
   });
@@ -79,7 +80,7 @@ TEST_P(CommFailure, PermuteThatIsNoPermutation) {
 
 TEST_P(CommFailure, DeadlineNamesTheMissing) {
   on_one_group(GetParam(), 4, [&](Wire& wire, Group& group) {
-    const Local<float> x(wire, group.rank(), 2000);
+    const Local<float> x(wire, ProcessorId(group.rank()), 2000);
     barrier(group, "the step before", kLong);
     if (group.rank() == 2) {
       std::this_thread::sleep_for(5 * kShort);
@@ -96,16 +97,17 @@ TEST_P(CommFailure, DeadlineNamesTheMissing) {
 }
 
 TEST_P(CommFailure, AbortReachesEveryGroup) {
-  GetParam().run(4, [&](Wire& wire, int processor) {
+  GetParam().run(4, [&](Wire& wire, ProcessorId processor) {
     const std::unique_ptr<Group> all = wire.join(processor, everyone(4));
-    const std::unique_ptr<Group> pair = wire.join(processor, processor < 2 ? std::vector{0, 1} : std::vector{2, 3});
+    const std::unique_ptr<Group> pair =
+        wire.join(processor, processor < ProcessorId(2) ? test::processors({0, 1}) : test::processors({2, 3}));
     barrier(*all, "", kLong);
-    if (processor == 3) {
+    if (processor == ProcessorId(3)) {
       std::this_thread::sleep_for(kShort);
       all->abort("the disk is full");
     }
     // 0 and 1 wait in one group, 2 in another.
-    Group& group = processor < 2 ? *all : *pair;
+    Group& group = processor < ProcessorId(2) ? *all : *pair;
     expect_has(run_error([&] { barrier(group, "end of step", kLong); }),
                {"the disk is full", "barrier", "end of step"});
     expect_has(run_error([&] { wire.join(processor, everyone(4)); }), {"aborted", "the disk is full"});
@@ -121,7 +123,7 @@ TEST_P(CommFailure, PeersGetTheFields) {
       barrier(group, "all are here", kLong);
       if (group.rank() == 1)
         wire.abort({.kind = Failure::Kind::kInstruction,
-                    .processor = 1,
+                    .processor = ProcessorId(1),
                     .instruction = "contract",
                     .tensor = "h",
                     .lines = "digits.cc:9 einsum",
@@ -130,15 +132,15 @@ TEST_P(CommFailure, PeersGetTheFields) {
     } catch (const FailureError& error) {
       const Failure& failure = error.failure();
       EXPECT_EQ(failure.kind, Failure::Kind::kInstruction);
-      EXPECT_EQ(failure.processor, 1);
+      EXPECT_EQ(failure.processor, ProcessorId(1));
       EXPECT_EQ(failure.instruction, "contract");
       EXPECT_EQ(failure.tensor, "h");
       EXPECT_EQ(failure.lines, "digits.cc:9 einsum");
       EXPECT_TRUE(failure.cause == cause || (GetParam().name == "mpi" && failure.cause.ends_with("x…")));
       ASSERT_TRUE(error.seen_by());
-      EXPECT_EQ(error.seen_by()->processor, group.rank());
+      EXPECT_EQ(error.seen_by()->processor, ProcessorId(group.rank()));
       EXPECT_EQ(error.seen_by()->what, Collective::kBarrier);
-      EXPECT_EQ(error.seen_by()->members.processors, (std::vector{0, 1, 2}));
+      EXPECT_EQ(error.seen_by()->members.processors, everyone(3));
     }
   });
 }
@@ -154,14 +156,14 @@ TEST_P(CommFailure, ATimeoutHasTheAwaited) {
       const Failure& failure = error.failure();
       EXPECT_EQ(error.seen_by().has_value(), group.rank() == 1);
       EXPECT_EQ(failure.kind, Failure::Kind::kTimeout);
-      EXPECT_EQ(failure.processor, 0);
-      EXPECT_EQ(failure.awaited.processors, std::vector{1});
+      EXPECT_EQ(failure.processor, ProcessorId(0));
+      EXPECT_EQ(failure.awaited.processors, test::processors({1}));
       EXPECT_FALSE(failure.awaited_came);
       EXPECT_EQ(failure.seconds, 0.2);
       ASSERT_EQ(failure.calls.size(), 1u);
       EXPECT_EQ(failure.calls[0].label, "late");
       ASSERT_EQ(failure.last.size(), 1u);
-      EXPECT_EQ(failure.last[0].processor, 1);
+      EXPECT_EQ(failure.last[0].processor, ProcessorId(1));
       EXPECT_EQ(failure.last[0].stage, ProcessorStatus::Stage::kNothing);
       EXPECT_EQ(wire.report().at(0).label, "late");
     }
@@ -188,7 +190,7 @@ TEST_P(CommFailure, BuffersMayGoAfterAnAbort) {
   for (int round = 0; round < 20; ++round)
     on_one_group(GetParam(), 3, [&](Wire& wire, Group& group) {
       run_error([&] {
-        const Local<float> x(wire, group.rank(), 300'000), y(wire, group.rank(), 300'000);
+        const Local<float> x(wire, ProcessorId(group.rank()), 300'000), y(wire, ProcessorId(group.rank()), 300'000);
         for (int call = 0;; ++call) {
           const Ticket ticket = group.start(Collective::kAllReduce, x, y, {.label = "x"});
           if (group.rank() == round % 3 && call == 3) wire.abort("enough");
@@ -199,10 +201,10 @@ TEST_P(CommFailure, BuffersMayGoAfterAnAbort) {
 }
 
 TEST_P(CommFailure, LeavingWithCollectivesInFlightAborts) {
-  GetParam().run(2, [&](Wire& wire, int processor) {
+  GetParam().run(2, [&](Wire& wire, ProcessorId processor) {
     const Local<float> x(wire, processor, 1000);
     std::unique_ptr<Group> group = wire.join(processor, everyone(2));
-    if (processor == 0) {
+    if (processor == ProcessorId(0)) {
       barrier(*group, "both have joined", kLong);
       group->start(Collective::kAllReduce, x, x, {});
       group.reset();
@@ -219,16 +221,16 @@ TEST_P(CommFailure, LeavingWithCollectivesInFlightAborts) {
 
 TEST_P(CommFailure, WrongCallsAreRefused) {
   on_one_group(GetParam(), 2, [&](Wire& wire, Group& group) {
-    const Local<float> x(wire, group.rank(), 8), y(wire, group.rank(), 4);
-    const Local<std::int32_t> z(wire, group.rank(), 8);
+    const Local<float> x(wire, ProcessorId(group.rank()), 8), y(wire, ProcessorId(group.rank()), 4);
+    const Local<std::int32_t> z(wire, ProcessorId(group.rank()), 8);
     EXPECT_THROW(all_reduce(group, x, y, Reduce::kSum), InternalError);
     EXPECT_THROW(all_reduce(group, x, z, Reduce::kSum), InternalError);
     EXPECT_THROW(all_gather(group, x, y), InternalError);
     EXPECT_THROW(permute(group, x, x, 0, 2), InternalError);
     EXPECT_THROW(group.wait({100}, kLong), InternalError);
-    EXPECT_THROW(wire.join(group.rank(), {}), InternalError);
-    EXPECT_THROW(wire.join(group.rank(), {0, 1, 1}), InternalError);
-    EXPECT_THROW(wire.join(group.rank(), {0, 1, 2}), InternalError);
+    EXPECT_THROW(wire.join(ProcessorId(group.rank()), {}), InternalError);
+    EXPECT_THROW(wire.join(ProcessorId(group.rank()), test::processors({0, 1, 1})), InternalError);
+    EXPECT_THROW(wire.join(ProcessorId(group.rank()), test::processors({0, 1, 2})), InternalError);
     all_reduce(group, x, x, Reduce::kSum, "still fine", kLong);
   });
 }

@@ -4,6 +4,8 @@
 #include "base/str.h"
 #include "support/expect_error.h"
 
+#include "support/processor_list.h"
+
 #include <gtest/gtest.h>
 
 namespace weft::comm::failure_text_test {
@@ -15,7 +17,7 @@ constexpr Kind kKinds[] = {Kind::kAborted,      Kind::kInstruction,  Kind::kProc
                            Kind::kDisagreement, Kind::kProcessEnded, Kind::kLauncher,  Kind::kGroupLeft};
 constexpr std::size_t kRoom = 8 << 10;
 
-Call call(int processor, std::uint64_t count) {
+Call call(ProcessorId processor, std::uint64_t count) {
   return {.processor = processor,
           .step = Call::Step::kWait,
           .what = Collective::kAllReduce,
@@ -25,36 +27,36 @@ Call call(int processor, std::uint64_t count) {
           .reduce = Reduce::kMax,
           .source = 1,
           .target = 2,
-          .members = {.processors = {0, 2, 3}}};
+          .members = {.processors = test::processors({0, 2, 3})}};
 }
 
-ProcessorStatus status(int processor) {
+ProcessorStatus status(ProcessorId processor) {
   return {.processor = processor,
           .stage = ProcessorStatus::Stage::kWaiting,
           .what = Collective::kAllGather,
           .label = "w1",
           .bytes = 40,
           .calls = 7,
-          .members = {.processors = {2, 3}},
+          .members = {.processors = test::processors({2, 3})},
           .host = "node1"};
 }
 
 // All fields are set, whatever the kind.
 Failure failure(Kind kind) {
   return {.kind = kind,
-          .processor = 3,
+          .processor = ProcessorId(3),
           .instruction = "all_reduce",
           .tensor = "loss",
           .lines = "digits.cc:12 mean",
           .cause = "the fuse blew",
           .code = "test.fuse",
           .fix = "",
-          .calls = {call(3, 8), call(0, 4), call(2, 5)},
-          .awaited = {.processors = {0, 2}},
+          .calls = {call(ProcessorId(3), 8), call(ProcessorId(0), 4), call(ProcessorId(2), 5)},
+          .awaited = {.processors = test::processors({0, 2})},
           .awaited_came = true,
           .seconds = 0.25,
           .process = 4711,
-          .last = {status(0), status(2)}};
+          .last = {status(ProcessorId(0)), status(ProcessorId(2))}};
 }
 
 void expect_same(const ProcessorList& a, const ProcessorList& b) {
@@ -135,9 +137,9 @@ TEST(FailureBytes, OnlyTextsAndListsAreCut) {
       Failure sent = failure(kind);
       sent.cause = std::string(100'000, 'c');
       sent.lines = std::string(50'000, 'l');
-      for (int p = 0; p < 5000; ++p) sent.awaited.processors.push_back(p);
-      for (Call& each : sent.calls) each.members.processors.assign(4096, 1);
-      sent.last.assign(kMostStatuses, status(1));
+      for (int p = 0; p < 5000; ++p) sent.awaited.processors.emplace_back(p);
+      for (Call& each : sent.calls) each.members.processors.assign(4096, ProcessorId(1));
+      sent.last.assign(kMostStatuses, status(ProcessorId(1)));
       const std::string bytes = to_bytes(sent, room);
       EXPECT_LE(bytes.size(), room);
       const Failure got = failure_from_bytes(bytes);
@@ -152,7 +154,7 @@ TEST(FailureBytes, OnlyTextsAndListsAreCut) {
 }
 
 TEST(FailureBytes, ACutTextUsesTheRoomAndEndsBetweenCharacters) {
-  Failure sent{.kind = Kind::kProcessor, .processor = 1};
+  Failure sent{.kind = Kind::kProcessor, .processor = ProcessorId(1)};
   for (std::size_t i = 0; i < 1000; ++i) sent.cause += "é";
   for (std::size_t room = 600; room < 610; ++room) {
     const std::string bytes = to_bytes(sent, room);
@@ -176,7 +178,7 @@ TEST(FailureBytes, OtherBytesAreRefused) {
 }
 
 ProcessorNames letters() {
-  return {.name = [](int p) { return str(p, " (", std::string(1, static_cast<char>('a' + p)), ")"); },
+  return {.name = [](ProcessorId p) { return str(p, " (", std::string(1, static_cast<char>('a' + p.number())), ")"); },
           .mesh = " of mesh m:4"};
 }
 
@@ -224,9 +226,9 @@ TEST(FailureText, OfEveryKind) {
 
 TEST(FailureText, OneAwaitedThatDidNotCome) {
   Failure late = failure(Kind::kTimeout);
-  late.awaited.processors = {2};
+  late.awaited.processors = test::processors({2});
   late.awaited_came = false;
-  late.last = {{.processor = 2}};
+  late.last = {{.processor = ProcessorId(2)}};
   EXPECT_EQ(
       text_of(late, {}, by_number()).what,
       "all_reduce 'of 'loss', digits.cc:12 mean' waited 0.25 s for processor 2 to come; processor 2: no collective "
@@ -242,8 +244,8 @@ TEST(FailureText, TheFixOfTheCauseComesFirst) {
 }
 
 TEST(FailureText, LongListsAreCut) {
-  Call long_call = call(0, 1);
-  long_call.members = {.processors = std::vector<int>(20, 5), .left_out = 30};
+  Call long_call = call(ProcessorId(0), 1);
+  long_call.members = {.processors = std::vector<ProcessorId>(20, ProcessorId(5)), .left_out = 30};
   EXPECT_EQ(
       text_of(long_call, by_number()),
       "processor 0 in all_reduce 'of 'loss', digits.cc:12 mean' of 1 bf16 among processors 5 5 5 5 5 5 5 5 5 5 5 5 "
@@ -251,7 +253,7 @@ TEST(FailureText, LongListsAreCut) {
 }
 
 TEST(FailureText, OfACall) {
-  Call each = call(1, 8);
+  Call each = call(ProcessorId(1), 8);
   each.step = Call::Step::kStart;
   EXPECT_EQ(text_of(each, letters()), "processor 1 (b) starting all_reduce 'of 'loss', digits.cc:12 mean'");
   each.step = Call::Step::kJoin;
@@ -263,9 +265,9 @@ TEST(FailureText, SaysWhoSawTheFailureOfAnother) {
   EXPECT_FALSE(own.seen_by());
   EXPECT_EQ(own.text().what, "all_reduce of 'loss' failed: the fuse blew");
   EXPECT_EQ(own.text().where.text, "processor 3, digits.cc:12 mean");
-  const FailureError seen(failure(Kind::kInstruction), call(0, 8));
+  const FailureError seen(failure(Kind::kInstruction), call(ProcessorId(0), 8));
   ASSERT_TRUE(seen.seen_by());
-  expect_same(*seen.seen_by(), call(0, 8));
+  expect_same(*seen.seen_by(), call(ProcessorId(0), 8));
   EXPECT_EQ(seen.text().what, "the wire was aborted: all_reduce of 'loss' failed: the fuse blew");
   EXPECT_EQ(
       seen.text().where.text,
@@ -295,18 +297,18 @@ TEST(FailureText, CodeIsThatOfTheCauseOrOfTheKind) {
 }
 
 TEST(FailureOf, EveryException) {
-  const auto of = [](const auto& error) { return failure_of(2, std::make_exception_ptr(error)); };
-  expect_same(of(FailureError(failure(Kind::kTimeout), call(0, 8))), failure(Kind::kTimeout));
+  const auto of = [](const auto& error) { return failure_of(ProcessorId(2), std::make_exception_ptr(error)); };
+  expect_same(of(FailureError(failure(Kind::kTimeout), call(ProcessorId(0), 8))), failure(Kind::kTimeout));
   expect_same(of(RunError({.code = "test.memory", .what = "no memory", .where = "allocating", .fix = "buy some"})),
               {.kind = Kind::kProcessor,
-               .processor = 2,
+               .processor = ProcessorId(2),
                .lines = "allocating",
                .cause = "no memory",
                .code = "test.memory",
                .fix = "buy some"});
-  expect_same(of(std::runtime_error("boom")), {.kind = Kind::kProcessor, .processor = 2, .cause = "boom"});
+  expect_same(of(std::runtime_error("boom")), {.kind = Kind::kProcessor, .processor = ProcessorId(2), .cause = "boom"});
   expect_same(of(42), {.kind = Kind::kProcessor,
-                       .processor = 2,
+                       .processor = ProcessorId(2),
                        .cause = "something was thrown that is no std::exception",
                        .fix = "throw errors that are std::exceptions"});
 }

@@ -97,7 +97,7 @@ T reduced(Reduce reduce, int size, Element element) {
 template <class T>
 class Local {
  public:
-  Local(Wire& wire, int processor, std::size_t count)
+  Local(Wire& wire, ProcessorId processor, std::size_t count)
       : memory_(allocate(wire, processor, count * sizeof(T))), count_(count) {}
 
   T* data() const { return reinterpret_cast<T*>(memory_.data()); }

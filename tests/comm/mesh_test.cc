@@ -22,17 +22,18 @@ int processors_of(const Sizes& mesh) {
   return product;
 }
 
-std::vector<int> coordinates(const Sizes& mesh, int processor) {
+std::vector<int> coordinates(const Sizes& mesh, ProcessorId processor) {
   std::vector<int> at(mesh.size());
-  for (std::size_t axis = mesh.size(); axis-- > 0; processor /= mesh[axis]) at[axis] = processor % mesh[axis];
+  int rest = processor.number();
+  for (std::size_t axis = mesh.size(); axis-- > 0; rest /= mesh[axis]) at[axis] = rest % mesh[axis];
   return at;
 }
 
 // The processors that differ from `processor` only along the axes whose bit is set, row-major.
-std::vector<int> members_along(const Sizes& mesh, unsigned axes, int processor) {
-  std::vector<int> members;
+std::vector<ProcessorId> members_along(const Sizes& mesh, unsigned axes, ProcessorId processor) {
+  std::vector<ProcessorId> members;
   const std::vector<int> mine = coordinates(mesh, processor);
-  for (int other = 0; other < processors_of(mesh); ++other) {
+  for (const ProcessorId other : ids<ProcessorId>(processors_of(mesh))) {
     const std::vector<int> theirs = coordinates(mesh, other);
     bool together = true;
     for (std::size_t axis = 0; axis < mesh.size(); ++axis)
@@ -42,8 +43,11 @@ std::vector<int> members_along(const Sizes& mesh, unsigned axes, int processor) 
   return members;
 }
 
-void check_group(Wire& wire, Group& group, int processor, const std::vector<int>& members, std::size_t count) {
-  const auto value = [&](int who, std::size_t i) { return static_cast<float>(who * 10 + static_cast<int>(i % 7)); };
+void check_group(Wire& wire, Group& group, ProcessorId processor, const std::vector<ProcessorId>& members,
+                 std::size_t count) {
+  const auto value = [&](ProcessorId who, std::size_t i) {
+    return static_cast<float>(who.number() * 10 + static_cast<int>(i % 7));
+  };
   const std::size_t size = members.size(), rank = static_cast<std::size_t>(group.rank());
   ASSERT_EQ(members[rank], processor);
   const Local<float> x(wire, processor, count), all(wire, processor, count * size);
@@ -53,7 +57,7 @@ void check_group(Wire& wire, Group& group, int processor, const std::vector<int>
   all_reduce(group, x, x, Reduce::kSum, "mesh", kDeadline);
   for (std::size_t i = 0; i < count; ++i) {
     float want = 0;
-    for (const int member : members) want += value(member, i);
+    for (const ProcessorId member : members) want += value(member, i);
     ASSERT_EQ(x[i], want);
   }
   reduce_scatter(group, all, all.part(rank * count, count), Reduce::kMax, "mesh", kDeadline);
@@ -66,7 +70,7 @@ class CommMesh : public testing::TestWithParam<std::tuple<Engine, Sizes>> {};
 TEST_P(CommMesh, GroupsAlongEveryAxes) {
   const auto& [engine, mesh] = GetParam();
   for (const std::size_t count : {3u, 5000u})
-    engine.run(processors_of(mesh), [&, &mesh = mesh](Wire& wire, int processor) {
+    engine.run(processors_of(mesh), [&, &mesh = mesh](Wire& wire, ProcessorId processor) {
       std::vector<std::unique_ptr<Group>> groups;
       const unsigned sets = 1u << mesh.size();
       for (unsigned axes = 0; axes < sets; ++axes)
@@ -81,8 +85,8 @@ TEST_P(CommMesh, GroupsAlongEveryAxes) {
 TEST_P(CommMesh, GroupsInterleave) {
   const auto& [engine, mesh] = GetParam();
   const int size = processors_of(mesh);
-  engine.run(size, [&, &mesh = mesh](Wire& wire, int processor) {
-    const std::vector<int> row = members_along(mesh, 1u, processor);
+  engine.run(size, [&, &mesh = mesh](Wire& wire, ProcessorId processor) {
+    const std::vector<ProcessorId> row = members_along(mesh, 1u, processor);
     const std::unique_ptr<Group> some = wire.join(processor, row), all = wire.join(processor, everyone(size));
     for (int round = 0; round < 50; ++round) {
       const Local<std::int32_t> a(wire, processor, 700), b(wire, processor, 700);

@@ -27,7 +27,8 @@ T lopsided(int rank, std::size_t i) {
 template <class T>
 void check_rank_order(const Engine& engine, int size, std::size_t count) {
   on_one_group(engine, size, [&](Wire& wire, Group& group) {
-    const Local<T> x(wire, group.rank(), count), gathered(wire, group.rank(), count * static_cast<std::size_t>(size));
+    const Local<T> x(wire, ProcessorId(group.rank()), count),
+        gathered(wire, ProcessorId(group.rank()), count * static_cast<std::size_t>(size));
     for (int call = 0; call < 3; ++call) {
       for (std::size_t i = 0; i < count; ++i) x[i] = lopsided<T>(group.rank(), i);
       std::this_thread::sleep_for(std::chrono::microseconds((group.rank() * 7 + call * 3) % 5 * 200));
@@ -55,7 +56,7 @@ TEST_P(CommOrder, SumsInRankOrder) {
 // 1 + 2^-9 + 2^-9 + …: rounding every step to bf16 would lose all the small terms.
 TEST_P(CommOrder, SumsBf16InF32AndRoundsOnce) {
   on_one_group(GetParam(), 5, [&](Wire& wire, Group& group) {
-    const Local<BF16> x(wire, group.rank(), 1);
+    const Local<BF16> x(wire, ProcessorId(group.rank()), 1);
     x[0] = BF16(group.rank() == 0 ? 1.0f : 0x1p-9f);
     all_reduce(group, x, x, Reduce::kSum);
     EXPECT_EQ(static_cast<float>(x[0]), 1.0f + 0x1p-7f);
@@ -64,7 +65,7 @@ TEST_P(CommOrder, SumsBf16InF32AndRoundsOnce) {
 
 TEST_P(CommOrder, IntegersWrap) {
   on_one_group(GetParam(), 2, [&](Wire& wire, Group& group) {
-    const Local<std::int32_t> x(wire, group.rank(), 3);
+    const Local<std::int32_t> x(wire, ProcessorId(group.rank()), 3);
     for (std::size_t i = 0; i < 3; ++i) x[i] = std::numeric_limits<std::int32_t>::max();
     all_reduce(group, x, x, Reduce::kSum);
     for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(x[i], -2);
@@ -75,7 +76,7 @@ TEST_P(CommOrder, OneNanAmongTheMembersGivesNan) {
   on_one_group(GetParam(), 3, [&](Wire& wire, Group& group) {
     for (const Reduce reduce : {Reduce::kSum, Reduce::kMax, Reduce::kMin, Reduce::kProduct})
       for (int who = 0; who < 3; ++who) {
-        const Local<float> x(wire, group.rank(), 20);
+        const Local<float> x(wire, ProcessorId(group.rank()), 20);
         for (std::size_t i = 0; i < 20; ++i) x[i] = group.rank() == who ? std::nanf("") : 1.0f;
         all_reduce(group, x, x, reduce);
         for (std::size_t i = 0; i < 20; ++i) EXPECT_TRUE(std::isnan(x[i])) << reduce << " with a NaN on rank " << who;

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "comm/measure.h"
 #include "local.h"
+#include "support/processor_list.h"
 #include "support/soak.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ class SoakCommStress : public CommStress {};
 // A random but common sequence of collectives of small and middle sizes, two buffers in turn.
 void run_random_calls(const Engine& engine, int size, int calls) {
   on_one_group(engine, size, [&](Wire& wire, Group& group) {
-    const Local<std::int32_t> x(wire, group.rank(), 4096);
+    const Local<std::int32_t> x(wire, ProcessorId(group.rank()), 4096);
     std::mt19937 random(7);
     const std::size_t members = static_cast<std::size_t>(size), rank = static_cast<std::size_t>(group.rank());
     for (int call = 0; call < calls; ++call) {
@@ -65,7 +66,7 @@ TEST_P(CommStress, ManyInFlight) {
   for (const std::size_t count : {10u, 3000u})
     on_one_group(GetParam(), 3, [&](Wire& wire, Group& group) {
       std::vector<Local<float>> xs;
-      for (int i = 0; i < 50; ++i) xs.emplace_back(wire, group.rank(), count);
+      for (int i = 0; i < 50; ++i) xs.emplace_back(wire, ProcessorId(group.rank()), count);
       for (int round = 0; round < 5; ++round) {
         std::vector<Ticket> tickets;
         for (int i = 0; i < 50; ++i) {
@@ -85,10 +86,11 @@ TEST_P(CommStress, ManyInFlight) {
 
 // The same list may be joined again: every join is a group of its own.
 TEST_P(CommStress, JoinsOfOneListDoNotMix) {
-  GetParam().run(3, [&](Wire& wire, int processor) {
+  GetParam().run(3, [&](Wire& wire, ProcessorId processor) {
     for (int round = 0; round < 20; ++round) {
-      const std::unique_ptr<Group> a = wire.join(processor, {2, 0, 1}), b = wire.join(processor, {2, 0, 1});
-      EXPECT_EQ(a->rank(), (processor + 1) % 3);
+      const std::vector<ProcessorId> list = test::processors({2, 0, 1});
+      const std::unique_ptr<Group> a = wire.join(processor, list), b = wire.join(processor, list);
+      EXPECT_EQ(a->rank(), (processor.number() + 1) % 3);
       const Local<float> x(wire, processor, 4), y(wire, processor, 4);
       x[0] = 1, y[0] = 2;
       const Ticket first = a->start(Collective::kAllReduce, x, x, {}),
@@ -108,23 +110,23 @@ TEST_P(CommStress, TheBoardSaysWhatEveryoneDid) {
       EXPECT_EQ(board.size(), 2u);
       return board.at(static_cast<std::size_t>(group.rank()));
     };
-    EXPECT_EQ(mine().processor, group.rank());
+    EXPECT_EQ(mine().processor, ProcessorId(group.rank()));
     EXPECT_EQ(mine().stage, ProcessorStatus::Stage::kNothing);
-    const Local<float> x(wire, group.rank(), 5);
+    const Local<float> x(wire, ProcessorId(group.rank()), 5);
     all_reduce(group, x, x, Reduce::kSum, "norm", kDeadline);
     EXPECT_EQ(mine().stage, ProcessorStatus::Stage::kFinished);
     EXPECT_EQ(mine().what, Collective::kAllReduce);
     EXPECT_EQ(mine().label, "norm");
     EXPECT_EQ(mine().bytes, 20u);
     EXPECT_EQ(mine().calls, 1u);
-    EXPECT_EQ(mine().members.processors, (std::vector{0, 1}));
+    EXPECT_EQ(mine().members.processors, everyone(2));
     EXPECT_EQ(mine().host.empty(), GetParam().name == "threads");
     EXPECT_GT(wire.overhead_bytes(), 0u);
   });
 }
 
 TEST_P(CommStress, ArenasAreAlignedAndZero) {
-  GetParam().run(2, [&](Wire& wire, int processor) {
+  GetParam().run(2, [&](Wire& wire, ProcessorId processor) {
     for (const std::size_t bytes : {0u, 1u, 100u, 5u << 20}) {
       const Memory arena = allocate(wire, processor, bytes);
       EXPECT_EQ(arena.bytes(), bytes);

@@ -116,7 +116,7 @@ inline KernelArgs kernel_args(const Program& program, const Instr& instr, Worker
           .instr = instr,
           .inputs = std::move(inputs),
           .outputs = std::move(outputs),
-          .processor = 0,
+          .processor = ProcessorId(0),
           .label = {},
           .group = {},
           .workers = &workers,

@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::accepts([&] { layout = Layout::parse(text.substr(std::min(end + 1, text.size()))); });
   if (mesh) {
     fuzz::demand(Mesh::parse(mesh->text()) == *mesh, "a mesh's text parses to another mesh");
-    const int last = mesh->size() - 1;
+    const ProcessorId last(mesh->size() - 1);
     fuzz::demand(mesh->processor(mesh->coordinates(last)) == last, "coordinates do not lead back");
   }
   if (!mesh || !layout) return 0;

@@ -25,15 +25,15 @@ const Rules& all_rules() {
 
 // The nodes that `wanted` stand on, in program order, among those that `is_inside` accepts.
 template <class Inside>
-std::set<int> needed_for(const GraphData& graph, const std::vector<TensorId>& wanted, const Inside& is_inside) {
-  std::set<int> needed;
-  std::vector<int> open;
+std::set<NodeId> needed_for(const GraphData& graph, const std::vector<TensorId>& wanted, const Inside& is_inside) {
+  std::set<NodeId> needed;
+  std::vector<NodeId> open;
   for (TensorId id : wanted) open.push_back(id.node);
   while (!open.empty()) {
-    const int n = open.back();
+    const NodeId n = open.back();
     open.pop_back();
     if (!is_inside(n) || !needed.insert(n).second) continue;
-    for (TensorId id : graph.nodes[static_cast<std::size_t>(n)].inputs) open.push_back(id.node);
+    for (TensorId id : graph.nodes[n].inputs) open.push_back(id.node);
   }
   return needed;
 }
@@ -67,7 +67,7 @@ void keep(Value& all, const Value& x, std::int64_t trip, const Arithmetic& arith
 
 Judge::Judge(const Graph& graph, const Options& options) : graph_(graph), data_(*graph_.data()), options_(options) {
   for (const auto& [name, n] : data_.variable_nodes)
-    variables[name] = initial(data_.nodes[static_cast<std::size_t>(n)], options.arithmetic, options.seed);
+    variables[name] = initial(data_.nodes[n], options.arithmetic, options.seed);
 }
 
 ValuePtr Judge::stopped(const ValuePtr& x) {
@@ -77,7 +77,7 @@ ValuePtr Judge::stopped(const ValuePtr& x) {
 
 std::vector<ValuePtr> Judge::looped(const Node& node, const std::vector<ValuePtr>& in) {
   const LoopBody& body = *node.attrs.get<std::shared_ptr<LoopBody>>("body");
-  const auto nodes = needed_for(data_, body.results, [&](int n) { return is_in(data_, body.region, n); });
+  const auto nodes = needed_for(data_, body.results, [&](NodeId n) { return is_in(data_, body.region, n); });
   std::vector<Value> outputs;
   for (const TensorType& type : node.outputs) outputs.emplace_back(type.shape, type.dtype);
   std::vector<ValuePtr> carried(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(body.carried));
@@ -89,8 +89,8 @@ std::vector<ValuePtr> Judge::looped(const Node& node, const std::vector<ValuePtr
     env[body.index] = std::make_shared<const Value>(index);
     for (std::size_t k = 0; k < body.carried; ++k) env[body.given[k]] = carried[k];
     for (std::size_t c = 0; c < body.captures.size(); ++c) env[body.captures[c]] = in[body.carried + c];
-    for (int n : nodes)
-      if (!env.contains({n, 0})) evaluate(data_.nodes[static_cast<std::size_t>(n)], n, env);
+    for (const NodeId n : nodes)
+      if (!env.contains({n, 0})) evaluate(data_.nodes[n], n, env);
     const auto result = [&](std::size_t k) { return env.at(body.results[k]); };
     for (std::size_t k = 0; k < body.starts(); ++k)
       keep(outputs[body.first_start() + k], *carried[k], trip, options_.arithmetic);
@@ -135,7 +135,7 @@ std::vector<ValuePtr> Judge::results_of(const Node& node, const Env& env) {
   return all;
 }
 
-void Judge::evaluate(const Node& node, int n, Env& env) {
+void Judge::evaluate(const Node& node, NodeId n, Env& env) {
   const std::vector<ValuePtr> results = results_of(node, env);
   for (std::size_t i = 0; i < results.size(); ++i) env[{n, static_cast<int>(i)}] = results[i];
 }
@@ -145,8 +145,8 @@ std::vector<ValuePtr> Judge::run(const std::map<std::string, Value>& inputs, con
   next_replayed_ = 0;
   Env env;
   std::map<std::string, Value> changed;
-  for (int n : needed_for(data_, wanted, [](int) { return true; })) {
-    const Node& node = data_.nodes[static_cast<std::size_t>(n)];
+  for (const NodeId n : needed_for(data_, wanted, [](NodeId) { return true; })) {
+    const Node& node = data_.nodes[n];
     evaluate(node, n, env);
     if (node.op->name == "assign") changed[node.attrs.get<std::string>("name")] = *env.at({n, 0});
   }

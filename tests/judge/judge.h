@@ -66,7 +66,7 @@ class Judge {
  private:
   using Env = std::map<TensorId, ValuePtr>;
 
-  void evaluate(const Node& node, int n, Env& env);
+  void evaluate(const Node& node, NodeId n, Env& env);
   std::vector<ValuePtr> results_of(const Node& node, const Env& env);
   std::vector<ValuePtr> looped(const Node& node, const std::vector<ValuePtr>& in);
   ValuePtr stopped(const ValuePtr& x);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "language/op_def.h"
 #include "weft/weft.h"
@@ -64,9 +65,10 @@ TEST(Graph, EveryOpHasTheUsersLine) {
   const Tensor y = x * 2.0 + exp(x);  // one line, three ops
   const Tensor z = softmax(x, kB);    // a function of several ops
   EXPECT_EQ(x.site().line(), first);
-  for (std::size_t n = static_cast<std::size_t>(x.id().node) + 1; n < g.data()->nodes.size(); ++n) {
+  for (const NodeId n : ids(x.id().node, g.data()->nodes.end_id())) {
+    if (n == x.id().node) continue;
     const Node& node = g.data()->nodes[n];
-    EXPECT_EQ(node.site.line(), first + (n <= static_cast<std::size_t>(y.id().node) ? 1 : 2)) << node.name;
+    EXPECT_EQ(node.site.line(), first + (n <= y.id().node ? 1 : 2)) << node.name;
     EXPECT_TRUE(std::string(node.site.file_name()).ends_with("graph_test.cc")) << node.site.file_name();
   }
   EXPECT_EQ(z.site().line(), first + 2);
@@ -80,9 +82,9 @@ TEST(Graph, DerivativesHaveTheLineOfTheirOp) {
   const Tensor s = softmax(h, kB);
   const Tensor p = reduce_product(s, {kA}) + reduce_max(h, {kA});
   const Tensor y = reduce_sum(p);
-  const std::size_t begin = g.data()->nodes.size();
+  const NodeId begin = g.data()->nodes.end_id();
   const unsigned call = std::pair(gradients({y}, {x}), Site::current().line()).second;
-  for (std::size_t n = begin; n < g.data()->nodes.size(); ++n) {
+  for (const NodeId n : ids(begin, g.data()->nodes.end_id())) {
     const Node& node = g.data()->nodes[n];
     const unsigned line = node.site.line();
     EXPECT_TRUE((line > first && line <= first + 4) || (line == call && n == begin))
@@ -95,13 +97,13 @@ TEST(Graph, PhasesAreStamped) {
   Graph g;
   const Tensor w = g.variable("w", {kA}), x = g.input("x", {kA});
   const Tensor loss = reduce_sum(square(w - x));
-  const std::size_t forward = g.data()->nodes.size();
+  const NodeId forward = g.data()->nodes.end_id();
   const Updates updates = optim::sgd(loss, {w}, 0.1);
   const Tensor after = exp(x);
   bool updating = false;
-  for (std::size_t n = 0; n < g.data()->nodes.size(); ++n) {
+  for (const NodeId n : g.data()->nodes.ids()) {
     const Phase phase = g.data()->nodes[n].phase;
-    if (n < forward || n == static_cast<std::size_t>(after.id().node)) {
+    if (n < forward || n == after.id().node) {
       EXPECT_EQ(phase, Phase::kForward);
       continue;
     }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "support/expect_error.h"
+#include "support/processor_list.h"
 #include "weft/error.h"
 
 namespace weft::mesh_test {
@@ -28,25 +29,26 @@ TEST(Mesh, EmptyTextIsOneProcessor) {
   EXPECT_EQ(mesh, Mesh());
   EXPECT_EQ(mesh.size(), 1);
   EXPECT_EQ(mesh.text(), "");
-  EXPECT_THAT(mesh.group(0, {}), ElementsAre(0));
-  EXPECT_EQ(mesh.coordinate(0, {}), 0);
+  EXPECT_THAT(mesh.group(ProcessorId(0), {}), ElementsAre(ProcessorId(0)));
+  EXPECT_EQ(mesh.coordinate(ProcessorId(0), {}), 0);
 }
 
 TEST(Mesh, NumbersProcessorsRowMajor) {
   const Mesh mesh = Mesh::parse("a:2 b:3 c:2");
-  EXPECT_THAT(mesh.coordinates(9), ElementsAre(1, 1, 1));
-  for (int p = 0; p < mesh.size(); ++p) EXPECT_EQ(mesh.processor(mesh.coordinates(p)), p);
-  EXPECT_EQ(mesh.coordinate(9, {1, 0}), 1 * 2 + 1);
+  EXPECT_THAT(mesh.coordinates(ProcessorId(9)), ElementsAre(1, 1, 1));
+  for (const ProcessorId p : mesh.processors()) EXPECT_EQ(mesh.processor(mesh.coordinates(p)), p);
+  EXPECT_EQ(mesh.coordinate(ProcessorId(9), {1, 0}), 1 * 2 + 1);
+  EXPECT_EQ(Mesh::parse("a:2 b:2").processors(), test::processors({0, 1, 2, 3}));
 }
 
 TEST(Mesh, GroupsAreOrderedByCoordinateAlongTheirAxes) {
   const Mesh mesh = Mesh::parse("a:2 b:3");
-  EXPECT_THAT(mesh.group(4, {1}), ElementsAre(3, 4, 5));
-  EXPECT_THAT(mesh.group(4, {0}), ElementsAre(1, 4));
-  EXPECT_THAT(mesh.group(4, {1, 0}), ElementsAre(0, 3, 1, 4, 2, 5));
+  EXPECT_EQ(mesh.group(ProcessorId(4), {1}), test::processors({3, 4, 5}));
+  EXPECT_EQ(mesh.group(ProcessorId(4), {0}), test::processors({1, 4}));
+  EXPECT_EQ(mesh.group(ProcessorId(4), {1, 0}), test::processors({0, 3, 1, 4, 2, 5}));
   for (const Axes& axes : {Axes{}, Axes{0}, Axes{1}, Axes{0, 1}, Axes{1, 0}})
-    for (int p = 0; p < mesh.size(); ++p) {
-      const std::vector<int> group = mesh.group(p, axes);
+    for (const ProcessorId p : mesh.processors()) {
+      const std::vector<ProcessorId> group = mesh.group(p, axes);
       for (int rank = 0; rank < static_cast<int>(group.size()); ++rank)
         EXPECT_EQ(mesh.coordinate(group[static_cast<std::size_t>(rank)], axes), rank);
     }

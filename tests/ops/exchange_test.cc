@@ -58,22 +58,22 @@ class Interpreter {
         held_(static_cast<std::size_t>(program.mesh.size()), ByValue<Held>(program.values.size())),
         received(held_.size(), 0) {}
 
-  Held& held(int processor, ValueId id) { return held_[static_cast<std::size_t>(processor)][id]; }
+  Held& held(ProcessorId processor, ValueId id) { return held_[processor][id]; }
 
   void run() {
     for (const Instr& instr : program_.body)
-      for (int p = 0; p < program_.mesh.size(); ++p) held(p, instr.outputs[0]) = result(instr, p);
+      for (const ProcessorId p : program_.mesh.processors()) held(p, instr.outputs[0]) = result(instr, p);
   }
 
  private:
   const Value& value(ValueId id) const { return program_.values[id]; }
 
   // The first global index of a processor's shard of a dim.
-  std::int64_t start(const Value& v, const std::string& dim, int p) const {
+  std::int64_t start(const Value& v, const std::string& dim, ProcessorId p) const {
     return shard_begin(v.shape, v.sharding, program_.mesh, p)[v.shape.position(dim)];
   }
 
-  Held result(const Instr& instr, int p) {
+  Held result(const Instr& instr, ProcessorId p) {
     const Value& out = value(instr.outputs[0]);
     const auto in = [&](std::size_t i) -> const Held& { return held(p, instr.inputs[i]); };
     if (const auto* w = instr.as<View>()) return {in(0).data, in(0).offset + w->offset, w->strides, out.shape};
@@ -110,8 +110,8 @@ class Interpreter {
     return permuted(std::get<Permute>(instr.operation), instr, p);
   }
 
-  Held permuted(const Permute& w, const Instr& instr, int p) {
-    const std::vector<int> group = program_.mesh.group(p, w.axes);
+  Held permuted(const Permute& w, const Instr& instr, ProcessorId p) {
+    const std::vector<ProcessorId> group = program_.mesh.group(p, w.axes);
     EXPECT_EQ(w.to.size(), group.size());
     Held out = computed(value(instr.outputs[0]).shape, [](Index&) { return 0.0; });
     int senders = 0;
@@ -119,14 +119,14 @@ class Interpreter {
       if (w.to[r] == program_.mesh.coordinate(p, w.axes)) {
         EXPECT_NE(group[r], p) << "sent to itself";
         out = computed(out.shape, [&](Index& index) { return held(group[r], instr.inputs[0]).at(index); });
-        received[static_cast<std::size_t>(p)] += out.shape.elements();
+        received[p] += out.shape.elements();
         ++senders;
       }
     EXPECT_LE(senders, 1);
     return out;
   }
 
-  Held mapped(const Map& w, const Instr& instr, int p) {
+  Held mapped(const Map& w, const Instr& instr, ProcessorId p) {
     const Value& out = value(instr.outputs[0]);
     return computed(out.shape, [&](Index& index) {
       std::vector<double> results;
@@ -150,10 +150,10 @@ class Interpreter {
   }
 
   const Program& program_;
-  std::vector<ByValue<Held>> held_;
+  Indexed<ProcessorId, ByValue<Held>> held_;
 
  public:
-  std::vector<std::int64_t> received;  // elements, by processor
+  Indexed<ProcessorId, std::int64_t> received;  // elements
 };
 
 // Sources [left=2 x=… right=2]: x is split over `axes`, right over the first axis that is left.
@@ -188,7 +188,7 @@ std::string text_of(const Case& c) {
 
 struct Outcome {
   Program program;
-  std::vector<std::int64_t> received;
+  Indexed<ProcessorId, std::int64_t> received;
   int permutes = 0, gathers = 0;
   bool untouched = false;  // the result is the source itself
 };
@@ -211,11 +211,11 @@ Outcome expect_assembled(const Case& c) {
   EXPECT_EQ(to_text(parse_program(to_text(outcome.program))), to_text(outcome.program));
 
   Interpreter interpreter(outcome.program);
-  const auto global = [&](const Shape& local, int p, Index index) {
+  const auto global = [&](const Shape& local, ProcessorId p, Index index) {
     const std::vector<std::int64_t> begin = shard_begin(local, sharding, c.mesh, p);
     return std::array{begin[0] + index["left"], begin[1] + index["x"], begin[2] + index["right"]};
   };
-  for (int p = 0; p < c.mesh.size(); ++p)
+  for (const ProcessorId p : c.mesh.processors())
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const Shape local = local_shape(shape_of(c.sources[i]), sharding, c.mesh);
       interpreter.held(p, inputs[i]) = computed(local, [&](Index& index) {
@@ -229,7 +229,7 @@ Outcome expect_assembled(const Case& c) {
   const Value& value = outcome.program.values[result];
   EXPECT_EQ(value.shape, local);
   EXPECT_EQ(value.sharding, sharding);
-  for (int p = 0; p < c.mesh.size(); ++p)
+  for (const ProcessorId p : c.mesh.processors())
     each_index(local, [&](Index& index) {
       const auto [left, x, right] = global(local, p, index);
       double want = 0;
@@ -261,14 +261,14 @@ void expect_few_bytes(const Case& c, const Outcome& outcome) {
   std::int64_t longest = 0;
   for (const auto& [who, size] : debts) longest = std::max(longest, size);
   const std::int64_t row = local_shape(shape_of(c.size), sharding_of(c), c.mesh).elements() / want;
-  for (int p = 0; p < c.mesh.size(); ++p) {
+  for (const ProcessorId p : c.mesh.processors()) {
     std::int64_t needed = 0, senders = 0;
     for (const auto& [who, size] : debts)
       if (std::get<2>(who) == c.mesh.coordinate(p, c.axes)) {
         needed += size;
         ++senders;
       }
-    const std::int64_t got = outcome.received[static_cast<std::size_t>(p)];
+    const std::int64_t got = outcome.received[p];
     EXPECT_GE(got, needed * row);
     EXPECT_LE(got, senders * longest * row);
     EXPECT_TRUE(got == needed * row || outcome.gathers > 0);

@@ -139,7 +139,7 @@ double contribution(Reduce how, std::size_t i, int rank, int ranks) {
 LocalBlocks laid_out(const Shape& shape, const Sharding& sharding, const Mesh& mesh) {
   LocalBlocks all;
   const Shape local = local_shape(shape, sharding, mesh);
-  for (int p = 0; p < mesh.size(); ++p) {
+  for (const ProcessorId p : mesh.processors()) {
     Block block{local, {}};
     const std::vector<std::int64_t> begin = shard_begin(local, sharding, mesh, p);
     each_index(local, [&](std::vector<std::int64_t> index) {
@@ -158,17 +158,17 @@ void expect_moved(const Shape& shape, const Mesh& mesh, const Sharding& have, co
   LocalBlocks now = laid_out(shape, have, mesh);
   for (const ReshardStep& step : path) {
     LocalBlocks next;
-    for (int p = 0; p < mesh.size(); ++p) next.push_back(simulator.after(now, p, step.operation));
+    for (const ProcessorId p : mesh.processors()) next.push_back(simulator.after(now, p, step.operation));
     now = std::move(next);
   }
   // What is still pending is reduced here, by hand.
   Sharding whole = want;
   whole.partial.clear();
   const LocalBlocks right = laid_out(shape, whole, mesh);
-  for (int p = 0; p < mesh.size(); ++p) {
+  for (const ProcessorId p : mesh.processors()) {
     const Block mine = reduced(have.pending, simulator.group_of(now, p, want.partial));
-    ASSERT_EQ(mine.shape, right[static_cast<std::size_t>(p)].shape);
-    ASSERT_EQ(mine.data, right[static_cast<std::size_t>(p)].data) << "processor " << p;
+    ASSERT_EQ(mine.shape, right[p].shape);
+    ASSERT_EQ(mine.data, right[p].data) << "processor " << p;
   }
 }
 
@@ -297,7 +297,7 @@ TEST(ShardingLaws, ShardsTileTheTensor) {
       const Shape local = local_shape(shape, sharding, mesh);
       EXPECT_EQ(global_shape(local, sharding, mesh), shape);
       std::map<std::size_t, int> seen;
-      for (int p = 0; p < mesh.size(); ++p) {
+      for (const ProcessorId p : mesh.processors()) {
         const std::vector<std::int64_t> begin = shard_begin(local, sharding, mesh, p);
         each_index(local, [&](std::vector<std::int64_t> index) {
           for (std::size_t d = 0; d < index.size(); ++d) index[d] += begin[d];
@@ -319,9 +319,9 @@ TEST(ShardingLaws, ShardThenGatherIsIdentity) {
   for (const char* dim : {"x", "y"})
     for (const Axes& axes : {Axes{0}, Axes{1}, Axes{0, 1}, Axes{1, 0}}) {
       LocalBlocks cut_up, back;
-      for (int p = 0; p < mesh.size(); ++p) cut_up.push_back(simulator.after(whole, p, Shard{dim, axes}));
-      for (int p = 0; p < mesh.size(); ++p) back.push_back(simulator.after(cut_up, p, AllGather{dim, axes}));
-      for (std::size_t p = 0; p < whole.size(); ++p) EXPECT_EQ(back[p].data, whole[p].data);
+      for (const ProcessorId p : mesh.processors()) cut_up.push_back(simulator.after(whole, p, Shard{dim, axes}));
+      for (const ProcessorId p : mesh.processors()) back.push_back(simulator.after(cut_up, p, AllGather{dim, axes}));
+      for (const ProcessorId p : whole.ids()) EXPECT_EQ(back[p].data, whole[p].data);
     }
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "base/index.h"
 #include "program/ir.h"
 
 namespace weft::test {
@@ -14,7 +15,7 @@ struct Block {
   Shape shape;
   std::vector<double> data;
 };
-using LocalBlocks = std::vector<Block>;  // one per processor
+using LocalBlocks = Indexed<ProcessorId, Block>;
 
 inline void each_index(const Shape& shape, const std::function<void(const std::vector<std::int64_t>&)>& visit) {
   std::vector<std::int64_t> index(shape.rank(), 0);
@@ -75,15 +76,15 @@ inline Block reduced(Reduce how, const std::vector<Block>& xs) {
 struct Simulator {
   const Mesh& mesh;
 
-  std::vector<Block> group_of(const LocalBlocks& all, int p, const Axes& axes) const {
+  std::vector<Block> group_of(const LocalBlocks& all, ProcessorId p, const Axes& axes) const {
     std::vector<Block> result;
-    for (int member : mesh.group(p, axes)) result.push_back(all[static_cast<std::size_t>(member)]);
+    for (const ProcessorId member : mesh.group(p, axes)) result.push_back(all[member]);
     return result;
   }
 
-  Block after(const LocalBlocks& all, int p, const Operation& operation) const {
+  Block after(const LocalBlocks& all, ProcessorId p, const Operation& operation) const {
     if (const auto* w = std::get_if<Shard>(&operation))
-      return cut(all[static_cast<std::size_t>(p)], w->dim, mesh.coordinate(p, w->axes), mesh.size(w->axes));
+      return cut(all[p], w->dim, mesh.coordinate(p, w->axes), mesh.size(w->axes));
     if (const auto* w = std::get_if<AllGather>(&operation)) return side_by_side(group_of(all, p, w->axes), w->dim);
     if (const auto* w = std::get_if<AllReduce>(&operation)) return reduced(w->how, group_of(all, p, w->axes));
     if (const auto* w = std::get_if<ReduceScatter>(&operation))
@@ -96,7 +97,7 @@ struct Simulator {
     }
     const auto& w = std::get<Permute>(operation);
     EXPECT_EQ(static_cast<int>(w.to.size()), mesh.size(w.axes));
-    Block out{all[0].shape, std::vector<double>(all[0].data.size(), 0.0)};
+    Block out{all.front().shape, std::vector<double>(all.front().data.size(), 0.0)};
     int senders = 0;
     for (std::size_t r = 0; r < w.to.size(); ++r)
       if (w.to[r] == mesh.coordinate(p, w.axes) && ++senders) out = group_of(all, p, w.axes)[r];

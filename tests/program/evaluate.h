@@ -9,6 +9,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "base/index.h"
 #include "language/shape_math.h"
 #include "program/builder.h"
 
@@ -25,7 +26,7 @@ class Evaluation {
   }
 
   // What a processor holds of a value, row-major.
-  std::vector<double> numbers(int processor, ValueId id) const {
+  std::vector<double> numbers(ProcessorId processor, ValueId id) const {
     std::vector<double> out;
     each(value(id).shape, [&](const std::vector<std::int64_t>& index) { out.push_back(read(processor, id, index)); });
     return out;
@@ -36,7 +37,7 @@ class Evaluation {
   Evaluation(const Evaluation& outside, const Instr& instr) : p_(*body_of(instr)), held_(outside.held_.size()) {
     for (auto& values : held_) values.resize(p_.values.size());
     for (std::size_t i = 0; i < instr.inputs.size(); ++i)
-      for (int processor = 0; processor < p_.mesh.size(); ++processor)
+      for (const ProcessorId processor : p_.mesh.processors())
         held(processor, p_.inputs[i].value) = outside.held(processor, instr.inputs[i]);
     run();
   }
@@ -46,12 +47,12 @@ class Evaluation {
       if (instr.is<Fused>()) {
         const Evaluation inside(*this, instr);
         for (std::size_t i = 0; i < instr.outputs.size(); ++i)
-          for (int processor = 0; processor < p_.mesh.size(); ++processor)
+          for (const ProcessorId processor : p_.mesh.processors())
             held(processor, instr.outputs[i]) = inside.held(processor, inside.p_.outputs[i].value);
         continue;
       }
       for (std::size_t i = 0; i < instr.outputs.size(); ++i)
-        for (int processor = 0; processor < p_.mesh.size(); ++processor)
+        for (const ProcessorId processor : p_.mesh.processors())
           held(processor, instr.outputs[i]) = result(instr, i, processor);
     }
   }
@@ -64,8 +65,8 @@ class Evaluation {
   };
 
   const Value& value(ValueId id) const { return p_.values[id]; }
-  Held& held(int processor, ValueId id) { return held_[static_cast<std::size_t>(processor)][id]; }
-  const Held& held(int processor, ValueId id) const { return held_[static_cast<std::size_t>(processor)][id]; }
+  Held& held(ProcessorId processor, ValueId id) { return held_[processor][id]; }
+  const Held& held(ProcessorId processor, ValueId id) const { return held_[processor][id]; }
 
   static void each(const Shape& shape, const std::function<void(const Index&)>& visit) {
     Index index(shape.rank(), 0);
@@ -76,7 +77,7 @@ class Evaluation {
     }
   }
 
-  double read(int processor, ValueId id, const Index& index) const {
+  double read(ProcessorId processor, ValueId id, const Index& index) const {
     const Held& h = held(processor, id);
     std::int64_t place = h.offset;
     for (std::size_t d = 0; d < index.size(); ++d) place += index[d] * h.strides[d];
@@ -84,7 +85,7 @@ class Evaluation {
   }
 
   // At the index of another shape, dims matched by name.
-  double read_named(int processor, ValueId id, const Shape& of, const Index& index) const {
+  double read_named(ProcessorId processor, ValueId id, const Shape& of, const Index& index) const {
     Index own;
     for (const Dim& dim : value(id).shape) own.push_back(index[of.position(dim.name)]);
     return read(processor, id, own);
@@ -97,7 +98,7 @@ class Evaluation {
   }
 
   void fill(ValueId id, const std::string& name) {
-    for (int processor = 0; processor < p_.mesh.size(); ++processor) {
+    for (const ProcessorId processor : p_.mesh.processors()) {
       std::size_t seed = std::hash<std::string>()(name);
       const std::vector<int> coordinates = p_.mesh.coordinates(processor);
       for (std::size_t axis = 0; axis < coordinates.size(); ++axis)
@@ -119,14 +120,14 @@ class Evaluation {
     return 0;
   }
 
-  double reduced(int processor, ValueId x, const Axes& axes, Reduce how, const Index& index) const {
-    const std::vector<int> group = p_.mesh.group(processor, axes);
+  double reduced(ProcessorId processor, ValueId x, const Axes& axes, Reduce how, const Index& index) const {
+    const std::vector<ProcessorId> group = p_.mesh.group(processor, axes);
     double sum = read(group[0], x, index);
     for (std::size_t i = 1; i < group.size(); ++i) sum = join(how, sum, read(group[i], x, index));
     return sum;
   }
 
-  Held result(const Instr& instr, std::size_t output, int processor) const {
+  Held result(const Instr& instr, std::size_t output, ProcessorId processor) const {
     const Shape& shape = value(instr.outputs[output]).shape;
     const auto in = [&](std::size_t i) -> const Held& { return held(processor, instr.inputs[i]); };
     if (const auto* w = instr.as<View>()) return {in(0).data, in(0).offset + w->offset, w->strides};
@@ -138,7 +139,7 @@ class Evaluation {
     return computed(shape, [&](const Index& index) { return element(instr, output, processor, shape, index); });
   }
 
-  double element(const Instr& instr, std::size_t output, int processor, const Shape& shape, Index index) const {
+  double element(const Instr& instr, std::size_t output, ProcessorId processor, const Shape& shape, Index index) const {
     if (const auto* w = instr.as<Map>()) return mapped(*w, instr, processor, shape, index);
     if (const auto* w = instr.as<ReduceDims>()) return joined_dims(instr, w->how, processor, shape, index);
     if (instr.is<Contract>()) return joined_dims(instr, Reduce::kSum, processor, shape, index);
@@ -153,7 +154,7 @@ class Evaluation {
     if (const auto* w = instr.as<AllGather>()) {
       const std::size_t d = shape.position(w->dim);
       const std::int64_t size = value(instr.inputs[output]).shape[d].size;
-      const int from = p_.mesh.group(processor, w->axes)[static_cast<std::size_t>(index[d] / size)];
+      const ProcessorId from = p_.mesh.group(processor, w->axes)[static_cast<std::size_t>(index[d] / size)];
       index[d] %= size;
       return read(from, instr.inputs[output], index);
     }
@@ -170,7 +171,8 @@ class Evaluation {
   static Axes axes_of_index(const Instr& instr) { return instr.as<AxisIndex>()->axes; }
 
   // Over the dims that the output lacks, of the product of the operands.
-  double joined_dims(const Instr& instr, Reduce how, int processor, const Shape& shape, const Index& index) const {
+  double joined_dims(const Instr& instr, Reduce how, ProcessorId processor, const Shape& shape,
+                     const Index& index) const {
     Shape all = shape;
     for (ValueId id : instr.inputs) all = all.plus(value(id).shape);
     std::optional<double> sum;
@@ -184,7 +186,8 @@ class Evaluation {
     return *sum;
   }
 
-  double mapped(const Map& map, const Instr& instr, int processor, const Shape& shape, const Index& index) const {
+  double mapped(const Map& map, const Instr& instr, ProcessorId processor, const Shape& shape,
+                const Index& index) const {
     std::vector<double> nodes;
     for (const MapNode& n : map.nodes) {
       const auto x = [&](std::size_t i) { return nodes[static_cast<std::size_t>(n.args[i])]; };
@@ -207,7 +210,7 @@ class Evaluation {
   }
 
   const Program& p_;
-  std::vector<ByValue<Held>> held_;  // per processor and value
+  Indexed<ProcessorId, ByValue<Held>> held_;
 };
 
 }  // namespace weft::test

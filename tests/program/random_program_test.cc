@@ -265,8 +265,7 @@ std::vector<std::vector<double>> outputs_of(const Program& p) {
   const test::Evaluation evaluation(p);
   std::vector<std::vector<double>> all;
   for (const ProgramOutput& output : p.outputs)
-    for (int processor = 0; processor < p.mesh.size(); ++processor)
-      all.push_back(evaluation.numbers(processor, output.value));
+    for (const ProcessorId processor : p.mesh.processors()) all.push_back(evaluation.numbers(processor, output.value));
   return all;
 }
 

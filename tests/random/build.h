@@ -97,22 +97,22 @@ inline Built build(const Recipe& recipe) {
 // The graph without the nodes that nothing asked for stands on: what the partitioner looks at.
 inline GraphData needed_part(const Built& built) {
   GraphData graph = *built.graph.data();
-  std::set<int> needed;
-  std::vector<int> open;
+  std::set<NodeId> needed;
+  std::vector<NodeId> open;
   for (const Tensors* wanted : {&built.fetch, &built.update})
     for (const Tensor& x : *wanted) open.push_back(x.id().node);
   for (TensorId id : graph.metrics) open.push_back(id.node);
   while (!open.empty()) {
-    const int n = open.back();
+    const NodeId n = open.back();
     open.pop_back();
     if (!needed.insert(n).second) continue;
-    for (TensorId id : graph.nodes[static_cast<std::size_t>(n)].inputs) open.push_back(id.node);
+    for (TensorId id : graph.nodes[n].inputs) open.push_back(id.node);
   }
   const OpDef* harmless = nullptr;
   for (const OpDef* op : op_catalog())
     if (op->name == "constant") harmless = op;
-  for (int n = 0; n < static_cast<int>(graph.nodes.size()); ++n) {
-    Node& node = graph.nodes[static_cast<std::size_t>(n)];
+  for (const NodeId n : graph.nodes.ids()) {
+    Node& node = graph.nodes[n];
     if (needed.contains(n)) continue;
     node.op = harmless;
     node.inputs.clear();

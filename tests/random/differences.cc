@@ -96,8 +96,8 @@ class AlongALine {
     judge_.variables = start_;
     const GraphData& graph = *built_.graph.data();
     for (std::size_t i = 0; i < d_.by.size(); ++i) {
-      const int variable = variable_of(graph, d_.by[i].id());
-      judge::Value& x = variable >= 0 ? judge_.variables.at(variable_name(d_.by[i])) : inputs.at(d_.by[i].name());
+      const bool is_variable(variable_of(graph, d_.by[i].id()));
+      judge::Value& x = is_variable ? judge_.variables.at(variable_name(d_.by[i])) : inputs.at(d_.by[i].name());
       for (std::size_t k = 0; k < x.size(); ++k) x.f[k] += h * directions_[i].at(static_cast<std::int64_t>(k));
     }
     judge_.step = 0;

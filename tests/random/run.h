@@ -102,8 +102,8 @@ class ProgramRun {
     job.args.host = [&](const HostEvent& event) {
       if (event.what == "metric") metrics[event.text] = event.value.item();
     };
-    job.feed = [&](int p, BoundProgram&) { runner_->feed(p, inputs); };
-    job.fetch = [&](int p, const BoundProgram&) { runner_->fetch(p, outputs); };
+    job.feed = [&](ProcessorId p, BoundProgram&) { runner_->feed(p, inputs); };
+    job.fetch = [&](ProcessorId p, const BoundProgram&) { runner_->fetch(p, outputs); };
     runner_->start(std::move(job))->finish();
     for (std::size_t i = 0; i < outputs.size(); ++i) results.emplace_back(program().outputs[i].name, outputs[i]);
     for (const auto& [name, metric] : metrics) results.emplace_back("metric " + name, metric_array(metric, wide_));

@@ -119,7 +119,7 @@ std::map<std::string, Array> run_on(const Program& program, const Engine& engine
   const RunResult result = run_all(program, inputs, {.steps = steps}, engine, workers);
   if (result.failure) std::rethrow_exception(result.failure);
   std::map<std::string, Array> outputs;
-  for (const auto& [name, shards] : result.outputs) outputs.emplace(name, shards[0]);
+  for (const auto& [name, shards] : result.outputs) outputs.emplace(name, shards.front());
   return outputs;
 }
 

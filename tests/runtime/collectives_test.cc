@@ -67,14 +67,14 @@ class CollectiveLaws : public ::testing::TestWithParam<Case> {
     for (std::int64_t i = 0; i < whole.elements(); ++i) whole.set(i, static_cast<double>(i));
     const Shards got = run_on_mesh(std::move(b).finish(), {{"x", cut(whole, from, mesh)}}).at("y");
     const Shards want = cut(whole, to, mesh);
-    for (std::size_t p = 0; p < got.size(); ++p) EXPECT_EQ(got[p].values(), want[p].values()) << "processor " << p;
+    for (const ProcessorId p : got.ids()) EXPECT_EQ(got[p].values(), want[p].values()) << "processor " << p;
   }
 
   // Small whole numbers, unlike on every processor, exact in every dtype; products too.
-  Array part(int processor, DType dtype) const {
+  Array part(ProcessorId processor, DType dtype) const {
     Array array(global, dtype);
     for (std::int64_t i = 0; i < array.elements(); ++i)
-      array.set(i, static_cast<double>((i * 7 + processor * 5) % 4 + 1));
+      array.set(i, static_cast<double>((i * 7 + processor.number() * 5) % 4 + 1));
     return array;
   }
   static double joined(Reduce how, double x, double y) {
@@ -92,18 +92,16 @@ class CollectiveLaws : public ::testing::TestWithParam<Case> {
     const Sharding to = b.value(y).sharding;
     b.output("y", y);
     Shards parts;
-    for (int p = 0; p < mesh.size(); ++p) parts.push_back(part(p, dtype));
+    for (const ProcessorId p : mesh.processors()) parts.push_back(part(p, dtype));
     const Shards got = run_on_mesh(std::move(b).finish(), {{"x", parts}}).at("y");
-    for (int p = 0; p < mesh.size(); ++p) {
-      const std::vector<int> members = mesh.group(p, axes);
+    for (const ProcessorId p : mesh.processors()) {
+      const std::vector<ProcessorId> members = mesh.group(p, axes);
       Array whole = part(members[0], dtype);
       for (std::size_t m = 1; m < members.size(); ++m) {
-        const Array& more = parts[static_cast<std::size_t>(members[m])];
+        const Array& more = parts[members[m]];
         for (std::int64_t i = 0; i < whole.elements(); ++i) whole.set(i, joined(how, whole.at(i), more.at(i)));
       }
-      const auto at_p = static_cast<std::size_t>(p);
-      EXPECT_EQ(got[at_p].values(), cut(whole, to, mesh)[at_p].values())
-          << "processor " << p << ", " << how << " " << dtype;
+      EXPECT_EQ(got[p].values(), cut(whole, to, mesh)[p].values()) << "processor " << p << ", " << how << " " << dtype;
     }
   }
 };
@@ -160,7 +158,7 @@ TEST(JoinedCollectives, AllReduceOfSeveralValues) {
     return shards;
   };
   const NamedShards got = run_on_mesh(std::move(b).finish(), {{"x", two(x, 0)}, {"y", two(y, 10)}});
-  for (std::size_t p = 0; p < 2; ++p) {
+  for (const ProcessorId p : mesh.processors()) {
     EXPECT_EQ(got.at("x")[p].values(), (std::vector<double>{0, 3, 6}));
     EXPECT_EQ(got.at("y")[p].values(), (std::vector<double>{30, 33, 36, 39}));
   }

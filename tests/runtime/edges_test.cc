@@ -17,7 +17,7 @@ ValueType type(const Shape& shape, DType dtype = DType::kF32) { return {dtype, s
 
 Array run(Builder&& b, ValueId out, const NamedShards& inputs) {
   b.output("out", out);
-  return run_on_mesh(std::move(b).finish(), inputs).at("out")[0];
+  return run_on_mesh(std::move(b).finish(), inputs).at("out").front();
 }
 
 TEST(Edges, ExclusiveScansStartAtTheEndsOfTheDtype) {

@@ -24,7 +24,7 @@ TEST(FailingKernel, EndsEveryProcessorAndIsNamed) {
   KernelTable table = reference_engine().table();
   table.kernels[Copy::kName] = [](const KernelArgs& args) -> Kernel {
     return [p = args.processor](const StepState&) {
-      if (p == 4) throw std::runtime_error("the disk is full");
+      if (p == ProcessorId(4)) throw std::runtime_error("the disk is full");
     };
   };
   const HostEngine engine("failing", table, reference_engine().target(), false);

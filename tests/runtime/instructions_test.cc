@@ -33,7 +33,7 @@ Array run(Builder&& b, ValueId out, const std::map<std::string, Array>& inputs, 
   b.output("out", out);
   NamedShards shards;
   for (const auto& [name, array] : inputs) shards[name] = {array};
-  return run_on_mesh(std::move(b).finish(), shards, options).at("out")[0];
+  return run_on_mesh(std::move(b).finish(), shards, options).at("out").front();
 }
 
 void expect_each(const Array& got, const std::function<double(const std::vector<std::int64_t>&)>& want) {
@@ -254,10 +254,10 @@ TEST(Sort, LargestFirstTiesToTheLowerIndex) {
   b.output("values", out[0]);
   b.output("indices", out[1]);
   const NamedShards got = run_on_mesh(std::move(b).finish(), {{"x", {x}}});
-  expect_each(got.at("values")[0], [](const auto& o) {
+  expect_each(got.at("values").front(), [](const auto& o) {
     return std::vector<double>{7, 7, 2}[static_cast<std::size_t>(o[1])] + static_cast<double>(o[0]);
   });
-  expect_each(got.at("indices")[0], [](const auto& o) {
+  expect_each(got.at("indices").front(), [](const auto& o) {
     return std::vector<double>{1, 2, 0}[static_cast<std::size_t>(o[1])];
   });
 }

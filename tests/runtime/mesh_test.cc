@@ -34,7 +34,7 @@ void expect_moves(const Mesh& mesh, const Sharding& from, const Sharding& to,
   const Array whole = ramp(kWhole, dtype);
   const Shards got = run_on_mesh(std::move(b).finish(), {{"x", cut(whole, from, mesh)}}).at("out"),
                want = cut(whole, to, mesh);
-  for (std::size_t p = 0; p < got.size(); ++p)
+  for (const ProcessorId p : mesh.processors())
     EXPECT_EQ(got[p].values(), want[p].values()) << "processor " << p << " of " << mesh;
 }
 
@@ -85,17 +85,17 @@ TEST(Collectives, AllToAllBetweenEveryPairOfDims) {
 // Processor p contributes p + 1 times the ramp.
 Shards scaled_ramps(const Mesh& mesh) {
   Shards shards;
-  for (int p = 0; p < mesh.size(); ++p) {
+  for (const ProcessorId p : mesh.processors()) {
     Array x = ramp(kWhole);
-    for (std::int64_t i = 0; i < x.elements(); ++i) x.set(i, (p + 1) * x.at(i));
+    for (std::int64_t i = 0; i < x.elements(); ++i) x.set(i, (p.number() + 1) * x.at(i));
     shards.push_back(x);
   }
   return shards;
 }
 
-double sum_over_group(const Mesh& mesh, int p, const Axes& axes) {
+double sum_over_group(const Mesh& mesh, ProcessorId p, const Axes& axes) {
   double sum = 0;
-  for (int member : mesh.group(p, axes)) sum += member + 1;
+  for (const ProcessorId member : mesh.group(p, axes)) sum += member.number() + 1;
   return sum;
 }
 
@@ -107,9 +107,9 @@ TEST(Collectives, AllReduceSumsOverTheGroup) {
     Builder b{mesh};
     b.output("out", b.all_reduce(b.input("x", laid(split({{}, {}, {}}, pending), mesh)), c.axes));
     const Shards got = run_on_mesh(std::move(b).finish(), {{"x", scaled_ramps(mesh)}}).at("out");
-    for (int p = 0; p < mesh.size(); ++p)
+    for (const ProcessorId p : mesh.processors())
       for (std::int64_t i = 0; i < kWhole.elements(); ++i)
-        ASSERT_EQ(got[static_cast<std::size_t>(p)].at(i), sum_over_group(mesh, p, c.axes) * static_cast<double>(i));
+        ASSERT_EQ(got[p].at(i), sum_over_group(mesh, p, c.axes) * static_cast<double>(i));
   }
 }
 
@@ -125,10 +125,9 @@ TEST(Collectives, ReduceScatterAlongEveryDim) {
       std::vector<Axes> dims(3);
       dims[d] = c.axes;
       const Shards blocks = cut(ramp(kWhole), split(dims), mesh);
-      for (std::size_t p = 0; p < got.size(); ++p)
+      for (const ProcessorId p : mesh.processors())
         for (std::int64_t i = 0; i < got[p].elements(); ++i)
-          ASSERT_EQ(got[p].at(i), sum_over_group(mesh, static_cast<int>(p), c.axes) * blocks[p].at(i))
-              << c.mesh << " dim " << d;
+          ASSERT_EQ(got[p].at(i), sum_over_group(mesh, p, c.axes) * blocks[p].at(i)) << c.mesh << " dim " << d;
     }
 }
 
@@ -138,11 +137,10 @@ TEST(Collectives, PermuteSendsOnAndGivesZerosToTheRest) {
   const ValueId strided = b.slice(b.input("x", laid(split({{}, {}, {}}), mesh)), "b", 2, 3);  // not dense
   b.output("out", b.permute(strided, {0}, {1, 2, -1, 0}));
   const Shards in = scaled_ramps(mesh), got = run_on_mesh(std::move(b).finish(), {{"x", in}}).at("out");
-  const std::vector<int> sender = {3, 0, 1, -1};
-  for (std::size_t p = 0; p < 4; ++p)
+  const Indexed<ProcessorId, int> sender{3, 0, 1, -1};
+  for (const ProcessorId p : mesh.processors())
     each_index(got[p].shape(), [&](const auto& i) {
-      const double want =
-          sender[p] < 0 ? 0 : in[static_cast<std::size_t>(sender[p])].at(row_major(kWhole, {i[0], i[1] + 2, i[2]}));
+      const double want = sender[p] < 0 ? 0 : in[ProcessorId(sender[p])].at(row_major(kWhole, {i[0], i[1] + 2, i[2]}));
       ASSERT_EQ(got[p].at(row_major(got[p].shape(), i)), want) << "processor " << p;
     });
 }
@@ -159,14 +157,14 @@ TEST(Sources, DrawsAndIndicesAreThoseOfTheWholeTensor) {
   each_index(kWhole, [&](const auto& i) { index.set(row_major(kWhole, i), static_cast<double>(i[1])); });
   for (const Distribution what :
        {Distribution::kUniform, Distribution::kNormal, Distribution::kTruncatedNormal, Distribution::kBernoulli}) {
-    const Array whole = draw(Mesh(), split({{}, {}, {}}), what, 5).at("draw")[0];
-    EXPECT_NE(draw(Mesh(), split({{}, {}, {}}), what, 6).at("draw")[0].values(), whole.values());
+    const Array whole = draw(Mesh(), split({{}, {}, {}}), what, 5).at("draw").front();
+    EXPECT_NE(draw(Mesh(), split({{}, {}, {}}), what, 6).at("draw").front().values(), whole.values());
     for (const auto& dims :
          {std::vector<Axes>{{0}, {}, {}}, {{}, {1}, {0}}, {{}, {0, 1}, {}}, {{}, {1, 0}, {}}, {{1}, {}, {}}}) {
       const Mesh mesh = Mesh::parse("x:2 y:2");
       const NamedShards got = draw(mesh, split(dims), what, 5);
       const Shards want = cut(whole, split(dims), mesh), want_index = cut(index, split(dims), mesh);
-      for (std::size_t p = 0; p < 4; ++p) {
+      for (const ProcessorId p : mesh.processors()) {
         EXPECT_EQ(got.at("draw")[p].values(), want[p].values());
         EXPECT_EQ(got.at("index")[p].values(), want_index[p].values());
       }
@@ -180,9 +178,9 @@ TEST(Sources, AxisIndexIsTheCoordinate) {
   b.output("x", b.axis_index({0}));
   b.output("yx", b.axis_index({1, 0}));
   const NamedShards got = run_on_mesh(std::move(b).finish(), {});
-  for (int p = 0; p < 4; ++p) {
-    EXPECT_EQ(got.at("x")[static_cast<std::size_t>(p)].item(), p / 2);
-    EXPECT_EQ(got.at("yx")[static_cast<std::size_t>(p)].item(), (p % 2) * 2 + p / 2);
+  for (const ProcessorId p : mesh.processors()) {
+    EXPECT_EQ(got.at("x")[p].item(), p.number() / 2);
+    EXPECT_EQ(got.at("yx")[p].item(), p.number() % 2 * 2 + p.number() / 2);
   }
 }
 
@@ -198,12 +196,12 @@ TEST(Updates, VariablesChangeTogetherAfterTheBody) {
                                    {"y", {Array(s, {3, 4}, DType::kF32)}},
                                    {"z", {Array(s, {0, 0}, DType::kF32)}}}};
   const Program program = std::move(b).finish();
-  EXPECT_EQ(run_all(program, {}, options).variables.at("x")[0].values(), (std::vector<double>{3, 4}));
+  EXPECT_EQ(run_all(program, {}, options).variables.at("x").front().values(), (std::vector<double>{3, 4}));
   options.steps = 2;
   const RunResult twice = run_all(program, {}, options);
-  EXPECT_EQ(twice.variables.at("x")[0].values(), (std::vector<double>{1, 2}));
-  EXPECT_EQ(twice.variables.at("y")[0].values(), (std::vector<double>{3, 4}));
-  EXPECT_EQ(twice.variables.at("z")[0].values(), (std::vector<double>{4, 6}));
+  EXPECT_EQ(twice.variables.at("x").front().values(), (std::vector<double>{1, 2}));
+  EXPECT_EQ(twice.variables.at("y").front().values(), (std::vector<double>{3, 4}));
+  EXPECT_EQ(twice.variables.at("z").front().values(), (std::vector<double>{4, 6}));
 }
 
 TEST(HostEvents, ComeFromOneProcessorOnly) {

@@ -23,7 +23,7 @@ class EachFloat : public ::testing::TestWithParam<DType> {
     b.output("out", out);
     NamedShards shards;
     for (const auto& [name, array] : inputs) shards[name] = {array};
-    return run_on_mesh(std::move(b).finish(), shards, {.steps = 2}).at("out")[0];
+    return run_on_mesh(std::move(b).finish(), shards, {.steps = 2}).at("out").front();
   }
 };
 INSTANTIATE_TEST_SUITE_P(Floats, EachFloat, ::testing::Values(DType::kF32, DType::kBF16, DType::kF16, DType::kF64),

@@ -7,8 +7,9 @@
 #include <string>
 #include <thread>
 
-#include "support/compile.h"
+#include "base/index.h"
 #include "comm/launch.h"
+#include "support/compile.h"
 
 namespace weft::test {
 
@@ -49,8 +50,9 @@ std::vector<std::exception_ptr> as_processes(int processes, int processors,
   std::vector<std::thread> threads;
   for (int process = 0; process < processes; ++process)
     threads.emplace_back([&, process] {
-      std::vector<int> mine;
-      for (int p = process * processors / processes; p < (process + 1) * processors / processes; ++p) mine.push_back(p);
+      const auto first = [&](int of) { return ProcessorId(of * processors / processes); };
+      std::vector<ProcessorId> mine;
+      for (const ProcessorId p : ids(first(process), first(process + 1))) mine.push_back(p);
       try {
         body(process, std::make_unique<OneOfMany>(wire, mine));
       } catch (...) {

@@ -19,21 +19,22 @@ namespace weft::test {
 // One process's view of a wire that all share.
 class OneOfMany : public comm::Wire {
  public:
-  OneOfMany(std::shared_ptr<comm::Wire> all, std::vector<int> mine) : all_(std::move(all)), mine_(std::move(mine)) {}
+  OneOfMany(std::shared_ptr<comm::Wire> all, std::vector<ProcessorId> mine)
+      : all_(std::move(all)), mine_(std::move(mine)) {}
   int size() const override { return all_->size(); }
-  std::vector<int> local() const override { return mine_; }
+  std::vector<ProcessorId> local() const override { return mine_; }
   int on_host() const override { return all_->size(); }
-  std::unique_ptr<comm::Group> join(int processor, const std::vector<int>& members) override {
+  std::unique_ptr<comm::Group> join(ProcessorId processor, const std::vector<ProcessorId>& members) override {
     return all_->join(processor, members);
   }
-  comm::PeerMemory* peer_memory(int processor) override { return all_->peer_memory(processor); }
+  comm::PeerMemory* peer_memory(ProcessorId processor) override { return all_->peer_memory(processor); }
   void abort(const comm::Failure& failure) override { all_->abort(failure); }
   std::vector<comm::ProcessorStatus> report() const override { return all_->report(); }
   std::size_t overhead_bytes() const override { return all_->overhead_bytes(); }
 
  private:
   std::shared_ptr<comm::Wire> all_;
-  std::vector<int> mine_;
+  std::vector<ProcessorId> mine_;
 };
 
 // Runs the body in `processes` threads, each with its view of one wire of `processors`, which they share out evenly.

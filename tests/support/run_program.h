@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/index.h"
 #include "comm/wire.h"
 #include "program/builder.h"
 #include "runtime/host/host_engine.h"
@@ -15,7 +16,7 @@
 
 namespace weft::test {
 
-using Shards = std::vector<Array>;  // one per processor
+using Shards = Indexed<ProcessorId, Array>;
 using NamedShards = std::map<std::string, Shards>;
 
 struct RunOptions {
@@ -43,7 +44,6 @@ inline RunResult run_all(const Program& program, const NamedShards& inputs, cons
   RunResult result{.outputs = {}, .variables = options.variables, .failure = {}};
   const auto processors = std::make_shared<Processors>(program.mesh, comm::make_threads_wire(program.mesh.size()),
                                                        engine, ProcessorOptions{30, workers});
-  const auto at = [](Shards& shards, int p) -> Array& { return shards[static_cast<std::size_t>(p)]; };
   const auto value = [&](ValueId id) { return program.values[id]; };
   for (const ProgramOutput& output : program.outputs)
     result.outputs[output.name] = Shards(count, Array(value(output.value).shape, value(output.value).dtype));
@@ -53,19 +53,18 @@ inline RunResult run_all(const Program& program, const NamedShards& inputs, cons
   for (std::size_t v = 0; v < variables.size(); ++v) {
     places.push_back(&variables[v]);
     Shards& shards = result.variables.at(program.variables[v].name);
-    processors->on_each([&](int p) { processors->device(p).write(span_of(at(shards, p)), variables[v].on(p)); });
+    processors->on_each([&](ProcessorId p) { processors->device(p).write(span_of(shards[p]), variables[v].on(p)); });
   }
   const auto runner = std::make_shared<Runner>(
       processors, std::make_shared<const Compiled>(with_plan(program, engine.target())), places);
   StepJob job{.args = {.seed = options.seed, .deadline = std::chrono::seconds(30), .host = options.host}};
-  job.feed = [&](int p, BoundProgram& bound) {  // at every step: a run may have written over them
+  job.feed = [&](ProcessorId p, BoundProgram& bound) {  // at every step: a run may have written over them
     for (std::size_t i = 0; i < program.inputs.size(); ++i)
-      processors->device(p).write(span_of(inputs.at(program.inputs[i].name)[static_cast<std::size_t>(p)]),
-                                  bound.input(i));
+      processors->device(p).write(span_of(inputs.at(program.inputs[i].name)[p]), bound.input(i));
   };
-  job.fetch = [&](int p, const BoundProgram& bound) {
+  job.fetch = [&](ProcessorId p, const BoundProgram& bound) {
     for (std::size_t i = 0; i < program.outputs.size(); ++i)
-      processors->device(p).read(bound.output(i), span_of(at(result.outputs.at(program.outputs[i].name), p)));
+      processors->device(p).read(bound.output(i), span_of(result.outputs.at(program.outputs[i].name)[p]));
   };
   try {
     for (int step = 0; step < options.steps; ++step) {
@@ -78,7 +77,7 @@ inline RunResult run_all(const Program& program, const NamedShards& inputs, cons
   }
   for (std::size_t v = 0; v < variables.size(); ++v) {
     Shards& shards = result.variables.at(program.variables[v].name);
-    processors->on_each([&](int p) { processors->device(p).read(variables[v].on(p), span_of(at(shards, p))); });
+    processors->on_each([&](ProcessorId p) { processors->device(p).read(variables[v].on(p), span_of(shards[p])); });
   }
   return result;
 }
@@ -123,12 +122,12 @@ inline double at_named(const Array& x, const Shape& shape, const std::vector<std
 inline Shards cut(const Array& whole, const Sharding& sharding, const Mesh& mesh) {
   const Shape local = local_shape(whole.shape(), sharding, mesh);
   Shards shards(static_cast<std::size_t>(mesh.size()), Array(local, whole.dtype()));
-  for (int p = 0; p < mesh.size(); ++p) {
+  for (const ProcessorId p : mesh.processors()) {
     const std::vector<std::int64_t> begin = shard_begin(local, sharding, mesh, p);
     each_index(local, [&](std::vector<std::int64_t> index) {
       const std::int64_t to = row_major(local, index);
       for (std::size_t d = 0; d < index.size(); ++d) index[d] += begin[d];
-      shards[static_cast<std::size_t>(p)].set(to, whole.at(row_major(whole.shape(), index)));
+      shards[p].set(to, whole.at(row_major(whole.shape(), index)));
     });
   }
   return shards;

@@ -14,7 +14,7 @@
 namespace weft::detail {
 
 // The processors of this process, ascending.
-const std::vector<int>& processors(const Session& session);
+const std::vector<ProcessorId>& processors(const Session& session);
 
 // Whether `here` is true in any process. All processes must call.
 bool any(const Session& session, bool here);
@@ -34,7 +34,7 @@ struct VariableShard {
   DType dtype = DType::kF32;   // of the bytes that the processor holds
   DType stored = DType::kF32;  // what a checkpoint holds: VariableOptions::stored, `dtype` of optimizer state
   std::vector<std::int64_t> begin, sizes;
-  int processor = 0;
+  ProcessorId processor = {};
   bool is_primary = false;  // the first holder of this shard: at coordinate 0 of the axes that do not split it
 
   std::int64_t elements() const;

@@ -34,7 +34,7 @@ void ControlMessages::listen(std::size_t i) {
             "MPI_Irecv");
 }
 
-void ControlMessages::send(const ControlMessage& message, int processor) {
+void ControlMessages::send(const ControlMessage& message, ProcessorId processor) {
   Sent* free = nullptr;
   for (const std::unique_ptr<Sent>& sent : sent_) {
     int done = 1;
@@ -46,10 +46,11 @@ void ControlMessages::send(const ControlMessage& message, int processor) {
   }
   if (free == nullptr) free = sent_.emplace_back(std::make_unique<Sent>()).get();
   free->message = message;
-  met_[static_cast<std::size_t>(processor)] = true;
+  met_[processor] = true;
   const std::size_t bytes = offsetof(ControlMessage, text) + message.length;
-  check_mpi(MPI_Isend(&free->message, static_cast<int>(bytes), MPI_BYTE, processor, kTag, ranks_, &free->request),
-            "MPI_Isend");
+  check_mpi(
+      MPI_Isend(&free->message, static_cast<int>(bytes), MPI_BYTE, processor.number(), kTag, ranks_, &free->request),
+      "MPI_Isend");
 }
 
 void ControlMessages::receive(const std::function<void(const ControlMessage& message)>& read) {
@@ -57,9 +58,9 @@ void ControlMessages::receive(const std::function<void(const ControlMessage& mes
   check_mpi(MPI_Testsome(static_cast<int>(kOpen), requests_.data(), &count, done_.data(), MPI_STATUSES_IGNORE),
             "MPI_Testsome");
   for (int i = 0; i < count; ++i) {
-    const std::size_t at = static_cast<std::size_t>(done_[static_cast<std::size_t>(i)]);
-    read(coming_[at]);
-    listen(at);
+    const std::size_t place = at(done_[at(i)]);
+    read(coming_[place]);
+    listen(place);
   }
 }
 

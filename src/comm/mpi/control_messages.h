@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/index.h"
 #include "comm/mpi/calls.h"
 #include "comm/shared/ring.h"
 
@@ -37,12 +38,12 @@ class ControlMessages {
   ControlMessages(const ControlMessages&) = delete;
   ControlMessages& operator=(const ControlMessages&) = delete;
 
-  void send(const ControlMessage& message, int processor);
+  void send(const ControlMessage& message, ProcessorId processor);
   // Gives what has come to `read`.
   void receive(const std::function<void(const ControlMessage& message)>& read);
   bool all_sent();
   // Whether a message has gone there before. MPI ends a process that cannot make its first connection to another.
-  bool has_met(int processor) const { return met_[static_cast<std::size_t>(processor)]; }
+  bool has_met(ProcessorId processor) const { return met_[processor]; }
 
  private:
   struct Sent {
@@ -56,7 +57,7 @@ class ControlMessages {
   std::vector<MPI_Request> requests_;  // of coming_
   std::vector<int> done_;
   std::vector<std::unique_ptr<Sent>> sent_;
-  std::vector<bool> met_;
+  Indexed<ProcessorId, bool> met_;
 };
 
 }  // namespace weft::comm

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <thread>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "comm/mpi/wire.h"
 
@@ -19,9 +20,9 @@ constexpr std::chrono::milliseconds kFarewell{200};
 
 }  // namespace
 
-std::uint64_t hash_of(const std::vector<int>& members) {
+std::uint64_t hash_of(const std::vector<ProcessorId>& members) {
   std::uint64_t hash = 14695981039346656037u;
-  for (const int member : members) hash = (hash ^ static_cast<std::uint64_t>(member + 1)) * 1099511628211u;
+  for (const ProcessorId member : members) hash = (hash ^ (member.index() + 1)) * 1099511628211u;
   return hash;
 }
 
@@ -65,7 +66,7 @@ void MultiHostGroup::complete(Request& request) {
 // To one member on every other host; members of one host tell different ones.
 void MultiHostGroup::announce(std::uint64_t number) {
   const auto lock = mpi_.lock();
-  const std::size_t rank = static_cast<std::size_t>(rank_);
+  const std::size_t rank = at(rank_);
   ControlMessage message;
   message.rank = rank_;
   message.list = list_;
@@ -79,12 +80,11 @@ void MultiHostGroup::announce(std::uint64_t number) {
     std::memcpy(message.text.data(), ring_.inline_data_of(number, rank).bytes.data(), message.length);
   }
   for (int host = 0; host < hosts_.hosts(); ++host)
-    if (host != hosts_.here)
-      mpi_.messages().send(message, ring_.members[static_cast<std::size_t>(hosts_.handler(host, rank))]);
+    if (host != hosts_.here) mpi_.messages().send(message, ring_.members[at(hosts_.handler(host, rank))]);
 }
 
 void MultiHostGroup::deliver(const ControlMessage& message) {
-  const std::size_t rank = static_cast<std::size_t>(message.rank);
+  const std::size_t rank = at(message.rank);
   RingEntry& entry = ring_.entry(message.number, rank);
   entry.request = message.request;
   if (message.length > 0)
@@ -165,15 +165,16 @@ bool MultiHostGroup::work_on(std::uint64_t number, Slot& slot) {
 }
 
 void MultiHostGroup::post_message(std::uint64_t number, Slot& slot, const Action& action) {
-  const std::size_t peer = static_cast<std::size_t>(action.peer);
+  const std::size_t peer = at(action.peer);
   const bool sends = action.kind == Action::Kind::kSend;
   const Request& receiver = sends ? ring_.entry(number, peer).request : request(number);
   const int tag = static_cast<int>(receiver.tag + action.tag), bytes = static_cast<int>(action.bytes);
-  const int processor = ring_.members[peer];
+  const ProcessorId processor = ring_.members[peer];
   MPI_Request& request = slot.requests.emplace_back(MPI_REQUEST_NULL);
   slot.peers.push_back(processor);
-  if (sends) check_mpi(MPI_Isend(action.data, bytes, MPI_BYTE, processor, tag, mpi_.ranks(), &request), "MPI_Isend");
-  else check_mpi(MPI_Irecv(action.data, bytes, MPI_BYTE, processor, tag, mpi_.ranks(), &request), "MPI_Irecv");
+  if (sends)
+    check_mpi(MPI_Isend(action.data, bytes, MPI_BYTE, processor.number(), tag, mpi_.ranks(), &request), "MPI_Isend");
+  else check_mpi(MPI_Irecv(action.data, bytes, MPI_BYTE, processor.number(), tag, mpi_.ranks(), &request), "MPI_Irecv");
 }
 
 void MultiHostGroup::finish(std::uint64_t number, Timer& timer) {
@@ -206,24 +207,24 @@ void MultiHostGroup::rest(std::uint64_t number) {
 
 bool MultiHostGroup::is_excused(std::uint64_t number, std::size_t rank) const {
   if (hosts_.is_here(static_cast<int>(rank))) return false;
-  const std::size_t reader = static_cast<std::size_t>(hosts_.handler(hosts_.here, rank));
+  const std::size_t reader = at(hosts_.handler(hosts_.here, rank));
   return ring_.entry(number, reader).number.load(std::memory_order_acquire) < number;
 }
 
-std::vector<int> MultiHostGroup::owing() const {
-  std::vector<int> all;
+std::vector<ProcessorId> MultiHostGroup::owing() const {
+  std::vector<ProcessorId> all;
   for (const Slot& slot : slots_)
-    for (const int peer : slot.peers)
+    for (const ProcessorId peer : slot.peers)
       if (std::find(all.begin(), all.end(), peer) == all.end()) all.push_back(peer);
   // My own messages are done: someone here does not move on, or waits for messages itself.
   if (all.empty())
     for (const int rank : hosts_.local()) {
-      const int member = ring_.members[static_cast<std::size_t>(rank)];
+      const ProcessorId member = ring_.members[at(rank)];
       if (rank != rank_ && block().board().read(member).stage != Board::Stage::kWaiting) all.push_back(member);
     }
   if (all.empty())
     std::copy_if(ring_.members.begin(), ring_.members.end(), std::back_inserter(all),
-                 [&](int member) { return !block().is_local(member); });
+                 [&](ProcessorId member) { return !block().is_local(member); });
   std::sort(all.begin(), all.end());
   return all;
 }

@@ -34,14 +34,14 @@ class MultiHostGroup : public SharedGroup {
     std::vector<Action> actions;
     std::size_t next = 0;  // step
     std::vector<MPI_Request> requests;
-    std::vector<int> peers;  // of the requests
+    std::vector<ProcessorId> peers;  // of the requests
     bool busy = false;
   };
 
   void complete(Request& request) override;
   void announce(std::uint64_t number) override;
   void finish(std::uint64_t number, Timer& timer) override;
-  std::vector<int> owing() const override;
+  std::vector<ProcessorId> owing() const override;
   bool is_excused(std::uint64_t number, std::size_t rank) const override;
 
   void begin(std::uint64_t number);
@@ -62,6 +62,6 @@ class MultiHostGroup : public SharedGroup {
 };
 
 // The same on all hosts.
-std::uint64_t hash_of(const std::vector<int>& members);
+std::uint64_t hash_of(const std::vector<ProcessorId>& members);
 
 }  // namespace weft::comm

@@ -110,7 +110,7 @@ class ProcessWatcher {
     std::erase_if(watched_, [](const Watched& watched) {
       if (!has_ended(watched)) return false;
       SharedBlock& block = *watched.block;
-      const int processor = watched.peer.processor;
+      const ProcessorId processor = watched.peer.processor;
       const bool in_order = block.gone(processor);
       block.set_gone(processor);
       if (!in_order)
@@ -132,7 +132,7 @@ class ProcessWatcher {
       for (SharedBlock* block : blocks_) {
         any = true;
         Failure failure{.kind = Failure::Kind::kLauncher};
-        for (const int processor : block->local())
+        for (const ProcessorId processor : block->local())
           if (block->gone(processor) && failure.last.size() < kMostStatuses)
             failure.last.push_back(block->status(processor));
         block->abort(failure, false);

@@ -15,7 +15,7 @@
 namespace weft::comm {
 
 struct Peer {
-  int processor = 0;
+  ProcessorId processor = {};
   pid_t process = 0;
 };
 

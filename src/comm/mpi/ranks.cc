@@ -48,8 +48,10 @@ Ranks::Ranks(int processors) {
   all = first_ranks(processors);
   MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN);
   MPI_Comm_size(all, &size);
-  MPI_Comm_rank(all, &me);
-  check_mpi(MPI_Comm_split_type(all, MPI_COMM_TYPE_SHARED, me, MPI_INFO_NULL, &here), "MPI_Comm_split_type");
+  int rank = 0;
+  MPI_Comm_rank(all, &rank);
+  me = ProcessorId(rank);
+  check_mpi(MPI_Comm_split_type(all, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &here), "MPI_Comm_split_type");
   MPI_Comm_set_errhandler(here, MPI_ERRORS_RETURN);
   int count = 0;
   MPI_Comm_size(here, &count);
@@ -57,7 +59,7 @@ Ranks::Ranks(int processors) {
   check_mpi(MPI_Allgather(&me, 1, MPI_INT, local.data(), 1, MPI_INT, here), "MPI_Allgather");
 
   host.resize(static_cast<std::size_t>(size));
-  const int mine = local.front();
+  const ProcessorId mine = local.front();
   check_mpi(MPI_Allgather(&mine, 1, MPI_INT, host.data(), 1, MPI_INT, all), "MPI_Allgather");
   using Name = std::array<char, MPI_MAX_PROCESSOR_NAME>;
   Name name = {};

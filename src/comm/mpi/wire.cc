@@ -95,8 +95,8 @@ MpiWire::MpiWire(Parts parts)
       peers_(std::move(parts.memory)) {
   std::vector<Peer> others;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
-    const int processor = ranks_->local[i];
-    bases_[static_cast<std::size_t>(processor)] = reinterpret_cast<std::uintptr_t>(peers_[i].data());
+    const ProcessorId processor = ranks_->local[i];
+    bases_[processor] = reinterpret_cast<std::uintptr_t>(peers_[i].data());
     if (processor != ranks_->me) others.push_back({.processor = processor, .process = parts.cards[i].process});
   }
   if (!ranks_->one_host()) messages_ = std::make_unique<ControlMessages>(ranks_->all);
@@ -108,21 +108,21 @@ MpiWire::~MpiWire() {
   block_.set_gone(ranks_->me);
 }
 
-PeerMemory* MpiWire::peer_memory(int processor) {
+PeerMemory* MpiWire::peer_memory(ProcessorId processor) {
   internal_check(processor == ranks_->me, "the memory of a processor of another process");
   return heap_.get();
 }
 
-void MpiWire::check_reach(int processor, const void* data, std::size_t bytes) const {
+void MpiWire::check_reach(ProcessorId processor, const void* data, std::size_t bytes) const {
   const Mapping& memory = heap_->mapping();
   const std::uint64_t place = place_of(processor, data);
   if (place >= memory.bytes() || bytes > memory.bytes() - place)
     throw InternalError(str("processor ", processor, " gave a buffer of ", bytes, " bytes outside of its arenas"));
 }
 
-ProcessorStatus MpiWire::status(int processor) const {
+ProcessorStatus MpiWire::status(ProcessorId processor) const {
   ProcessorStatus status = block_.status(processor);
-  status.host = ranks_->names[static_cast<std::size_t>(processor)];
+  status.host = ranks_->names[processor];
   return status;
 }
 
@@ -133,7 +133,7 @@ std::size_t MpiWire::overhead_bytes() const {
 
 std::unique_ptr<Group> MpiWire::make_group(Ring ring, int rank) {
   std::vector<int> hosts;
-  for (const int member : ring.members) hosts.push_back(ranks_->host[static_cast<std::size_t>(member)]);
+  for (const ProcessorId member : ring.members) hosts.push_back(ranks_->host[member].number());
   if (std::all_of(hosts.begin(), hosts.end(), [&](int host) { return host == hosts.front(); }))
     return SharedWire::make_group(std::move(ring), rank);
   return std::make_unique<MultiHostGroup>(*this, std::move(ring), rank, HostMap(hosts, rank));
@@ -190,7 +190,7 @@ void MpiWire::spread_abort() {
   const std::string failure = to_bytes(block_.failure(), message.text.size());
   message.length = static_cast<std::uint32_t>(failure.size());
   std::memcpy(message.text.data(), failure.data(), failure.size());
-  for (int processor = 0; processor < size(); ++processor)
+  for (const ProcessorId processor : ids<ProcessorId>(size()))
     if (messages_->has_met(processor)) messages_->send(message, processor);
   const auto end = std::chrono::steady_clock::now() + kTimeToTell;
   while (!messages_->all_sent() && std::chrono::steady_clock::now() < end) std::this_thread::yield();

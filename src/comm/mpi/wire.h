@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/index.h"
 #include "comm/mpi/calls.h"
 #include "comm/mpi/memory.h"
 #include "comm/mpi/control_messages.h"
@@ -25,10 +26,11 @@ struct Ranks {
   // The wire's ranks, and those on this host. Freeing is a call of all ranks, which after a failure are not all there:
   // a wire of one host frees both when it is made, one of several hosts never frees `all`.
   MPI_Comm all = MPI_COMM_NULL, here = MPI_COMM_NULL;
-  int size = 0, me = 0;
-  std::vector<int> local;          // processors on this host
-  std::vector<int> host;           // by processor: the lowest processor of its host
-  std::vector<std::string> names;  // by processor: its host's name
+  int size = 0;
+  ProcessorId me;
+  std::vector<ProcessorId> local;           // processors on this host
+  Indexed<ProcessorId, ProcessorId> host;   // by processor: the lowest processor of its host
+  Indexed<ProcessorId, std::string> names;  // by processor: its host's name
 };
 
 class MultiHostGroup;
@@ -38,13 +40,13 @@ class MpiWire : public SharedWire {
   static std::unique_ptr<MpiWire> make(int processors);
   ~MpiWire() override;
 
-  std::vector<int> local() const override { return {ranks_->me}; }
+  std::vector<ProcessorId> local() const override { return {ranks_->me}; }
   int on_host() const override { return static_cast<int>(ranks_->local.size()); }
-  PeerMemory* peer_memory(int processor) override;
+  PeerMemory* peer_memory(ProcessorId processor) override;
   std::size_t overhead_bytes() const override;
 
-  void check_reach(int processor, const void* data, std::size_t bytes) const override;
-  ProcessorStatus status(int processor) const override;
+  void check_reach(ProcessorId processor, const void* data, std::size_t bytes) const override;
+  ProcessorStatus status(ProcessorId processor) const override;
   void progress() override;
   std::chrono::nanoseconds patience() const override;
   void spread_abort() override;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "comm/shared/futex.h"
 #include "weft/error.h"
@@ -51,7 +52,7 @@ Ticket SharedGroup::start(Collective what, ConstBuffer in, Buffer out, const Arg
                          .target = args.target,
                          .members = {.processors = ring_.members}});
 
-  const std::size_t rank = static_cast<std::size_t>(rank_), bytes = in.count * size_of(in.dtype);
+  const std::size_t rank = at(rank_), bytes = in.count * size_of(in.dtype);
   if (bytes > kInlineBytes) {
     wire_.check_reach(processor(), in.data, bytes);
     wire_.check_reach(processor(), out.data, out.count * size_of(out.dtype));
@@ -154,11 +155,8 @@ void SharedGroup::check_agreement(std::uint64_t number) {
   for (std::size_t p = 0; p < size; ++p) {
     const Request& entry = ring_.entry(number, p).request;
     const int me = static_cast<int>(p);
-    const auto other = [](int rank) { return static_cast<std::size_t>(rank); };
-    if (entry.source >= 0 && ring_.entry(number, other(entry.source)).request.target != me)
-      refuse(p, other(entry.source));
-    if (entry.target >= 0 && ring_.entry(number, other(entry.target)).request.source != me)
-      refuse(p, other(entry.target));
+    if (entry.source >= 0 && ring_.entry(number, at(entry.source)).request.target != me) refuse(p, at(entry.source));
+    if (entry.target >= 0 && ring_.entry(number, at(entry.target)).request.source != me) refuse(p, at(entry.target));
   }
 }
 
@@ -167,7 +165,7 @@ void SharedGroup::work(std::uint64_t number, std::uint32_t chunks) {
   std::uint32_t ran = 0;
   for (int i = 0; i < size(); ++i) {
     const int share = (rank_ + i) % size();
-    std::atomic<std::uint32_t>& next = ring_.entry(number, static_cast<std::size_t>(share)).next_chunk;
+    std::atomic<std::uint32_t>& next = ring_.entry(number, at(share)).next_chunk;
     while (next.load(std::memory_order_relaxed) < chunks && !block().aborted()) {
       const std::uint32_t chunk = next.fetch_add(1, std::memory_order_relaxed);
       if (chunk >= chunks) break;
@@ -255,9 +253,9 @@ Call SharedGroup::call_of(std::uint64_t number, std::size_t rank) const {
 }
 
 void SharedGroup::give_up(std::uint64_t number, const Timer& timer) {
-  std::vector<int> missing, working;
+  std::vector<ProcessorId> missing, working;
   for (std::size_t p = 0; p < in_.size(); ++p) {
-    const int member = ring_.members[p];
+    const ProcessorId member = ring_.members[p];
     const bool came = ring_.entry(number, p).number.load(std::memory_order_acquire) >= number;
     if (!came && is_excused(number, p)) continue;
     if (!came) missing.push_back(member);
@@ -270,7 +268,7 @@ void SharedGroup::give_up(std::uint64_t number, const Timer& timer) {
                   .awaited = {.processors = missing.empty() ? working : missing},
                   .awaited_came = missing.empty(),
                   .seconds = std::chrono::duration<double>(timer.limit).count()};
-  for (const int member : failure.awaited.processors)
+  for (const ProcessorId member : failure.awaited.processors)
     if (failure.last.size() < kMostStatuses) failure.last.push_back(wire_.status(member));
   fail(std::move(failure));
 }

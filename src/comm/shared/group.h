@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/index.h"
 #include "comm/shares.h"
 #include "comm/shared/ring.h"
 #include "comm/shared/wire.h"
@@ -55,22 +56,20 @@ class SharedGroup : public Group {
   template <class Reached>
   bool spin_until(Reached reached) const;
   // The processors whose messages are missing, if all members have come and none is at work.
-  virtual std::vector<int> owing() const { return {}; }
+  virtual std::vector<ProcessorId> owing() const { return {}; }
   // Whether the entry of the member may be with another member of this host that has not come yet.
   virtual bool is_excused(std::uint64_t, std::size_t) const { return false; }
   [[noreturn]] void give_up(std::uint64_t number, const Timer& timer);
   [[noreturn]] void fail(Failure failure);  // aborts the wire
   // A collective as a member of the group calls it. The label is this processor's.
   Call call_of(std::uint64_t number, std::size_t rank) const;
-  Call my_call(std::uint64_t number) const { return call_of(number, static_cast<std::size_t>(rank_)); }
+  Call my_call(std::uint64_t number) const { return call_of(number, at(rank_)); }
 
   void say_waiting(std::uint64_t number);
 
-  const Request& request(std::uint64_t number) const {
-    return ring_.entry(number, static_cast<std::size_t>(rank_)).request;
-  }
+  const Request& request(std::uint64_t number) const { return ring_.entry(number, at(rank_)).request; }
   SharedBlock& block() const { return wire_.block(); }
-  int processor() const { return ring_.members[static_cast<std::size_t>(rank_)]; }
+  ProcessorId processor() const { return ring_.members[at(rank_)]; }
 
   SharedWire& wire_;
   const Ring ring_;

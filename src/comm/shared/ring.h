@@ -74,7 +74,7 @@ struct Ring {
     return kRounds * (sizeof(Round) + members * (sizeof(RingEntry) + sizeof(InlineData)));
   }
 
-  std::vector<int> members;
+  std::vector<ProcessorId> members;
   std::uint32_t list = 0;      // number of the member list, for the board
   std::uint64_t sequence = 0;  // which join of the list it belongs to
   std::uint64_t place = 0;     // for the block

@@ -25,7 +25,7 @@ std::size_t rounded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 struct SharedBlock::List {
   std::uint64_t next, first_ring, next_sequence;
   std::uint32_t number, size;
-  int* members() { return reinterpret_cast<int*>(this + 1); }
+  ProcessorId* members() { return reinterpret_cast<ProcessorId*>(this + 1); }
 };
 
 struct SharedBlock::RingHead {
@@ -63,21 +63,21 @@ void SharedBlock::prepare(void* block) {
 }
 
 // The block: head, flags, board, then lists and rings as they come.
-SharedBlock::SharedBlock(std::shared_ptr<void> block, int processors, std::vector<int> local, Reach reach)
+SharedBlock::SharedBlock(std::shared_ptr<void> block, int processors, std::vector<ProcessorId> local, Reach reach)
     : block_(std::move(block)),
       processors_(processors),
       local_(std::move(local)),
       is_local_(static_cast<std::size_t>(processors)),
       reach_(reach),
       board_(at<std::byte>(rounded(sizeof(Head)) + static_cast<std::size_t>(processors) * sizeof(Flag)), processors) {
-  for (const int processor : local_) is_local_[static_cast<std::size_t>(processor)] = true;
+  for (const ProcessorId processor : local_) is_local_[processor] = true;
   const Lock lock(head());
   const std::size_t count = static_cast<std::size_t>(processors);
   if (head().used == 0) head().used = rounded(sizeof(Head)) + count * sizeof(Flag) + Board::bytes(processors);
 }
 
-SharedBlock::Flag& SharedBlock::flag(int processor) const {
-  return at<Flag>(rounded(sizeof(Head)))[static_cast<std::size_t>(processor)];
+SharedBlock::Flag& SharedBlock::flag(ProcessorId processor) const {
+  return at<Flag>(rounded(sizeof(Head)))[processor.index()];
 }
 
 std::uint64_t SharedBlock::give(std::size_t bytes) {
@@ -88,13 +88,13 @@ std::uint64_t SharedBlock::give(std::size_t bytes) {
   return place;
 }
 
-SharedBlock::List& SharedBlock::list_of_members(const std::vector<int>& members) {
+SharedBlock::List& SharedBlock::list_of_members(const std::vector<ProcessorId>& members) {
   std::uint64_t* link = &head().first_list;
   for (; *link != 0; link = &at<List>(*link)->next) {
     List& list = *at<List>(*link);
     if (std::equal(members.begin(), members.end(), list.members(), list.members() + list.size)) return list;
   }
-  const std::uint64_t place = give(sizeof(List) + members.size() * sizeof(int));
+  const std::uint64_t place = give(sizeof(List) + members.size() * sizeof(ProcessorId));
   List& list = *at<List>(place);
   list.number = head().lists++;
   list.size = static_cast<std::uint32_t>(members.size());
@@ -142,7 +142,7 @@ Ring SharedBlock::view(const List& list, RingHead& head) const {
 }
 
 // Under the lock, so that abort reaches every ring that was given out.
-std::optional<Ring> SharedBlock::meet(std::size_t rank, const std::vector<int>& members) {
+std::optional<Ring> SharedBlock::meet(std::size_t rank, const std::vector<ProcessorId>& members) {
   const Lock lock(head());
   if (aborted()) return std::nullopt;
   List& list = list_of_members(members);
@@ -155,7 +155,7 @@ void SharedBlock::leave(const Ring& ring) {
   const Lock lock(head());
   RingHead& left = *at<RingHead>(ring.place);
   std::uint32_t here = 0;
-  for (const int member : ring.members) here += is_local(member);
+  for (const ProcessorId member : ring.members) here += is_local(member);
   if (++left.left == here) left.open = false;
 }
 
@@ -209,14 +209,14 @@ bool SharedBlock::claims_report() {
 // is not seen here has seen the abort. Chunks are short, and a worker stops after the present one.
 void SharedBlock::wait_for_workers() const {
   const auto end = std::chrono::steady_clock::now() + kPatience;
-  for (const int processor : local_)
+  for (const ProcessorId processor : local_)
     while (works(processor) && !gone(processor)) {
       if (reach_ == Reach::kProcesses && std::chrono::steady_clock::now() > end) return;
       std::this_thread::yield();
     }
 }
 
-bool SharedBlock::begin_work(int processor) {
+bool SharedBlock::begin_work(ProcessorId processor) {
   flag(processor).working.store(1);
   if (!aborted()) return true;
   end_work(processor);
@@ -224,13 +224,13 @@ bool SharedBlock::begin_work(int processor) {
 }
 
 // Several processors may write about the same one: the lock makes them one writer.
-void SharedBlock::message(int processor, Collective what, std::uint32_t list, std::size_t bytes,
+void SharedBlock::message(ProcessorId processor, Collective what, std::uint32_t list, std::size_t bytes,
                           std::string_view label) {
   const Lock lock(head());
   board_.started(processor, what, list, bytes, label);
 }
 
-ProcessorStatus SharedBlock::status(int processor) const {
+ProcessorStatus SharedBlock::status(ProcessorId processor) const {
   const Board::Entry entry = board_.read(processor);
   ProcessorStatus status{.processor = processor,
                          .stage = entry.stage,

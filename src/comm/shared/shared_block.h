@@ -16,6 +16,7 @@
 
 #include <pthread.h>
 
+#include "base/index.h"
 #include "comm/board.h"
 #include "comm/shared/futex.h"
 #include "comm/shared/ring.h"
@@ -32,25 +33,25 @@ class SharedBlock {
   static void prepare(void* block);
 
   // `local`: the processors that share the block. Reach::kProcesses: each of them is a process.
-  SharedBlock(std::shared_ptr<void> block, int processors, std::vector<int> local, Reach reach);
+  SharedBlock(std::shared_ptr<void> block, int processors, std::vector<ProcessorId> local, Reach reach);
 
   int size() const { return processors_; }
   Reach reach() const { return reach_; }
-  const std::vector<int>& local() const { return local_; }
-  bool is_local(int processor) const { return is_local_[static_cast<std::size_t>(processor)]; }
+  const std::vector<ProcessorId>& local() const { return local_; }
+  bool is_local(ProcessorId processor) const { return is_local_[processor]; }
   Board& board() { return board_; }
 
   // The ring of the next join of that list by the member of that rank; none if the wire is aborted.
-  std::optional<Ring> meet(std::size_t rank, const std::vector<int>& members);
+  std::optional<Ring> meet(std::size_t rank, const std::vector<ProcessorId>& members);
   void leave(const Ring& ring);
 
   // Marks the processor as touching buffers of its peers, until end_work. False if the wire is aborted: then do not.
-  bool begin_work(int processor);
-  void end_work(int processor) { flag(processor).working.store(0); }
-  bool works(int processor) const { return flag(processor).working.load() != 0; }
+  bool begin_work(ProcessorId processor);
+  void end_work(ProcessorId processor) { flag(processor).working.store(0); }
+  bool works(ProcessorId processor) const { return flag(processor).working.load() != 0; }
   // A processor that is gone does not work any more, even if its flag says so.
-  void set_gone(int processor) { flag(processor).gone.store(1); }
-  bool gone(int processor) const { return flag(processor).gone.load() != 0; }
+  void set_gone(ProcessorId processor) { flag(processor).gone.store(1); }
+  bool gone(ProcessorId processor) const { return flag(processor).gone.load() != 0; }
 
   bool aborted() const { return head().aborted.load() != 0; }
   // The first failure stays. With `reports`, the process of that failure also prints the report. Returns once nobody
@@ -67,9 +68,9 @@ class SharedBlock {
   void abort_from_other_host(const Failure& failure);
 
   // Notes what a processor of another host did last.
-  void message(int processor, Collective what, std::uint32_t list, std::size_t bytes, std::string_view label);
-  ProcessorStatus status(int processor) const;  // from the board
-  std::size_t bytes() const;                    // used so far
+  void message(ProcessorId processor, Collective what, std::uint32_t list, std::size_t bytes, std::string_view label);
+  ProcessorStatus status(ProcessorId processor) const;  // from the board
+  std::size_t bytes() const;                            // used so far
 
  private:
   static constexpr std::size_t kFailureBytes = 8 << 10;
@@ -90,13 +91,13 @@ class SharedBlock {
   class Lock;
 
   Head& head() const { return *reinterpret_cast<Head*>(block_.get()); }
-  Flag& flag(int processor) const;
+  Flag& flag(ProcessorId processor) const;
   template <class T>
   T* at(std::uint64_t place) const {
     return place == 0 ? nullptr : reinterpret_cast<T*>(static_cast<std::byte*>(block_.get()) + place);
   }
   std::uint64_t give(std::size_t bytes);
-  List& list_of_members(const std::vector<int>& members);
+  List& list_of_members(const std::vector<ProcessorId>& members);
   RingHead& open_ring(List& list, std::size_t rank);
   Ring view(const List& list, RingHead& ring) const;
   template <class Visit>
@@ -104,8 +105,8 @@ class SharedBlock {
 
   const std::shared_ptr<void> block_;
   const int processors_;
-  const std::vector<int> local_;
-  std::vector<bool> is_local_;
+  const std::vector<ProcessorId> local_;
+  Indexed<ProcessorId, bool> is_local_;
   const Reach reach_;
   Board board_;
 };

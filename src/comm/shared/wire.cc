@@ -20,15 +20,15 @@ int cores() {
   return CPU_COUNT(&set);
 }
 
-std::unique_ptr<Group> SharedWire::join(int processor, const std::vector<int>& members) {
+std::unique_ptr<Group> SharedWire::join(ProcessorId processor, const std::vector<ProcessorId>& members) {
   const auto me = std::find(members.begin(), members.end(), processor);
-  std::vector<int> sorted = members;
+  std::vector<ProcessorId> sorted = members;
   std::sort(sorted.begin(), sorted.end());
   const bool unlike = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
-  if (me == members.end() || !unlike || sorted.front() < 0 || sorted.back() >= size())
+  if (me == members.end() || !unlike || sorted.front() < ProcessorId(0) || sorted.back() >= ProcessorId(size()))
     throw InternalError(
         str("processor ", processor, " of ", size(), " cannot join a group of processors ", weft::join(members, " ")));
-  const std::size_t rank = static_cast<std::size_t>(me - members.begin());
+  const std::size_t rank = at(me - members.begin());
   if (std::optional<Ring> ring = block_.meet(rank, members))
     return make_group(std::move(*ring), static_cast<int>(rank));
   throw_aborted({.processor = processor, .step = Call::Step::kJoin, .members = {.processors = members}});
@@ -72,7 +72,7 @@ void SharedWire::throw_aborted(Call call) {
 
 std::vector<ProcessorStatus> SharedWire::report() const {
   std::vector<ProcessorStatus> all;
-  for (int processor = 0; processor < size(); ++processor) all.push_back(status(processor));
+  for (const ProcessorId processor : ids<ProcessorId>(size())) all.push_back(status(processor));
   return all;
 }
 

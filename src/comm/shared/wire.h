@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/index.h"
 #include "comm/shared/shared_block.h"
 #include "comm/wire.h"
 
@@ -14,7 +15,7 @@ namespace weft::comm {
 class SharedWire : public Wire {
  public:
   int size() const override { return block_.size(); }
-  std::unique_ptr<Group> join(int processor, const std::vector<int>& members) override;
+  std::unique_ptr<Group> join(ProcessorId processor, const std::vector<ProcessorId>& members) override;
   void abort(const Failure& failure) override;
   std::vector<ProcessorStatus> report() const override;
   std::size_t overhead_bytes() const override { return sizeof *this + block_.bytes(); }
@@ -29,15 +30,15 @@ class SharedWire : public Wire {
 
   // An address in the memory of `processor` as a number that means the same in every process that shares the memory,
   // and back to a pointer of this process.
-  std::uint64_t place_of(int processor, const void* data) const {
-    return reinterpret_cast<std::uintptr_t>(data) - bases_[static_cast<std::size_t>(processor)];
+  std::uint64_t place_of(ProcessorId processor, const void* data) const {
+    return reinterpret_cast<std::uintptr_t>(data) - bases_[processor];
   }
-  std::byte* reach(int processor, std::uint64_t place) const {
-    return reinterpret_cast<std::byte*>(bases_[static_cast<std::size_t>(processor)] + place);
+  std::byte* reach(ProcessorId processor, std::uint64_t place) const {
+    return reinterpret_cast<std::byte*>(bases_[processor] + place);
   }
-  virtual ProcessorStatus status(int processor) const { return block_.status(processor); }
+  virtual ProcessorStatus status(ProcessorId processor) const { return block_.status(processor); }
   // InternalError if peers cannot reach the bytes.
-  virtual void check_reach(int, const void*, std::size_t) const {}
+  virtual void check_reach(ProcessorId, const void*, std::size_t) const {}
 
   // Advances what needs this processor besides the group that waits. A waiter calls it again and again.
   virtual void progress() {}
@@ -53,7 +54,7 @@ class SharedWire : public Wire {
 
   SharedBlock block_;
   const bool spins_;
-  std::vector<std::uintptr_t>
+  Indexed<ProcessorId, std::uintptr_t>
       bases_;  // by processor: where its memory begins in this process; 0: an address is a place
 };
 

@@ -5,18 +5,13 @@
 
 #include <sys/mman.h>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "weft/error.h"
 
 namespace weft::comm {
 
 namespace {
-
-std::vector<int> first(int processors) {
-  std::vector<int> all(static_cast<std::size_t>(processors));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
 
 SharedBlock make_block(int processors) {
   if (processors < 1) throw InternalError(str("a wire of ", processors, " processors was asked for"));
@@ -29,7 +24,7 @@ SharedBlock make_block(int processors) {
                     .fix = "see what limits this process (ulimit -v), or use fewer processors"});
   SharedBlock::prepare(block);
   return SharedBlock(std::shared_ptr<void>(block, [bytes](void* data) { munmap(data, bytes); }), processors,
-                     first(processors), Reach::kThreads);
+                     identity<ProcessorId>(at(processors)), Reach::kThreads);
 }
 
 }  // namespace

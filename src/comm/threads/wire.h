@@ -11,7 +11,7 @@ class ThreadsWire : public SharedWire {
  public:
   explicit ThreadsWire(int processors);
 
-  std::vector<int> local() const override { return block_.local(); }
+  std::vector<ProcessorId> local() const override { return block_.local(); }
 };
 
 }  // namespace weft::comm

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/index.h"
 #include "program/passes/passes.h"
 #include "program/passes/rewrite.h"
 #include "program/pipeline.h"
@@ -13,8 +14,8 @@ namespace {
 int full_operand(const Program& p, const Instr& instr) {
   const Shape& out = p.values[instr.outputs[0]].shape;
   for (int k : {0, 1}) {
-    const Shape& full = p.values[instr.inputs[static_cast<std::size_t>(k)]].shape;
-    const Shape& other = p.values[instr.inputs[static_cast<std::size_t>(1 - k)]].shape;
+    const Shape& full = p.values[instr.inputs[at(k)]].shape;
+    const Shape& other = p.values[instr.inputs[at(1 - k)]].shape;
     if (full.rank() == out.rank() || !std::ranges::all_of(other, [&](const Dim& dim) { return full.has(dim); }))
       continue;
     if (!std::ranges::all_of(out, [&](const Dim& dim) { return other.has(dim); })) continue;
@@ -31,8 +32,8 @@ int full_operand(const Program& p, const Instr& instr) {
 
 // The product of the operands, which is pending where one of them is.
 ValueType product_type(const Program& p, const Instr& instr, int full) {
-  ValueType type = type_of(p, instr.inputs[static_cast<std::size_t>(full)]);
-  const Sharding& other = p.values[instr.inputs[static_cast<std::size_t>(1 - full)]].sharding;
+  ValueType type = type_of(p, instr.inputs[at(full)]);
+  const Sharding& other = p.values[instr.inputs[at(1 - full)]].sharding;
   if (other.is_partial()) make_pending(type.sharding, other.partial, other.pending);
   return type;
 }

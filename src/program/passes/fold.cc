@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/index.h"
 #include "program/passes/fold_map.h"
 #include "program/passes/passes.h"
 #include "program/passes/rewrite.h"
@@ -122,7 +123,7 @@ class Folding {
   bool fold_view(Instr& instr, View& view) {
     const ValueId y = instr.outputs[0];
     if (const int i = defined_by_[instr.inputs[0]]; i >= 0) {
-      const Instr& earlier = p_.body[static_cast<std::size_t>(i)];
+      const Instr& earlier = p_.body[at(i)];
       if (const auto* first = earlier.as<View>()) {
         view.offset += first->offset;
         instr.inputs = earlier.inputs;

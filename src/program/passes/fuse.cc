@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "program/fusible.h"
 #include "program/passes/passes.h"
@@ -59,7 +60,7 @@ class Fuser {
            row_plan(group.body);
   }
 
-  Group& group(int g) { return groups_[static_cast<std::size_t>(g)]; }
+  Group& group(int g) { return groups_[at(g)]; }
 
   void visit(std::size_t i) {
     const Instr& instr = p_.body[i];
@@ -214,7 +215,7 @@ class Fuser {
   bool is_needed_outside(const Group& group, ValueId id) const {
     if (uses_.kept[id]) return true;
     return std::any_of(uses_.users(id).begin(), uses_.users(id).end(), [&](int user) {
-      return !std::binary_search(group.members.begin(), group.members.end(), static_cast<std::size_t>(user));
+      return !std::binary_search(group.members.begin(), group.members.end(), at(user));
     });
   }
 

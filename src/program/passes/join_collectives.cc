@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "program/passes/passes.h"
 #include "program/passes/rewrite.h"
@@ -52,15 +53,15 @@ class CollectiveJoiner {
     const Instr& instr = p_.body[i];
     if (is_view(instr) && bucket_of_[instr.inputs[0]] >= 0) {
       const int bucket = bucket_of_[instr.inputs[0]];
-      if (buckets_[static_cast<std::size_t>(bucket)].open) return follow(i, bucket);
+      if (buckets_[at(bucket)].open) return follow(i, bucket);
     }
     for (ValueId id : instr.inputs)
-      if (bucket_of_[id] >= 0) buckets_[static_cast<std::size_t>(bucket_of_[id])].open = false;
+      if (bucket_of_[id] >= 0) buckets_[at(bucket_of_[id])].open = false;
     if (may_join(p_, instr)) take(i);
   }
 
   void follow(std::size_t i, int bucket) {
-    buckets_[static_cast<std::size_t>(bucket)].followers.push_back(i);
+    buckets_[at(bucket)].followers.push_back(i);
     bucket_of_[p_.body[i].outputs[0]] = bucket;
   }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/index.h"
 #include "language/shape_math.h"
 #include "program/matrix_form.h"
 #include "program/passes/passes.h"
@@ -137,7 +138,7 @@ class SiblingJoiner {
     const Shape& all = value(product).shape;
     std::vector<std::int64_t> strides = dense_strides(all);
     const auto place = static_cast<std::ptrdiff_t>(all.position(kDim));
-    const std::int64_t offset = index * strides[static_cast<std::size_t>(place)];
+    const std::int64_t offset = index * strides[at(place)];
     strides.erase(strides.begin() + place);
     Instr& instr = p_.body[at(s.position)];
     const ValueId part = instr.outputs[0];

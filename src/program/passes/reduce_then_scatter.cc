@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/index.h"
 #include "language/shape_math.h"
 #include "program/passes/passes.h"
 #include "program/passes/rewrite.h"
@@ -151,7 +152,7 @@ void rename_first(Program& p) {
       body.push_back(std::move(instr));
       continue;
     }
-    moved[static_cast<std::size_t>(view - p.body.data())] = true;
+    moved[at(view - p.body.data())] = true;
     const ValueId x = instr.inputs[0], y = view->outputs[0];
     const ValueId renamed =
         add_value(p, p.values[y].name, {p.values[x].dtype, p.values[y].shape, p.values[x].sharding});

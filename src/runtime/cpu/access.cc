@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/index.h"
+
 namespace weft::cpu {
 
 Access::Access(const TensorView& view, std::span<const Dim> rows, std::span<const Dim> cols)
@@ -57,7 +59,7 @@ void Access::each_part(std::int64_t col, std::int64_t cols, const Part& part) co
   for (std::int64_t done = 0; done < cols;) {
     const std::int64_t segment = (col + done) / column_run_, first = (col + done) % column_run_;
     const std::int64_t count = std::min(cols - done, column_run_ - first);
-    part(segments_[static_cast<std::size_t>(segment)] + first * column_step_, done, count);
+    part(segments_[weft::at(segment)] + first * column_step_, done, count);
     done += count;
   }
 }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/dispatch.h"
+#include "base/index.h"
 #include "runtime/host/attend_views.h"
 #include "runtime/cpu/attend_rows.h"
 #include "runtime/cpu/kernels.h"
@@ -37,7 +38,7 @@ class Matrices {
     AttendMatrix matrix = matrix_;
     matrix.data = data;
     if (!data) return matrix;
-    const std::int64_t offset = shared_[static_cast<std::size_t>(s)] + groups_[static_cast<std::size_t>(g)];
+    const std::int64_t offset = shared_[weft::at(s)] + groups_[weft::at(g)];
     matrix.data = static_cast<std::byte*>(matrix.data) + offset * (matrix.half ? 2 : 4);
     return matrix;
   }
@@ -105,7 +106,7 @@ class Ids {
         step_(stride(view, along)) {}
 
   void read(std::int64_t s, std::int64_t g, std::int64_t* to) const {
-    const std::int64_t offset = shared_[static_cast<std::size_t>(s)] + groups_[static_cast<std::size_t>(g)];
+    const std::int64_t offset = shared_[at(s)] + groups_[at(g)];
     visit_dtype(view_.dtype, [&]<class T>() {
       const T* from = static_cast<const T*>(view_.data) + offset;
       for (std::int64_t i = 0; i < size_; ++i) to[i] = to_int64(from[i * step_]);
@@ -152,7 +153,7 @@ class AttendKernel {
     shared_dims_ = dims.shared;
     kept_ = shared_dims_.elements();
     if (const int of_bias = bias_derivative(args.instr); of_bias >= 0) {
-      const Shape summed = dims.shared.minus(args.outputs[static_cast<std::size_t>(of_bias)].shape);
+      const Shape summed = dims.shared.minus(args.outputs[at(of_bias)].shape);
       shared_dims_ = dims.shared.minus(summed).plus(summed);
       kept_ /= summed.elements();
     }
@@ -170,29 +171,28 @@ class AttendKernel {
   }
 
   void place(const KernelArgs& args) {
-    const AttendOperands at = attend_operands(args.instr);
+    const AttendOperands operands = attend_operands(args.instr);
     const auto matrices = [&](const TensorView& view, const std::string& row, const std::string& column) {
       return Matrices(view, shared_dims_, group_dims_, row, column);
     };
-    const auto input = [&](int i) -> const TensorView& { return args.inputs[static_cast<std::size_t>(i)]; };
+    const auto input = [&](int i) -> const TensorView& { return args.inputs[at(i)]; };
     q_ = matrices(input(0), rules_.length, rules_.key);
     k_ = matrices(input(1), rules_.memory, rules_.key);
     v_ = matrices(input(2), rules_.memory, rules_.value);
-    y_ = matrices(back_ ? input(at.y) : args.outputs[0], rules_.length, rules_.value);
-    total_ = matrices(back_ ? input(at.total) : args.outputs[1], rules_.length, "");
-    if (at.bias >= 0) bias_ = matrices(input(at.bias), rules_.length, rules_.memory);
+    y_ = matrices(back_ ? input(operands.y) : args.outputs[0], rules_.length, rules_.value);
+    total_ = matrices(back_ ? input(operands.total) : args.outputs[1], rules_.length, "");
+    if (operands.bias >= 0) bias_ = matrices(input(operands.bias), rules_.length, rules_.memory);
     if (rules_.segments) {
-      query_ids_ = Ids(input(at.query_ids), shared_dims_, group_dims_, rules_.length, sizes_.length);
-      memory_ids_ = Ids(input(at.memory_ids), shared_dims_, group_dims_, rules_.memory, sizes_.memory);
+      query_ids_ = Ids(input(operands.query_ids), shared_dims_, group_dims_, rules_.length, sizes_.length);
+      memory_ids_ = Ids(input(operands.memory_ids), shared_dims_, group_dims_, rules_.memory, sizes_.memory);
     }
     if (!back_) return;
-    dy_ = matrices(input(at.dy), rules_.length, rules_.value);
+    dy_ = matrices(input(operands.dy), rules_.length, rules_.value);
     dq_ = matrices(derivative_view(args, 0), rules_.length, rules_.key);
     dk_ = matrices(derivative_view(args, 1), rules_.memory, rules_.key);
     dv_ = matrices(derivative_view(args, 2), rules_.memory, rules_.value);
     if (const int of_bias = bias_derivative(args.instr); of_bias >= 0)
-      dbias_ = {args.outputs[static_cast<std::size_t>(of_bias)], shared_dims_, group_dims_, rules_.length,
-                rules_.memory};
+      dbias_ = {args.outputs[at(of_bias)], shared_dims_, group_dims_, rules_.length, rules_.memory};
   }
 
   AttendItem item(std::int64_t s, std::int64_t g, int worker) const {
@@ -288,11 +288,11 @@ bool is_fast(const KernelArgs& args) {
   const auto narrow = [](const TensorView& x) {
     return x.dtype == DType::kF32 || x.dtype == DType::kBF16 || is_integer(x.dtype);
   };
-  const AttendOperands at = attend_operands(args.instr);
-  const TensorView& total = at.total >= 0 ? args.inputs[static_cast<std::size_t>(at.total)] : args.outputs[1];
+  const AttendOperands operands = attend_operands(args.instr);
+  const TensorView& total = operands.total >= 0 ? args.inputs[at(operands.total)] : args.outputs[1];
   const int of_bias = bias_derivative(args.instr);
   return std::all_of(args.inputs.begin(), args.inputs.end(), narrow) && total.dtype == DType::kF32 &&
-         (of_bias < 0 || args.outputs[static_cast<std::size_t>(of_bias)].dtype == DType::kF32);
+         (of_bias < 0 || args.outputs[at(of_bias)].dtype == DType::kF32);
 }
 
 Kernel bound(const KernelArgs& args) {

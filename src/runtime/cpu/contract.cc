@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/index.h"
 #include "program/matrix_form.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/product.h"
@@ -96,7 +97,7 @@ class ContractKernel {
   }
 
   void run_part(int worker) {
-    Part& part = parts_[static_cast<std::size_t>(worker)];
+    Part& part = parts_[at(worker)];
     if (part.products.empty()) return;
     const std::int64_t in = static_cast<std::int64_t>(size_of(x_.dtype)),
                        made = static_cast<std::int64_t>(size_of(out_.dtype));

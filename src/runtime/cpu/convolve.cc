@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/dispatch.h"
+#include "base/index.h"
 #include "runtime/cpu/convolution_form.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/reference/kernels.h"
@@ -107,16 +108,16 @@ class ConvolveKernel {
     for (const ConvolutionPart& part : parts_) workers_.reserve(sum_bytes_ + part.convolution.scratch_bytes());
   }
 
-  static std::byte* at(const TensorView& view, std::int64_t offset) {
+  static std::byte* data_at(const TensorView& view, std::int64_t offset) {
     return static_cast<std::byte*>(view.data) + offset * static_cast<std::int64_t>(size_of(view.dtype));
   }
 
   void run_part(int worker) {
-    if (static_cast<std::size_t>(worker) >= parts_.size()) return;
-    ConvolutionPart& part = parts_[static_cast<std::size_t>(worker)];
+    if (at(worker) >= parts_.size()) return;
+    ConvolutionPart& part = parts_[at(worker)];
     std::byte* scratch = workers_.scratch(worker);
-    part.convolution.run(at(x_, part.x), at(y_, part.y), cut_ == Cut::kSum ? scratch : at(filter_, part.filter),
-                         scratch + sum_bytes_);
+    part.convolution.run(data_at(x_, part.x), data_at(y_, part.y),
+                         cut_ == Cut::kSum ? scratch : data_at(filter_, part.filter), scratch + sum_bytes_);
   }
 
   // The workers' sums lie as the filter does.

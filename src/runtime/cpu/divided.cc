@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 
+#include "base/index.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/host/views.h"
 #include "runtime/reference/kernels.h"
@@ -44,7 +45,7 @@ Kernel divided(const KernelArgs& args, const std::vector<std::string>& but) {
   }
   return [parts, &workers](const StepState& state) {
     workers.run([&](int worker) {
-      if (const Kernel& part = (*parts)[static_cast<std::size_t>(worker)]) part(state);
+      if (const Kernel& part = (*parts)[at(worker)]) part(state);
     });
   };
 }

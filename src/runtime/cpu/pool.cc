@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/dispatch.h"
+#include "base/index.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/pool_rows.h"
 #include "runtime/reference/kernels.h"
@@ -45,7 +46,7 @@ class PoolKernel {
 
   void run() {
     workers_.run([this](int worker) {
-      if (worker < sharing_) run_rows(places_[static_cast<std::size_t>(worker)], share_of(rows_, worker, sharing_));
+      if (worker < sharing_) run_rows(places_[at(worker)], share_of(rows_, worker, sharing_));
     });
   }
 
@@ -136,7 +137,7 @@ class PoolKernel {
       const PoolLoop& loop = loops_[l];
       out += place.index[l] * loop.out;
       for (std::size_t k = 0; k < begin.size(); ++k) begin[k] += place.index[l] * loop.strides[k];
-      if (!loop.first.empty()) count = cross(place, count, loop, static_cast<std::size_t>(place.index[l]));
+      if (!loop.first.empty()) count = cross(place, count, loop, at(place.index[l]));
     }
     if (plain_) return run_plain(place, count, begin, out);
     visit_dtype(out_.dtype, [&]<class T>() { run_strided<T>(place, count, begin, out); });

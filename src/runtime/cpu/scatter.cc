@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/index.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/tile_convert.h"
 #include "runtime/host/views.h"
@@ -100,7 +101,7 @@ class ScatterKernel {
       if (index < 0 || index >= rows_) continue;
       const std::int64_t row = positions_[p].group * rows_ + index;
       if (row < rows.begin || row >= rows.end) continue;
-      auto& head = heads_[static_cast<std::size_t>(row)];
+      auto& head = heads_[at(row)];
       next_[p] = head;
       head = static_cast<std::int32_t>(p);
     }
@@ -113,24 +114,24 @@ class ScatterKernel {
     auto* sums = reinterpret_cast<double*>(workers_.scratch(worker));
     auto* lanes = reinterpret_cast<float*>(sums + length_);
     for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-      std::byte* to = static_cast<std::byte*>(out_.data) +
-                      (group_offsets_[static_cast<std::size_t>(row / rows_)] + row % rows_ * row_stride_) * bytes;
-      const std::int32_t first = heads_[static_cast<std::size_t>(row)];
+      std::byte* to =
+          static_cast<std::byte*>(out_.data) + (group_offsets_[at(row / rows_)] + row % rows_ * row_stride_) * bytes;
+      const std::int32_t first = heads_[at(row)];
       if (first == kNone) std::memset(to, 0, row_bytes);
-      else if (next_[static_cast<std::size_t>(first)] == kNone) std::memcpy(to, update(first), row_bytes);
+      else if (next_[at(first)] == kNone) std::memcpy(to, update(first), row_bytes);
       else sum(first, to, sums, lanes);
     }
   }
 
   const std::byte* update(std::int32_t p) const {
     return static_cast<const std::byte*>(updates_.data) +
-           positions_[static_cast<std::size_t>(p)].update * static_cast<std::int64_t>(weft::size_of(updates_.dtype));
+           positions_[at(p)].update * static_cast<std::int64_t>(weft::size_of(updates_.dtype));
   }
 
   void sum(std::int32_t first, std::byte* to, double* sums, float* lanes) const {
     std::fill_n(sums, length_, 0.0);
     const auto length = static_cast<std::size_t>(length_);
-    for (std::int32_t p = first; p != kNone; p = next_[static_cast<std::size_t>(p)]) {
+    for (std::int32_t p = first; p != kNone; p = next_[at(p)]) {
       load_(update(p), 1, lanes, length);
       add_({{lanes}, {0}, sums, 0, 1, length});
     }

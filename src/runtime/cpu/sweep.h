@@ -95,7 +95,7 @@ void join_pairs(std::vector<Step>& steps, const std::vector<Term>& terms, const 
 
 // `inputs` and `outputs` are the body's, in order. Nothing of the body is kept.
 BoundSweep bind_sweep(const Program& body, const RowPlan& plan, const std::vector<TensorView>& inputs,
-                      const std::vector<TensorView>& outputs, int processor, int workers);
+                      const std::vector<TensorView>& outputs, ProcessorId processor, int workers);
 
 class Sweep {
  public:

@@ -25,7 +25,7 @@ std::int64_t product(const std::vector<Dim>& dims) {
 class SweepBinder {
  public:
   SweepBinder(const Program& body, const RowPlan& plan, const std::vector<TensorView>& inputs,
-              const std::vector<TensorView>& outputs, int processor, int workers)
+              const std::vector<TensorView>& outputs, ProcessorId processor, int workers)
       : plan_(plan), terms_(terms_of(body, plan, processor)), operands_(inputs.size()), workers_(workers) {
     for (const TensorView& view : inputs) b_.accesses.emplace_back(view, plan.rows, plan.cols);
     for (const TensorView& view : outputs) b_.accesses.emplace_back(view, plan.rows, plan.cols);
@@ -396,7 +396,7 @@ class SweepBinder {
 }  // namespace
 
 BoundSweep bind_sweep(const Program& body, const RowPlan& plan, const std::vector<TensorView>& inputs,
-                      const std::vector<TensorView>& outputs, int processor, int workers) {
+                      const std::vector<TensorView>& outputs, ProcessorId processor, int workers) {
   return SweepBinder(body, plan, inputs, outputs, processor, workers).bind();
 }
 

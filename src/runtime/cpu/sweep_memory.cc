@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "base/dispatch.h"
+#include "base/index.h"
 #include "runtime/cpu/sweep.h"
 #include "weft/error.h"
 
@@ -49,9 +50,8 @@ void find_streams(BoundSweep& bound, const Terms& terms, std::size_t operands) {
     bound.streams.push_back(static_cast<int>(access));
   };
   for (const Term& term : terms.all)
-    if (term.kind == Term::Kind::kOperand) add(static_cast<std::size_t>(term.operand), term.extent);
-  for (std::size_t k = 0; k < terms.outputs.size(); ++k)
-    add(operands + k, terms.all[static_cast<std::size_t>(terms.outputs[k])].extent);
+    if (term.kind == Term::Kind::kOperand) add(at(term.operand), term.extent);
+  for (std::size_t k = 0; k < terms.outputs.size(); ++k) add(operands + k, terms.all[at(terms.outputs[k])].extent);
   const bool few = bound.streams.size() < 2 || bound.steps.size() < 4;
   if (bytes < kCached || few || bound.tile_rows * bound.tile_cols > kWide) bound.streams.clear();
 }

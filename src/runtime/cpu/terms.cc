@@ -14,7 +14,7 @@ static_assert(static_cast<unsigned>(Extent::kFull) ==
 
 class Collector {
  public:
-  Collector(const Program& body, const RowPlan& plan, int processor)
+  Collector(const Program& body, const RowPlan& plan, ProcessorId processor)
       : body_(body), plan_(plan), processor_(processor), term_of_(body.values.size(), -1) {}
 
   Terms collect() {
@@ -112,14 +112,14 @@ class Collector {
 
   const Program& body_;
   const RowPlan& plan_;
-  const int processor_;
+  const ProcessorId processor_;
   ByValue<int> term_of_;  // by value
   Terms terms_;
 };
 
 }  // namespace
 
-Terms terms_of(const Program& body, const RowPlan& plan, int processor) {
+Terms terms_of(const Program& body, const RowPlan& plan, ProcessorId processor) {
   return Collector(body, plan, processor).collect();
 }
 

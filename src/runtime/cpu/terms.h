@@ -42,6 +42,6 @@ struct Terms {
   std::vector<int> outputs;  // of the body's outputs: computed terms of the extents that the plan says
 };
 
-Terms terms_of(const Program& body, const RowPlan& plan, int processor);
+Terms terms_of(const Program& body, const RowPlan& plan, ProcessorId processor);
 
 }  // namespace weft::cpu

@@ -1,6 +1,7 @@
 // The outputs of attend_back, for all host engines.
 #pragma once
 
+#include "base/index.h"
 #include "program/attend.h"
 #include "runtime/host/kernel.h"
 
@@ -9,7 +10,7 @@ namespace weft {
 // The derivative by q (0), k (1) or v (2): an output of its own, or its part of the joined one.
 inline TensorView derivative_view(const KernelArgs& args, int operand) {
   const auto& operation = *args.instr.as<AttendBack>();
-  if (operation.joined.empty()) return args.outputs[static_cast<std::size_t>(operand)];
+  if (operation.joined.empty()) return args.outputs[at(operand)];
   const TensorView& joined = args.outputs[0];
   TensorView view = joined;
   const std::size_t at = joined.shape.position(operation.joined);

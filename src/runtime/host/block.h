@@ -26,7 +26,7 @@ class Binder {
  public:
   Binder(HostDevice& device, const Checks& checks) : device_(device), checks_(checks) {}
 
-  int processor() const { return device_.processor(); }
+  ProcessorId processor() const { return device_.processor(); }
   comm::Wire& wire() const { return device_.wire(); }
   const KernelTable& table() const { return device_.engine().table(); }
   const std::string& engine_name() const { return device_.engine().name(); }

@@ -1,5 +1,6 @@
 // Collectives: pack the operand for the wire, communicate, unpack. A wire knows blocks in rank order; here a block is a
 // shard of one dim, so a gather along an inner dim moves blocks into place afterwards.
+#include "base/index.h"
 #include "language/shape_math.h"
 #include "runtime/host/kernel_table.h"
 #include "runtime/host/strided.h"
@@ -22,7 +23,7 @@ std::vector<TensorView> blocks(const KernelArgs& args, const Shape& shape, DType
   const std::size_t bytes = elements(shape) * size_of(dtype);
   auto* data = static_cast<std::byte*>(args.workspace(bytes * static_cast<std::size_t>(count)));
   std::vector<TensorView> views;
-  for (int i = 0; i < count; ++i) views.push_back(dense_view(data + static_cast<std::size_t>(i) * bytes, dtype, shape));
+  for (int i = 0; i < count; ++i) views.push_back(dense_view(data + at(i) * bytes, dtype, shape));
   return views;
 }
 
@@ -37,14 +38,14 @@ std::vector<ElementCopy> packing(const TensorView& view, const std::string& dim,
                                  const std::vector<TensorView>& blocks) {
   std::vector<ElementCopy> copies;
   const int count = static_cast<int>(blocks.size());
-  for (int r = 0; r < count; ++r) copies.emplace_back(block(view, dim, count, r), blocks[static_cast<std::size_t>(r)]);
+  for (int r = 0; r < count; ++r) copies.emplace_back(block(view, dim, count, r), blocks[at(r)]);
   return copies;
 }
 std::vector<ElementCopy> unpacking(const std::vector<TensorView>& blocks, const TensorView& view,
                                    const std::string& dim) {
   std::vector<ElementCopy> copies;
   const int count = static_cast<int>(blocks.size());
-  for (int r = 0; r < count; ++r) copies.emplace_back(blocks[static_cast<std::size_t>(r)], block(view, dim, count, r));
+  for (int r = 0; r < count; ++r) copies.emplace_back(blocks[at(r)], block(view, dim, count, r));
   return copies;
 }
 
@@ -142,7 +143,7 @@ BoundCollective all_gather_one(const KernelArgs& args) {
                  {{group, comm::Collective::kAllGather, buffer(own), buffer(out), {}, args.label}}, {});
   }
   const std::vector<TensorView> packed = blocks(args, one, out.dtype, group.size());
-  const TensorView& mine = packed[static_cast<std::size_t>(group.rank())];
+  const TensorView& mine = packed[at(group.rank())];
   return bound({ElementCopy(args.inputs[0], mine)},
                {{group, comm::Collective::kAllGather, buffer(mine), buffer(packed), {}, args.label}},
                unpacking(packed, out, operation.dim));
@@ -178,7 +179,7 @@ BoundCollective permute(const KernelArgs& args) {
   const auto& operation = *args.instr.as<Permute>();
   comm::Group& group = args.group(operation.axes);
   comm::Args peers;
-  peers.target = static_cast<int>(operation.to[static_cast<std::size_t>(group.rank())]);
+  peers.target = static_cast<int>(operation.to[at(group.rank())]);
   for (std::size_t r = 0; r < operation.to.size(); ++r)
     if (operation.to[r] == group.rank()) peers.source = static_cast<int>(r);
   const comm::Buffer out = buffer(args.outputs[0]);

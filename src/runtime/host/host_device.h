@@ -12,7 +12,8 @@ namespace weft {
 class HostDevice : public Device {
  public:
   // `spins`: every worker has a core to itself.
-  HostDevice(const HostEngine& engine, comm::Wire& wire, const Mesh& mesh, int processor, int workers, bool spins)
+  HostDevice(const HostEngine& engine, comm::Wire& wire, const Mesh& mesh, ProcessorId processor, int workers,
+             bool spins)
       : engine_(engine),
         wire_(wire),
         mesh_(mesh),
@@ -35,14 +36,14 @@ class HostDevice : public Device {
   // For its programs.
   const HostEngine& engine() const { return engine_; }
   comm::Wire& wire() const { return wire_; }
-  int processor() const { return processor_; }
+  ProcessorId processor() const { return processor_; }
   Workers& workers() { return workers_; }
 
  private:
   const HostEngine& engine_;
   comm::Wire& wire_;
   const Mesh& mesh_;
-  const int processor_;
+  const ProcessorId processor_;
   Workers workers_;
   comm::GrowingMemory arena_;
   std::int64_t variable_bytes_ = 0;

@@ -42,8 +42,8 @@ HostEngine::Workforce HostEngine::workforce(const comm::Wire& wire, const Device
 Devices HostEngine::open(comm::Wire& wire, const Mesh& mesh, const DeviceOptions& options) const {
   Devices devices(static_cast<std::size_t>(wire.size()));
   const auto [workers, fits] = workforce(wire, options);
-  for (const int p : wire.local())
-    devices[static_cast<std::size_t>(p)] = std::make_unique<HostDevice>(*this, wire, mesh, p, workers, fits);
+  for (const ProcessorId p : wire.local())
+    devices[p] = std::make_unique<HostDevice>(*this, wire, mesh, p, workers, fits);
   return devices;
 }
 
@@ -54,9 +54,9 @@ class AbsentPeers : public comm::Wire {
  public:
   explicit AbsentPeers(int processors) : processors_(processors) {}
   int size() const override { return processors_; }
-  std::vector<int> local() const override { return {0}; }
+  std::vector<ProcessorId> local() const override { return {ProcessorId(0)}; }
   int on_host() const override { return processors_; }
-  std::unique_ptr<comm::Group> join(int, const std::vector<int>& members) override {
+  std::unique_ptr<comm::Group> join(ProcessorId, const std::vector<ProcessorId>& members) override {
     return std::make_unique<AbsentGroup>(static_cast<int>(members.size()));
   }
   void abort(const comm::Failure&) override {}
@@ -85,7 +85,7 @@ class AbsentPeers : public comm::Wire {
 
 BindReport HostEngine::describe(const std::shared_ptr<const Compiled>& compiled, const DeviceOptions& options) const {
   AbsentPeers wire(compiled->program.mesh.size());
-  HostDevice device(*this, wire, compiled->program.mesh, 0, workforce(wire, options).workers, false);
+  HostDevice device(*this, wire, compiled->program.mesh, ProcessorId(0), workforce(wire, options).workers, false);
   // Kernels keep addresses and look at none before they run.
   constexpr std::uintptr_t kVariables = std::uintptr_t{1} << 44, kArena = std::uintptr_t{1} << 45;
   std::vector<void*> variables;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.h"
 #include "runtime/host/host_clock.h"
 
 namespace weft {
@@ -23,7 +24,7 @@ void HostProgram::bind_updates(std::byte* arena) {
   std::map<ValueId, TensorView> saved;
   for (const auto& [id, storage] : plan.saved_views) {
     const TensorView& from = block_->view(id);
-    std::byte* place = arena + plan.storages[static_cast<std::size_t>(storage)].offset;
+    std::byte* place = arena + plan.storages[at(storage)].offset;
     saved[id] = dense_view(place, from.dtype, from.shape);
     save_.emplace_back(from, saved[id]);
   }

@@ -4,6 +4,7 @@
 
 #include "runtime/host/initial.h"
 #include "base/dispatch.h"
+#include "base/index.h"
 #include "base/philox.h"
 #include "language/shape_math.h"
 #include "runtime/cpu/random_run.h"
@@ -46,7 +47,7 @@ void fill_stacked(const TensorView& out, const std::string& name, const Init& in
   Init each = init;
   each.parts.clear();
   for (std::int64_t i = 0; i < out.shape[d].size; ++i) {
-    const auto part = static_cast<std::size_t>(out.begin[d] + i);
+    const std::size_t part = at(out.begin[d] + i);
     const double scale = part < init.scales.size() ? init.scales[part] : 1;
     if (scale != 1) each.a = init.a.real() * scale;
     else each.a = init.a;

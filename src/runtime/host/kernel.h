@@ -43,7 +43,7 @@ struct KernelArgs {
   const Program& program;
   const Instr& instr;
   std::vector<TensorView> inputs, outputs;
-  int processor = 0;
+  ProcessorId processor = {};
   std::string label;  // for the wire's reports; lives as long as the kernel
   std::function<comm::Group&(const Axes&)> group;
   Workers* workers = nullptr;

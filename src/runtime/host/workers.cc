@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "runtime/host/host_clock.h"
 #include "weft/error.h"
@@ -100,8 +101,7 @@ std::int64_t Workers::cpu_time_of(int worker) {
   clockid_t clock;
   timespec time;
   const bool known =
-      pthread_getcpuclockid(threads_[static_cast<std::size_t>(worker - 1)].native_handle(), &clock) == 0 &&
-      clock_gettime(clock, &time) == 0;
+      pthread_getcpuclockid(threads_[at(worker - 1)].native_handle(), &clock) == 0 && clock_gettime(clock, &time) == 0;
   return known ? time.tv_sec * 1000 * kMillisecond + time.tv_nsec : 0;
 }
 

@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/index.h"
+
 namespace weft {
 
 class TraceLog;
@@ -53,7 +55,7 @@ class Workers {
   // Memory of each worker's own for the length of one instruction. Kernels say how much they need while they are bound.
   void reserve(std::size_t bytes);
   std::int64_t scratch_bytes() const { return static_cast<std::int64_t>(scratch_bytes_) * size_; }  // of all workers
-  std::byte* scratch(int worker) const { return scratch_[static_cast<std::size_t>(worker)].get(); }
+  std::byte* scratch(int worker) const { return scratch_[at(worker)].get(); }
 
   // Calls fn(share) for share 0 … size - 1, each on the worker of that number unless it is late, and waits for all. No
   // call may wait for another. What one of them throws is thrown here. Not reentrant; allocates nothing.
@@ -75,7 +77,7 @@ class Workers {
     std::exception_ptr error;
   };
 
-  ShareSlot& slot(int share) const { return slots_[static_cast<std::size_t>(share)]; }
+  ShareSlot& slot(int share) const { return slots_[at(share)]; }
   void run_job(const Job& job);
   void run_shared(const Job& job, std::int64_t begin);
   void serve(int worker);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/index.h"
 #include "language/shape_math.h"
 #include "runtime/host/attend_views.h"
 #include "runtime/reference/kernels.h"
@@ -22,8 +23,7 @@ class OfScores {
         memory_(offsets_over(dense_view(nullptr, view.dtype, view.shape), {memory})) {}
 
   double& at(std::int64_t s, std::int64_t r, std::int64_t m) {
-    return *numbers.at(shared_[static_cast<std::size_t>(s)] + rows_[static_cast<std::size_t>(r)] +
-                       memory_[static_cast<std::size_t>(m)]);
+    return *numbers.at(shared_[weft::at(s)] + rows_[weft::at(r)] + memory_[weft::at(m)]);
   }
 
   Packed numbers;
@@ -48,13 +48,13 @@ class Scores {
         key(args.inputs[0].shape.size_of(rules_.key)),
         value(args.inputs[2].shape.size_of(rules_.value)),
         of_row(static_cast<std::size_t>(memory)) {
-    const AttendOperands at = attend_operands(args.instr);
+    const AttendOperands operands = attend_operands(args.instr);
     const auto mask = [&](int operand, const Shape& order) {
-      if (operand >= 0) masks_.emplace_back(args.inputs[static_cast<std::size_t>(operand)], order);
+      if (operand >= 0) masks_.emplace_back(args.inputs[at(operand)], order);
     };
-    if (at.bias >= 0) bias_.emplace(args.inputs[static_cast<std::size_t>(at.bias)], dims_, memory_dim_);
-    mask(at.query_ids, row_order());
-    mask(at.memory_ids, dims_.shared.plus({memory_dim_}));
+    if (operands.bias >= 0) bias_.emplace(args.inputs[at(operands.bias)], dims_, memory_dim_);
+    mask(operands.query_ids, row_order());
+    mask(operands.memory_ids, dims_.shared.plus({memory_dim_}));
     find_positions(args.inputs[0], args.inputs[1]);
   }
 
@@ -77,7 +77,7 @@ class Scores {
       for (std::int64_t d = 0; d < key; ++d) sum += query[d] * k.at((s * memory + m) * key)[d];
       sum *= rules_.scale;
       if (bias_) sum += bias_->at(s, r, m);
-      of_row[static_cast<std::size_t>(m)] = sees(s, r, m) ? sum : -INFINITY;
+      of_row[at(m)] = sees(s, r, m) ? sum : -INFINITY;
     }
   }
 
@@ -89,15 +89,14 @@ class Scores {
     positions_.assign(static_cast<std::size_t>(rows), 0);
     memory_begin_ = k_view.begin[k_view.shape.position(rules_.memory)];
     if (!rules_.causal) return;
-    const std::size_t at = dims_.rows.position(rules_.length);
-    const std::int64_t step = dense_strides(dims_.rows)[at];
+    const std::size_t length = dims_.rows.position(rules_.length);
+    const std::int64_t step = dense_strides(dims_.rows)[length];
     const std::int64_t begin = q_view.begin[q_view.shape.position(rules_.length)];
-    for (std::int64_t r = 0; r < rows; ++r)
-      positions_[static_cast<std::size_t>(r)] = begin + r / step % dims_.rows[at].size;
+    for (std::int64_t r = 0; r < rows; ++r) positions_[at(r)] = begin + r / step % dims_.rows[length].size;
   }
 
   bool sees(std::int64_t s, std::int64_t r, std::int64_t m) {
-    if (rules_.causal && memory_begin_ + m > positions_[static_cast<std::size_t>(r)]) return false;
+    if (rules_.causal && memory_begin_ + m > positions_[at(r)]) return false;
     if (!rules_.segments) return true;
     return *masks_[0].at(s * rows + r) == *masks_[1].at(s * memory + m);
   }
@@ -141,7 +140,7 @@ class AttendKernel {
     double total = 0;
     double* y = y_.at((s * scores_.rows + r) * scores_.value);
     for (std::int64_t m = 0; m < scores_.memory; ++m) {
-      const double weight = std::exp(scores_.of_row[static_cast<std::size_t>(m)] - most);
+      const double weight = std::exp(scores_.of_row[at(m)] - most);
       const double* v = scores_.v.at((s * scores_.memory + m) * scores_.value);
       total += weight;
       for (std::int64_t d = 0; d < scores_.value; ++d) y[d] += weight * v[d];
@@ -165,7 +164,7 @@ class AttendBackKernel {
         dk_(like(args, 1)),
         dv_(like(args, 2)) {
     const int of_bias = bias_derivative(args.instr);
-    if (of_bias >= 0) dbias_ = scores_.like_scores(args.outputs[static_cast<std::size_t>(of_bias)]);
+    if (of_bias >= 0) dbias_ = scores_.like_scores(args.outputs[at(of_bias)]);
   }
 
   void run() {
@@ -183,9 +182,8 @@ class AttendBackKernel {
   // The i-th derivative in the order of its operand's pack.
   static Packed like(const KernelArgs& args, int i) {
     const auto& operation = *args.instr.as<AttendBack>();
-    const auto at = static_cast<std::size_t>(i);
     const AttendDims dims = attend_dims(operation, args.inputs[0].shape, args.inputs[1].shape);
-    const Shape& x = args.inputs[at].shape;
+    const Shape& x = args.inputs[at(i)].shape;
     const Shape order = i == 0 ? dims.shared.plus(dims.rows) : dims.shared.plus({x.dim(operation.memory)});
     return {derivative_view(args, i), order.plus({x.dim(i == 2 ? operation.value : operation.key)})};
   }
@@ -203,7 +201,7 @@ class AttendBackKernel {
     for (std::int64_t d = 0; d < value; ++d) mean += dy[d] * y[d];
     for (std::int64_t m = 0; m < scores_.memory; ++m) {
       const std::int64_t j = s * scores_.memory + m;
-      const double p = std::exp(scores_.of_row[static_cast<std::size_t>(m)] - most) / total;
+      const double p = std::exp(scores_.of_row[at(m)] - most) / total;
       double dp = 0;
       for (std::int64_t d = 0; d < value; ++d) {
         dp += dy[d] * scores_.v.at(j * value)[d];

@@ -58,7 +58,7 @@ class MapKernel {
     for (const char* own : {"input", "literal", "index", "cast", "select"})
       if (node.op == own) return;
     std::vector<DType> operands;
-    for (int arg : node.args) operands.push_back(nodes_[static_cast<std::size_t>(arg)].dtype);
+    for (int arg : node.args) operands.push_back(nodes_[at(arg)].dtype);
     const std::string misuse = pointwise_misuse(node.op, operands, node.dtype);
     if (!misuse.empty()) throw InternalError(misuse);
   }
@@ -77,7 +77,7 @@ class MapKernel {
   }
 
   void load(std::size_t n, const std::int64_t* offsets, std::int64_t begin, std::int64_t count) {
-    const auto k = static_cast<std::size_t>(nodes_[n].input);
+    const std::size_t k = at(nodes_[n].input);
     const std::int64_t step = row_stride(strides_[k]);
     visit_dtype(inputs_[k].dtype, [&]<class T>() {
       const T* source = static_cast<const T*>(inputs_[k].data) + offsets[k] + begin * step;
@@ -105,7 +105,7 @@ class MapKernel {
   }
 
   void cast(std::size_t n, std::int64_t count) {
-    const auto from = static_cast<std::size_t>(nodes_[n].args[0]);
+    const std::size_t from = at(nodes_[n].args[0]);
     const DType source = nodes_[from].dtype, target = nodes_[n].dtype;
     visit_dtype(target, [&]<class T>() {
       for (std::int64_t e = 0; e < count; ++e) {
@@ -118,9 +118,7 @@ class MapKernel {
   }
 
   void select(std::size_t n, std::int64_t count) {
-    const auto [c, a, b] =
-        std::array{static_cast<std::size_t>(nodes_[n].args[0]), static_cast<std::size_t>(nodes_[n].args[1]),
-                   static_cast<std::size_t>(nodes_[n].args[2])};
+    const auto [c, a, b] = std::array{at(nodes_[n].args[0]), at(nodes_[n].args[1]), at(nodes_[n].args[2])};
     for (std::int64_t e = 0; e < count; ++e) {
       const Register& chosen = registers_[registers_[c].i[at(e)] != 0 ? a : b];
       if (is_float(nodes_[n].dtype)) registers_[n].f[at(e)] = chosen.f[at(e)];
@@ -131,8 +129,8 @@ class MapKernel {
   void apply(std::size_t n, std::int64_t count) {
     const MapNode& node = nodes_[n];
     const Pointwise* function = functions_[n];
-    const auto x = static_cast<std::size_t>(node.args[0]);
-    const auto y = static_cast<std::size_t>(node.args.back());
+    const std::size_t x = at(node.args[0]);
+    const std::size_t y = at(node.args.back());
     const bool floats = is_float(nodes_[x].dtype), float_result = is_float(node.dtype);
     for (std::int64_t e = 0; e < count; ++e) {
       if (floats) {

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "base/dispatch.h"
+#include "base/index.h"
 #include "runtime/reference/kernels.h"
 #include "runtime/host/views.h"
 
@@ -166,7 +167,7 @@ class ScatterKernel {
         const std::int64_t index =
             from_start(integer_at(indices_, o[1] + i * row_stride(index_strides_)), out_.begin[d_]);
         if (index < 0 || index >= out_.shape[d_].size) continue;
-        Wide& sum = sums_[static_cast<std::size_t>(o[2] + i * row_stride(sum_strides_) + index * dim_stride)];
+        Wide& sum = sums_[at(o[2] + i * row_stride(sum_strides_) + index * dim_stride)];
         const T update = source[o[0] + i * row_stride(update_strides_)];
         if constexpr (std::is_same_v<Wide, double>) sum += to_double(update);
         else sum += static_cast<Wide>(to_int64(update));
