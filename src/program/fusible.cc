@@ -1,6 +1,7 @@
 #include "program/fusible.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/index.h"
 
@@ -10,38 +11,43 @@ namespace {
 
 class RowPlanner {
  public:
-  explicit RowPlanner(const Program& body) : body_(body) {}
+  RowPlanner(const ByValue<Value>& values, std::span<const ValueId> operands, std::span<const Instr* const> members)
+      : values_(values), operands_(operands), members_(members) {}
 
-  std::optional<RowPlan> plan() {
-    if (!body_.variables.empty() || body_.body.empty()) return {};
-    for (const Instr& instr : body_.body)
-      if (!instr.is<Map>() && !instr.is<ReduceDims>()) return {};
-    if (!find_full()) return {};
-    for (const Shape* order : orders()) {
+  // Whether there is a plan. The outputs decide only its order.
+  bool find(std::span<const ProgramOutput> outputs) {
+    if (members_.empty() || !find_full()) return false;
+    return std::ranges::any_of(orders(outputs), [&](const Shape* order) {
       full_ = order;
-      if (std::optional<RowPlan> plan = in_order()) return plan;
-    }
-    return {};
+      return full_ && in_order();
+    });
+  }
+
+  // After find() has found it.
+  RowPlan plan() const {
+    RowPlan plan;
+    const auto border = full_->begin() + static_cast<std::ptrdiff_t>(border_);
+    plan.rows.assign(full_->begin(), border);
+    plan.cols.assign(border, full_->end());
+    plan.extents.assign(values_.size(), Extent::kScalar);
+    plan.late.assign(values_.size(), false);
+    for (const ValueId id : operands_) plan.extents[id] = operand_extent(shape(id));
+    for (const Instr* instr : members_) plan.extents[instr->outputs[0]] = extent_of(shape(instr->outputs[0]));
+    for (const ValueId id : late_) plan.late[id] = true;
+    plan.whole_rows = whole_rows_;
+    return plan;
   }
 
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-  const Shape& shape(ValueId id) const { return body_.values[id].shape; }
+  const Shape& shape(ValueId id) const { return values_[id].shape; }
   bool is_full(const Shape& shape) const { return shape.rank() == full_->rank() && same_dims(shape, *full_); }
 
-  std::optional<RowPlan> in_order() {
-    if (!find_border()) return {};
-    RowPlan plan;
-    const auto border = full_->begin() + static_cast<std::ptrdiff_t>(border_);
-    plan.rows.assign(full_->begin(), border);
-    plan.cols.assign(border, full_->end());
-    plan.extents.assign(body_.values.size(), Extent::kScalar);
-    plan.late.assign(body_.values.size(), false);
-    for (const ProgramInput& input : body_.inputs) plan.extents[input.value] = operand_extent(shape(input.value));
-    for (const Instr& instr : body_.body)
-      if (!place(instr, plan)) return {};
-    return plan;
+  bool in_order() {
+    late_.clear();
+    whole_rows_ = false;
+    return find_border() && std::ranges::all_of(members_, [&](const Instr* instr) { return place(*instr); });
   }
 
   // Rule 2, but for the order.
@@ -54,25 +60,22 @@ class RowPlanner {
       most = elements;
       full_ = &s;
     };
-    for (const ProgramInput& input : body_.inputs) offer(input.value);
-    for (const Instr& instr : body_.body) offer(instr.outputs[0]);
+    for (const ValueId id : operands_) offer(id);
+    for (const Instr* instr : members_) offer(instr->outputs[0]);
     const auto fits = [&](ValueId id) {
-      return std::ranges::all_of(shape(id), [&](const Dim& dim) { return full_->has(dim); });
+      return &shape(id) == full_ || std::ranges::all_of(shape(id), [&](const Dim& dim) { return full_->has(dim); });
     };
-    for (const ProgramInput& input : body_.inputs)
-      if (!fits(input.value)) return false;
-    for (const Instr& instr : body_.body)
-      if (!fits(instr.outputs[0])) return false;
-    return true;
+    return std::ranges::all_of(operands_, fits) &&
+           std::ranges::all_of(members_, [&](const Instr* instr) { return fits(instr->outputs[0]); });
   }
 
-  // The orders of the full shape that rule 2 allows, the preferred one first.
-  std::vector<const Shape*> orders() const {
-    for (const Instr& instr : body_.body)
-      if (instr.is<ReduceDims>() && is_full(shape(instr.inputs[0]))) return {&shape(instr.inputs[0])};
-    for (const ProgramOutput& output : body_.outputs)
+  // The orders of the full shape that rule 2 allows, the preferred one first; null: there is no second.
+  std::array<const Shape*, 2> orders(std::span<const ProgramOutput> outputs) const {
+    for (const Instr* instr : members_)
+      if (instr->is<ReduceDims>() && is_full(shape(instr->inputs[0]))) return {&shape(instr->inputs[0]), nullptr};
+    for (const ProgramOutput& output : outputs)
       if (is_full(shape(output.value))) return {&shape(output.value), full_};
-    return {full_};
+    return {full_, nullptr};
   }
 
   // All dims of `shape`, as a set, are those of the full shape from `begin` on.
@@ -86,8 +89,8 @@ class RowPlanner {
   // Rule 3: the first result that is not full and not a scalar tells.
   bool find_border() {
     border_ = kNone;
-    for (const Instr& instr : body_.body) {
-      const Shape& out = shape(instr.outputs[0]);
+    for (const Instr* instr : members_) {
+      const Shape& out = shape(instr->outputs[0]);
       if (out.empty() || out.rank() == full_->rank()) continue;
       std::size_t border = kNone;
       if (is_run(out, 0)) border = out.rank();
@@ -117,10 +120,11 @@ class RowPlanner {
   }
 
   // Rules 4 and 5.
-  bool place(const Instr& instr, RowPlan& plan) const {
+  bool place(const Instr& instr) {
     const ValueId out = instr.outputs[0];
     const Extent extent = extent_of(shape(out));
-    bool late = std::ranges::any_of(instr.inputs, [&](ValueId id) { return plan.late[id]; });
+    bool late =
+        std::ranges::any_of(instr.inputs, [&](ValueId id) { return std::ranges::find(late_, id) != late_.end(); });
     if (instr.is<ReduceDims>()) {
       if (late) return false;
       const Shape& from = shape(instr.inputs[0]);
@@ -128,21 +132,42 @@ class RowPlanner {
       const bool from_rows = !from.empty() && extent_of(from) == Extent::kRow;
       if (from_full ? extent == Extent::kFull : !(from_rows && extent == Extent::kScalar)) return false;
       late = extent != Extent::kRow;
-      if (extent == Extent::kRow) plan.whole_rows = true;
+      if (extent == Extent::kRow) whole_rows_ = true;
     }
     if (late && (extent == Extent::kFull || extent == Extent::kRow)) return false;
-    plan.extents[out] = extent;
-    plan.late[out] = late;
+    if (late) late_.push_back(out);
     return true;
   }
 
-  const Program& body_;
+  const ByValue<Value>& values_;
+  std::span<const ValueId> operands_;
+  std::span<const Instr* const> members_;
   const Shape* full_ = nullptr;
   std::size_t border_ = kNone;
+  std::vector<ValueId> late_;
+  bool whole_rows_ = false;
 };
 
 }  // namespace
 
-std::optional<RowPlan> row_plan(const Program& body) { return RowPlanner(body).plan(); }
+std::optional<RowPlan> row_plan(const Program& body) {
+  if (!body.variables.empty()) return {};
+  std::vector<ValueId> operands;
+  std::vector<const Instr*> members;
+  operands.reserve(body.inputs.size());
+  members.reserve(body.body.size());
+  for (const ProgramInput& input : body.inputs) operands.push_back(input.value);
+  for (const Instr& instr : body.body) {
+    if (!instr.is<Map>() && !instr.is<ReduceDims>()) return {};
+    members.push_back(&instr);
+  }
+  RowPlanner planner(body.values, operands, members);
+  return planner.find(body.outputs) ? std::optional(planner.plan()) : std::nullopt;
+}
+
+bool runs_in_one_sweep(const ByValue<Value>& values, std::span<const ValueId> operands,
+                       std::span<const Instr* const> members) {
+  return RowPlanner(values, operands, members).find({});
+}
 
 }  // namespace weft

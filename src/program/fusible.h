@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "program/ir.h"
@@ -35,5 +36,9 @@ struct RowPlan {
 //     reduced further.
 // With no reduction and no result per row or per column the border is before the last dim, and means nothing.
 std::optional<RowPlan> row_plan(const Program& body);
+
+// Whether a body of these maps and reductions, which read `operands` and each other, would have a plan.
+bool runs_in_one_sweep(const ByValue<Value>& values, std::span<const ValueId> operands,
+                       std::span<const Instr* const> members);
 
 }  // namespace weft

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
 #include "base/index.h"
@@ -18,10 +17,20 @@ namespace {
 struct Group {
   bool open = false;
   int recompute = 0;
-  std::vector<std::size_t> members;  // positions, ascending
-  std::vector<ValueId> operands;     // from outside
-  Program body;
-  std::unordered_map<ValueId, ValueId> inside;  // a value of the program -> that of the body
+  std::vector<const Instr*> members = {};  // in the order of the program
+  std::vector<ValueId> operands = {};      // from outside, in the order of their first use
+
+  // It reads the value or gives it.
+  bool holds(ValueId id) const {
+    return std::ranges::find(operands, id) != operands.end() ||
+           std::ranges::any_of(members, [&](const Instr* member) { return member->outputs[0] == id; });
+  }
+
+  void add(const Instr& instr) {
+    for (ValueId id : instr.inputs)
+      if (!holds(id)) operands.push_back(id);
+    members.push_back(&instr);
+  }
 };
 
 class Fuser {
@@ -31,17 +40,17 @@ class Fuser {
 
   Program run() {
     for (std::size_t i = 0; i < p_.body.size(); ++i) visit(i);
-    std::vector<Group*> last(p_.body.size());
+    std::vector<const Group*> last(p_.body.size());
     std::vector<bool> gone(p_.body.size());
-    for (Group& group : groups_) {
+    for (const Group& group : groups_) {
       if (group.members.size() < 2) continue;
-      for (std::size_t i : group.members) gone[i] = true;
-      last[group.members.back()] = &group;
+      for (const Instr* member : group.members) gone[position(*member)] = true;
+      last[position(*group.members.back())] = &group;
     }
     std::vector<Instr> body;
     body.reserve(p_.body.size());
     for (std::size_t i = 0; i < p_.body.size(); ++i) {
-      if (last[i]) body.push_back(fused(std::move(*last[i])));
+      if (last[i]) body.push_back(fused(*last[i]));
       else if (!gone[i]) body.push_back(std::move(p_.body[i]));
     }
     p_.body = std::move(body);
@@ -57,9 +66,10 @@ class Fuser {
   // Whether the engine takes the group as one instruction.
   bool fits(const Group& group) const {
     return group.members.size() <= rules_.most_members && group.operands.size() <= rules_.most_inputs &&
-           row_plan(group.body);
+           runs_in_one_sweep(p_.values, group.operands, group.members);
   }
 
+  std::size_t position(const Instr& instr) const { return static_cast<std::size_t>(&instr - p_.body.data()); }
   Group& group(int g) { return groups_[at(g)]; }
 
   void visit(std::size_t i) {
@@ -94,10 +104,8 @@ class Fuser {
 
   int founded(std::size_t i) {
     const int g = static_cast<int>(groups_.size());
-    groups_.emplace_back();
-    group(g).open = true;
-    group(g).recompute = p_.body[i].origin.recompute;
-    group(g).members.push_back(i);
+    groups_.push_back({.open = true, .recompute = p_.body[i].origin.recompute});
+    group(g).add(p_.body[i]);
     note(g, i);
     return g;
   }
@@ -123,7 +131,7 @@ class Fuser {
                      [&](int g) { return recent_.contains(g); });
       } else {
         std::copy_if(recent_.begin(), recent_.end(), std::inserter(holders, holders.end()),
-                     [&](int g) { return holds(group(g), id); });
+                     [&](int g) { return group(g).holds(id); });
       }
     }
     for (int g : holders)
@@ -131,59 +139,32 @@ class Fuser {
     return -1;
   }
 
-  bool holds(const Group& group, ValueId id) const {
-    if (!group.body.body.empty()) return group.inside.contains(id);
-    const Instr& only = p_.body[group.members[0]];
-    return std::ranges::find(only.inputs, id) != only.inputs.end() ||
-           std::ranges::find(only.outputs, id) != only.outputs.end();
-  }
-
   bool join(int g, std::size_t i) {
     Group& group = this->group(g);
     if (group.recompute != p_.body[i].origin.recompute || group.members.size() >= rules_.most_members) return false;
-    begin_body(group);
-    const std::size_t values = group.body.values.size(), operands = group.operands.size();
-    add(group, i);
+    const std::size_t operands = group.operands.size();
+    group.add(p_.body[i]);
     if (fits(group)) {
       note(g, i);
       return true;
     }
-    remove_last(group, values, operands);
-    return false;
-  }
-
-  // A group of one has no body: most of these stay alone.
-  void begin_body(Group& group) const {
-    if (!group.body.body.empty()) return;
-    group.body.mesh = p_.mesh;
-    for (const std::size_t i : std::exchange(group.members, {})) add(group, i);
-  }
-
-  // Undoes add(): the body had that many values and operands before.
-  void remove_last(Group& group, std::size_t values, std::size_t operands) {
-    group.body.values.resize(values);
-    std::erase_if(group.inside, [&](const auto& pair) { return !group.body.values.has(pair.second); });
-    group.body.inputs.resize(operands);
-    group.operands.resize(operands);
-    group.body.body.pop_back();
     group.members.pop_back();
+    group.operands.resize(operands);
+    return false;
   }
 
   // Moves the members of `from` into `to`, which reads of them.
   bool merge(int to, int from) {
     Group &a = group(to), &b = group(from);
     if (a.recompute != b.recompute || a.members.size() + b.members.size() > rules_.most_members) return false;
-    std::vector<std::size_t> members;
-    std::merge(a.members.begin(), a.members.end(), b.members.begin(), b.members.end(), std::back_inserter(members));
-    Group both;
-    both.open = a.open;
-    both.recompute = a.recompute;
-    both.body.mesh = p_.mesh;
-    for (std::size_t i : members) add(both, i);
+    std::vector<const Instr*> members;
+    std::ranges::merge(a.members, b.members, std::back_inserter(members));
+    Group both{.open = a.open, .recompute = a.recompute};
+    for (const Instr* member : members) both.add(*member);
     if (!fits(both)) return false;
-    for (std::size_t i : b.members) {
-      for (ValueId id : p_.body[i].outputs) group_of_[id] = to;
-      note(to, i);
+    for (const Instr* member : b.members) {
+      for (ValueId id : member->outputs) group_of_[id] = to;
+      note(to, position(*member));
     }
     a = std::move(both);
     b = Group();
@@ -191,46 +172,43 @@ class Fuser {
     return true;
   }
 
-  void add(Group& group, std::size_t i) const {
-    Instr inner = p_.body[i];
-    for (ValueId& id : inner.inputs) {
-      const auto [found, is_new] = group.inside.emplace(id, static_cast<ValueId>(group.body.values.size()));
-      if (is_new) {
-        group.body.values.push_back(p_.values[id]);
-        group.body.inputs.push_back({str("in", group.operands.size()), found->second});
-        group.operands.push_back(id);
-      }
-      id = found->second;
-    }
-    for (ValueId& id : inner.outputs) {
-      const auto inside = static_cast<ValueId>(group.body.values.size());
-      group.body.values.push_back(p_.values[id]);
-      group.inside[id] = inside;
-      id = inside;
-    }
-    group.body.body.push_back(std::move(inner));
-    group.members.push_back(i);
-  }
-
   bool is_needed_outside(const Group& group, ValueId id) const {
-    if (uses_.kept[id]) return true;
-    return std::any_of(uses_.users(id).begin(), uses_.users(id).end(), [&](int user) {
-      return !std::binary_search(group.members.begin(), group.members.end(), at(user));
-    });
+    return uses_.kept[id] || std::ranges::any_of(uses_.users(id), [&](int user) {
+             return !std::ranges::binary_search(group.members, &p_.body[at(user)]);
+           });
   }
 
-  Instr fused(Group group) const {
-    Instr instr{Fused{Body(std::move(group.body))}, group.operands, {}, p_.body[group.members[0]].origin};
-    Program& body = *body_of(instr);
-    for (std::size_t i : group.members) {
-      instr.origin = joined(std::move(instr.origin), p_.body[i].origin);
-      for (ValueId id : p_.body[i].outputs) {
-        if (!is_needed_outside(group, id)) continue;
-        body.outputs.push_back({str("out", instr.outputs.size()), group.inside.at(id)});
-        instr.outputs.push_back(id);
+  // Takes the members out of the program.
+  Instr fused(const Group& group) {
+    Program body;
+    body.mesh = p_.mesh;
+    body.body.reserve(group.members.size());
+    body.values.reserve(group.operands.size() + group.members.size());
+    std::vector<ValueId> outside;  // for each value of the body: that of the program
+    outside.reserve(body.values.capacity());
+    const auto add = [&](ValueId id) {
+      outside.push_back(id);
+      return body.values.add(p_.values[id]);
+    };
+    std::vector<ValueId> results;
+    Origin origin = group.members[0]->origin;
+    for (const Instr* member : group.members) {
+      origin = joined(std::move(origin), member->origin);
+      Instr& inner = body.body.emplace_back(std::move(p_.body[position(*member)]));
+      for (ValueId& id : inner.inputs) {
+        const auto found = std::ranges::find(outside, id);
+        const bool is_new = found == outside.end();
+        id = is_new ? add(id) : ValueId(found - outside.begin());
+        if (is_new) body.inputs.push_back({str("in", body.inputs.size()), id});
+      }
+      for (ValueId& id : inner.outputs) {
+        const ValueId result = std::exchange(id, add(id));
+        if (!is_needed_outside(group, result)) continue;
+        body.outputs.push_back({str("out", results.size()), id});
+        results.push_back(result);
       }
     }
-    return instr;
+    return {Fused{Body(std::move(body))}, group.operands, std::move(results), std::move(origin)};
   }
 
   Program p_;
