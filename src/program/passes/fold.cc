@@ -55,10 +55,9 @@ class Folding {
   }
 
   void fold_map(Instr& instr, Map& map) {
-    std::vector<const Number*> known;
-    known.reserve(instr.inputs.size());
-    for (ValueId id : instr.inputs) known.push_back(known_[id] ? &*known_[id] : nullptr);
-    map.nodes = folded(std::move(map.nodes), known);
+    operands_.clear();
+    for (ValueId id : instr.inputs) operands_.push_back(known_[id] ? &*known_[id] : nullptr);
+    fold_nodes(map.nodes, operands_);
     drop_unused_operands(instr, map);
     const MapNode& result = map.nodes.back();
     const Value& out = p_.values[instr.outputs[0]];
@@ -77,7 +76,19 @@ class Folding {
     return true;
   }
 
+  // The nodes name every operand, the first before the second and so on.
+  static bool uses_operands_in_order(const Instr& instr, const Map& map) {
+    int used = 0;
+    for (const MapNode& node : map.nodes) {
+      if (node.op != "input" || node.input < used) continue;
+      if (node.input > used) return false;
+      ++used;
+    }
+    return at(used) == instr.inputs.size();
+  }
+
   static void drop_unused_operands(Instr& instr, Map& map) {
+    if (uses_operands_in_order(instr, map)) return;
     std::vector<int> number(instr.inputs.size(), -1);
     std::vector<ValueId> inputs;
     for (MapNode& node : map.nodes) {
@@ -141,6 +152,7 @@ class Folding {
   ByValue<bool> kept_;
   ValueStrides strides_;
   ByValue<std::optional<Number>> known_;  // the one number that fills a value
+  std::vector<const Number*> operands_;   // of the map being folded: what is known of each
   ByValue<int> defined_by_;               // position in the new body
   ByValue<bool> given_;                   // lies in the storage of an input or a variable
   ByValue<ValueId> by_;

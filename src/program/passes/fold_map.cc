@@ -41,33 +41,32 @@ std::optional<Number> computed(const MapNode& n, const std::vector<const MapNode
 
 class Folder {
  public:
-  explicit Folder(const std::vector<const Number*>& known) : known_(known) {}
+  Folder(std::vector<MapNode>& nodes, const std::vector<const Number*>& known)
+      : nodes_(nodes), known_(known), number_(nodes.size()), moved_(nodes.size(), -1) {}
 
-  std::vector<MapNode> run(std::vector<MapNode> old) {
-    std::vector<int> number;  // old node -> new node
-    number.reserve(old.size());
-    nodes_.reserve(old.size());
-    for (MapNode& n : old) {
-      for (int& arg : n.args) arg = number[at(arg)];
-      number.push_back(place(std::move(n)));
+  void run() {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      for (int& arg : nodes_[i].args) arg = number_[at(arg)];
+      number_[i] = place(nodes_[i]);
     }
-    moved_.assign(nodes_.size(), -1);
-    used_.reserve(nodes_.size());
-    keep(number.back());
-    bool in_order = used_.size() == nodes_.size();
+    used_.reserve(placed_);
+    keep(number_.back());
+    bool in_order = used_.size() == placed_;
     for (std::size_t i = 0; i < used_.size(); ++i) in_order &= at(used_[i]) == i;
-    if (in_order) return std::move(nodes_);
+    nodes_.resize(placed_);
+    if (in_order) return;
     std::vector<MapNode> used;
     used.reserve(used_.size());
     for (const int node : used_) {
       MapNode& n = used.emplace_back(std::move(nodes_[at(node)]));
       for (int& arg : n.args) arg = moved_[at(arg)];
     }
-    return used;
+    nodes_ = std::move(used);
   }
 
  private:
-  int place(MapNode n) {
+  // The number of the placed node that n, a node behind the placed ones, becomes or equals.
+  int place(MapNode& n) {
     if (n.op == "input" && known_[at(n.input)])
       n = {.op = "literal", .args = {}, .dtype = n.dtype, .literal = *known_[at(n.input)], .dim = {}};
     if (const int same = n.args.empty() ? -1 : idle(n); same >= 0) return same;
@@ -76,11 +75,12 @@ class Folder {
     if (const auto y = literals ? computed(n, args_of(n)) : std::nullopt)
       n = {.op = "literal", .args = {}, .dtype = n.dtype, .literal = *y, .dim = {}};
     // Leaves once each; a nan equals nothing and so stays apart.
-    const auto twin = n.args.empty() ? std::find(nodes_.begin(), nodes_.end(), n) : nodes_.end();
-    if (twin != nodes_.end() && std::signbit(twin->literal.real()) == std::signbit(n.literal.real()))
+    const auto end = nodes_.begin() + static_cast<std::ptrdiff_t>(placed_);
+    const auto twin = n.args.empty() ? std::find(nodes_.begin(), end, n) : end;
+    if (twin != end && std::signbit(twin->literal.real()) == std::signbit(n.literal.real()))
       return static_cast<int>(twin - nodes_.begin());
-    nodes_.push_back(std::move(n));
-    return static_cast<int>(nodes_.size()) - 1;
+    if (&nodes_[placed_] != &n) nodes_[placed_] = std::move(n);
+    return static_cast<int>(placed_++);
   }
 
   std::vector<const MapNode*> args_of(const MapNode& n) const {
@@ -114,16 +114,16 @@ class Folder {
     used_.push_back(node);
   }
 
+  std::vector<MapNode>& nodes_;
   const std::vector<const Number*>& known_;
-  std::vector<MapNode> nodes_;
-  std::vector<int> used_;   // nodes that stay, in post-order
-  std::vector<int> moved_;  // per node: its place among those that stay, or -1
+  std::size_t placed_ = 0;   // the first nodes: they have their new numbers
+  std::vector<int> number_;  // old node -> placed node
+  std::vector<int> used_;    // nodes that stay, in post-order
+  std::vector<int> moved_;   // per node: its place among those that stay, or -1
 };
 
 }  // namespace
 
-std::vector<MapNode> folded(std::vector<MapNode> nodes, const std::vector<const Number*>& known) {
-  return Folder(known).run(std::move(nodes));
-}
+void fold_nodes(std::vector<MapNode>& nodes, const std::vector<const Number*>& known) { Folder(nodes, known).run(); }
 
 }  // namespace weft
