@@ -4,6 +4,7 @@
 
 #include "base/index.h"
 #include "base/str.h"
+#include "program/each_field.h"
 #include "program/text.h"
 #include "program/text_detail.h"
 
@@ -69,18 +70,11 @@ std::string field_text(const std::vector<Item>& numbers, const Mesh& mesh) {
 }
 
 std::string fields_text(const Operation& operation, const Mesh& mesh) {
-  return std::visit(
-      [&](const auto& of) {
-        std::string out;
-        const auto print = [&](const auto& field) {
-          out += std::string(" ") + field.first + "=" + field_text(std::as_const(*field.second), mesh);
-        };
-        // The fields are pointers, for the parser to write through; here they are only read.
-        std::apply([&](const auto&... fields) { (print(fields), ...); },
-                   const_cast<std::decay_t<decltype(of)>&>(of).fields());
-        return out;
-      },
-      operation);
+  std::string out;
+  each_field(operation, [&](const char* name, const auto& field) {
+    out += std::string(" ") + name + "=" + field_text(field, mesh);
+  });
+  return out;
 }
 
 std::string value_text(const Program& p, ValueId id) {
