@@ -94,6 +94,15 @@ void check_divides(const Dim& dim, const Axes& axes, const Shape& shape, const M
                               nearest_multiples(dim.size * microbatches, parts * microbatches), other_axes)});
 }
 
+bool uses_an_axis_twice(const Sharding& sharding) {
+  for (auto dim = sharding.dims.begin(); dim != sharding.dims.end(); ++dim)
+    for (auto axis = dim->begin(); axis != dim->end(); ++axis) {
+      const auto has_it = [&](const Axes& axes) { return std::ranges::find(axes, *axis) != axes.end(); };
+      if (std::find(dim->begin(), axis, *axis) != axis || std::any_of(sharding.dims.begin(), dim, has_it)) return true;
+    }
+  return false;
+}
+
 DimAxes resolve(const RuleText& text, const Mesh& mesh, const std::vector<std::string>& known_dims) {
   DimAxes result;
   for (const LayoutRule& rule : text.rules) {
@@ -114,12 +123,33 @@ DimAxes resolve(const RuleText& text, const Mesh& mesh, const std::vector<std::s
                          .where = place_of(text, mesh),
                          .fix = advice("axes", name, names_of(mesh))});
     }
-    if (!axes.empty() || rule.axes.empty()) result[rule.dim] = axes;
+    if (!axes.empty() || rule.axes.empty()) result.set(rule.dim, axes);
   }
   return result;
 }
 
 }  // namespace
+
+DimAxes::const_iterator DimAxes::find(std::string_view dim) const {
+  return std::ranges::find(items_, dim, &Item::first);
+}
+
+const Axes& DimAxes::at(std::string_view dim) const {
+  const auto found = find(dim);
+  internal_check(found != end(), "the axes of a dim that has none");
+  return found->second;
+}
+
+std::pair<DimAxes::const_iterator, bool> DimAxes::try_emplace(const std::string& dim, const Axes& axes) {
+  const auto place = std::ranges::lower_bound(items_, dim, {}, &Item::first);
+  if (place != items_.end() && place->first == dim) return {place, false};
+  return {items_.emplace(place, dim, axes), true};
+}
+
+void DimAxes::set(const std::string& dim, const Axes& axes) {
+  const auto [place, is_new] = try_emplace(dim, axes);
+  if (!is_new) items_[static_cast<std::size_t>(place - begin())].second = axes;
+}
 
 DimAxes resolve(const Layout& layout, const Mesh& mesh, const std::vector<std::string>& known_dims) {
   return resolve({"layout", layout.text(), layout.rules()}, mesh, known_dims);
@@ -155,13 +185,11 @@ void check_one_dim_per_axis(const DimAxes& axes, const Shape& dims, const Mesh& 
 }
 
 Sharding sharding_of(const DimAxes& axes, const Shape& shape, const Mesh& mesh, const SubjectMaker& subject) {
-  check_one_dim_per_axis(axes, shape, mesh, subject);
   Sharding sharding = unsplit(shape);
   for (std::size_t i = 0; i < shape.rank(); ++i)
-    if (const auto found = axes.find(shape[i].name); found != axes.end()) {
-      check_divides(shape[i], found->second, shape, mesh, subject);
-      sharding.dims[i] = found->second;
-    }
+    if (const auto found = axes.find(shape[i].name); found != axes.end()) sharding.dims[i] = found->second;
+  if (uses_an_axis_twice(sharding)) check_one_dim_per_axis(axes, shape, mesh, subject);
+  for (std::size_t i = 0; i < shape.rank(); ++i) check_divides(shape[i], sharding.dims[i], shape, mesh, subject);
   return sharding;
 }
 

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <functional>
-#include <map>
+#include <initializer_list>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "layout/sharding.h"
@@ -14,7 +16,31 @@
 namespace weft {
 
 // Dim name -> axes, for the dims that a layout splits or (empty axes) declares unsplit.
-using DimAxes = std::map<std::string, Axes>;
+// Sorted by name; there are few, so they lie in one list.
+class DimAxes {
+ public:
+  using Item = std::pair<std::string, Axes>;
+  using const_iterator = std::vector<Item>::const_iterator;
+
+  DimAxes() = default;
+  DimAxes(std::initializer_list<Item> items) {
+    for (const auto& [dim, axes] : items) set(dim, axes);
+  }
+
+  const_iterator begin() const { return items_.begin(); }
+  const_iterator end() const { return items_.end(); }
+  const_iterator find(std::string_view dim) const;
+  bool contains(std::string_view dim) const { return find(dim) != end(); }
+  const Axes& at(std::string_view dim) const;  // InternalError if absent
+  // The item of the dim, and whether it is new: a dim that is there keeps its axes.
+  std::pair<const_iterator, bool> try_emplace(const std::string& dim, const Axes& axes);
+  void set(const std::string& dim, const Axes& axes);
+  void reserve(std::size_t dims) { items_.reserve(dims); }
+  bool operator==(const DimAxes&) const = default;
+
+ private:
+  std::vector<Item> items_;
+};
 
 // Checks every rule: UserError for an unknown dim (not in `known_dims`) or axis. An optional rule is dropped if its dim
 // is absent, and loses the axes that are absent; with none left it is dropped. Rules for axes of size 1 are kept.

@@ -15,7 +15,8 @@ const Axes& Lowering::axes_of(const std::string& dim) const {
 ValueType Lowering::local(const TensorType& global) const {
   Sharding sharding = unsplit(global.shape);
   for (std::size_t i = 0; i < global.shape.rank(); ++i) sharding.dims[i] = axes_of(global.shape[i].name);
-  return {global.dtype, local_shape(global.shape, sharding, builder.mesh()), sharding};
+  Shape shape = local_shape(global.shape, sharding, builder.mesh());
+  return {global.dtype, std::move(shape), std::move(sharding)};
 }
 
 ValueType Lowering::out(std::size_t i) const {

@@ -54,9 +54,9 @@ class Lowering {
   const OpCall& call;
   const ShardingRule& rule;
   std::vector<ValueId> inputs;
-  DimAxes axes;                  // dim -> axes in this op
-  std::vector<Sharding> wanted;  // of each output
-  std::uint64_t key;             // of this op's random numbers
+  DimAxes axes;                        // dim -> axes in this op
+  const std::vector<Sharding> wanted;  // of each output
+  std::uint64_t key;                   // of this op's random numbers
   LoweringContext& context;
 
   const Axes& axes_of(const std::string& dim) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_set>
 
 #include "base/index.h"
 #include "base/philox.h"
@@ -16,15 +17,17 @@ namespace weft {
 namespace {
 
 std::vector<std::string> dim_names(const GraphData& graph) {
-  std::set<std::string> names;
+  std::unordered_set<std::string_view> names;
   for (const Node& node : graph.nodes)
     for (const TensorType& type : node.outputs)
       for (const Dim& dim : type.shape) names.insert(dim.name);
-  return {names.begin(), names.end()};
+  std::vector<std::string> sorted(names.begin(), names.end());
+  std::ranges::sort(sorted);
+  return sorted;
 }
 
-// The nodes that the requested tensors depend on.
-std::set<NodeId> needed_nodes(const PartitionRequest& request) {
+// The nodes that the requested tensors depend on, ascending.
+std::vector<NodeId> needed_nodes(const PartitionRequest& request) {
   std::vector<NodeId> open;
   const auto want = [&](const std::vector<TensorId>& ids) {
     for (TensorId id : ids) open.push_back(id.node);
@@ -32,13 +35,16 @@ std::set<NodeId> needed_nodes(const PartitionRequest& request) {
   want(request.fetch);
   want(request.update);
   if (request.metrics) want(request.graph->metrics);
-  std::set<NodeId> needed;
+  Indexed<NodeId, bool> is_needed(request.graph->nodes.size());
   while (!open.empty()) {
     const NodeId n = open.back();
     open.pop_back();
-    if (!needed.insert(n).second) continue;
+    if (is_needed[n]) continue;
+    is_needed[n] = true;
     for (TensorId input : request.graph->nodes[n].inputs) open.push_back(input.node);
   }
+  std::vector<NodeId> needed;
+  std::ranges::copy_if(is_needed.ids(), std::back_inserter(needed), [&](NodeId n) { return is_needed[n]; });
   return needed;
 }
 
@@ -52,7 +58,7 @@ class Partitioner : private LoweringContext {
 
   Program run() {
     check_updates();
-    const std::set<NodeId> needed = needed_nodes(request_);
+    const std::vector<NodeId> needed = needed_nodes(request_);
     if (request_.store.level() > 0) {
       const DimAxes rules = resolve(request_.store, request_.mesh, dim_names(graph_));
       plan_ = StorePlan({graph_, needed, request_.mesh, request_.layout, global_, request_.store, rules});
@@ -91,7 +97,8 @@ class Partitioner : private LoweringContext {
 
   // Nodes in the body of a recomputed loop are recomputed too.
   Origin origin(const Node& node) const {
-    Origin origin{node.phase, {to_string(node.site) + " " + node.op->name}, node.recompute};
+    Origin origin{.phase = node.phase, .recompute = node.recompute};
+    origin.causes.push_back(str(node.site.file_name(), ":", node.site.line(), " ", node.op->name));
     if (around_ && around_->recompute && !node.recompute) {
       origin.recompute = around_->recompute;
       if (origin.phase == Phase::kForward) origin.phase = Phase::kRecompute;
@@ -118,7 +125,7 @@ class Partitioner : private LoweringContext {
       check_one_dim_per_axis(global_, dims, request_.mesh,
                              [&] { return subject(node, str(node.op->name, " '", node.name, "'")); });
     DimAxes axes;
-    for (const Dim& dim : dims) axes[dim.name] = global_axes(dim.name);
+    for (const Dim& dim : dims) axes.set(dim.name, global_axes(dim.name));
     return axes;
   }
 
@@ -134,24 +141,25 @@ class Partitioner : private LoweringContext {
                                     " to a name that the layout does not split: the rename gathers the tensor")});
   }
 
-  Axes global_axes(const std::string& dim) const {
+  const Axes& global_axes(const std::string& dim) const {
+    static const Axes kNone;
     const auto found = global_.find(dim);
-    return found == global_.end() ? Axes{} : found->second;
+    return found == global_.end() ? kNone : found->second;
   }
 
   std::optional<DimAxes> follow(const std::vector<ValueId>& operands,
                                 const std::vector<const TensorType*>& types) const {
     DimAxes axes;
+    axes.reserve(8);
     for (ValueId x : operands) {
       const Value& value = builder_.value(x);
       for (std::size_t i = 0; i < value.shape.rank(); ++i) {
-        const auto [at, added] = axes.try_emplace(value.shape[i].name, value.sharding.dims[i]);
-        if (!added && at->second != value.sharding.dims[i]) return std::nullopt;
+        const auto [item, is_new] = axes.try_emplace(value.shape[i].name, value.sharding.dims[i]);
+        if (!is_new && item->second != value.sharding.dims[i]) return std::nullopt;
       }
     }
     for (const TensorType* type : types)
-      for (const Dim& dim : type->shape)
-        if (!axes.contains(dim.name)) axes.emplace(dim.name, global_axes(dim.name));
+      for (const Dim& dim : type->shape) axes.try_emplace(dim.name, global_axes(dim.name));
     std::vector<bool> used(request_.mesh.axes().size());
     for (const auto& [dim, list] : axes)
       for (int axis : list) {
@@ -185,7 +193,7 @@ class Partitioner : private LoweringContext {
         continue;
       }
       DimAxes by = global_;
-      for (const auto& [dim, list] : own_axes(node, call.out(i))) by[dim] = list;
+      for (const auto& [dim, list] : own_axes(node, call.out(i))) by.set(dim, list);
       result.push_back(sharding_of(by, call.out(i), request_.mesh, who));
     }
     return result;
@@ -237,8 +245,13 @@ class Partitioner : private LoweringContext {
   }
 
   ValueId laid_out(ValueId x, const DimAxes& axes) {
-    Sharding want = builder_.value(x).sharding;
-    for (std::size_t i = 0; i < want.dims.size(); ++i) want.dims[i] = axes.at(builder_.value(x).shape[i].name);
+    const Value& value = builder_.value(x);
+    const auto wanted = [&](std::size_t i) -> const Axes& { return axes.at(value.shape[i].name); };
+    std::size_t same = 0;
+    while (same < value.shape.rank() && value.sharding.dims[same] == wanted(same)) ++same;
+    if (same == value.shape.rank()) return x;
+    Sharding want = value.sharding;
+    for (std::size_t i = same; i < want.dims.size(); ++i) want.dims[i] = wanted(i);
     return reshard(x, want);
   }
 
@@ -272,7 +285,7 @@ class Partitioner : private LoweringContext {
     std::vector<ValueId> operands, inputs;
     for (TensorId id : node.inputs) operands.push_back(operand(node, id));
     const DimAxes* planned = plan_.axes(n);
-    const DimAxes axes = planned ? *planned : axes_for(node, call, rule, operands);
+    DimAxes axes = planned ? *planned : axes_for(node, call, rule, operands);
     check_whole(node, rule, axes);
     std::vector<Sharding> want = wanted(node, call, rule, axes);
     for (std::size_t i = 0; i < want.size(); ++i)
@@ -280,15 +293,15 @@ class Partitioner : private LoweringContext {
     if (node.op->name == "assign") want[0] = builder_.value(values_.at(node.inputs[0])).sharding;
     builder_.begin(node.name, origin(node));
     for (ValueId x : operands) inputs.push_back(rule.reshards_output ? x : laid_out(x, axes));
-    Lowering lowering(builder_, call, rule, std::move(inputs), axes, want, hash_key(node.full_name, node.ordinal),
-                      *this);
+    Lowering lowering(builder_, call, rule, std::move(inputs), std::move(axes), std::move(want),
+                      hash_key(node.full_name, node.ordinal), *this);
     const Node* around = std::exchange(around_, &node);
     const std::vector<ValueId> results = node.op->lower(lowering);
     around_ = around;
     internal_check(results.size() == node.outputs.size(), "a lowering gave another number of results than its op");
     for (std::size_t i = 0; i < results.size(); ++i) {
       const TensorId id{n, static_cast<int>(i)};
-      values_[id] = reshard(results[i], want[i]);
+      values_[id] = reshard(results[i], lowering.wanted[i]);
       if (const Sharding* shards = plan_.want(id))
         for_update_[id] = reshard(plan_.is_used_elsewhere(id) ? values_[id] : results[i], *shards);
     }

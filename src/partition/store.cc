@@ -16,7 +16,7 @@ bool is_assign(const Node& node) { return node.op->name == "assign"; }
 
 DimAxes by_name(const Shape& shape, const Sharding& sharding) {
   DimAxes axes;
-  for (std::size_t i = 0; i < shape.rank(); ++i) axes[shape[i].name] = sharding.dims[i];
+  for (std::size_t i = 0; i < shape.rank(); ++i) axes.set(shape[i].name, sharding.dims[i]);
   return axes;
 }
 
@@ -49,7 +49,7 @@ Axes unused(const Axes& axes, const Sharding& sharding) {
 DimAxes named_rules(const DimAxes& rules, const Shape& shape) {
   DimAxes named;
   for (const auto& [dim, axes] : rules)
-    if (shape.has(dim)) named[dim] = axes;
+    if (shape.has(dim)) named.set(dim, axes);
   return named;
 }
 

@@ -31,7 +31,7 @@ class StorePlan {
  public:
   struct Request {
     const GraphData& graph;
-    const std::set<NodeId>& needed;  // nodes
+    const std::vector<NodeId>& needed;  // nodes, ascending
     const Mesh& mesh;
     const Layout& layout;
     const DimAxes& global;  // of the layout

@@ -82,6 +82,10 @@ Builder::Builder(Mesh mesh, std::string layout) {
   program_.layout = std::move(layout);
 }
 
+std::vector<std::int64_t> Builder::strides(ValueId id) const {
+  return strides_[id].empty() ? dense_strides(value(id).shape) : strides_[id];
+}
+
 ValueType Builder::type(ValueId id) const { return {value(id).dtype, value(id).shape, value(id).sharding}; }
 
 void Builder::begin(std::string name, Origin origin) {
@@ -91,7 +95,7 @@ void Builder::begin(std::string name, Origin origin) {
 
 ValueId Builder::add_value(ValueType type) {
   internal_check(type.shape.rank() == type.sharding.dims.size(), "a sharding that does not fit its shape");
-  strides_.push_back(dense_strides(type.shape));
+  strides_.emplace_back();
   return program_.values.add({name_, type.dtype, std::move(type.shape), std::move(type.sharding)});
 }
 
@@ -167,7 +171,7 @@ ValueId Builder::cast(ValueId x, DType dtype) {
 }
 
 ValueId Builder::dense(ValueId x, const Shape& order) {
-  if (value(x).shape == order && is_dense(order, strides_[x])) return x;
+  if (value(x).shape == order && (strides_[x].empty() || is_dense(order, strides_[x]))) return x;
   ValueType out = type(x);
   out.shape = order;
   for (std::size_t i = 0; i < order.rank(); ++i)
@@ -190,7 +194,7 @@ ValueId Builder::axis_index(const Axes& axes) {
 ValueId Builder::rename(ValueId x, const std::string& from, const std::string& to) {
   ValueType out = type(x);
   out.shape = out.shape.renamed(from, to);
-  std::vector<std::int64_t> strides = strides_[x];
+  std::vector<std::int64_t> strides = this->strides(x);
   const ValueId id = emit_one(View{0, strides}, {x}, std::move(out));
   strides_[id] = std::move(strides);
   return id;
@@ -199,7 +203,7 @@ ValueId Builder::rename(ValueId x, const std::string& from, const std::string& t
 ValueId Builder::slice(ValueId x, const std::string& dim, std::int64_t begin, std::int64_t size) {
   if (begin == 0 && size == value(x).shape.size_of(dim)) return x;
   ValueType out = type(x);
-  std::vector<std::int64_t> strides = strides_[x];
+  std::vector<std::int64_t> strides = this->strides(x);
   const std::int64_t offset = begin * strides[out.shape.position(dim)];
   out.shape = out.shape.resized(dim, size);
   const ValueId id = emit_one(View{offset, strides}, {x}, std::move(out));
@@ -209,7 +213,7 @@ ValueId Builder::slice(ValueId x, const std::string& dim, std::int64_t begin, st
 
 ValueId Builder::reshape(ValueId x, const Shape& shape, const Sharding& sharding) {
   internal_check(shape.elements() == value(x).shape.elements(), "a reshape that changes the number of elements");
-  std::optional<std::vector<std::int64_t>> strides = reshaped_strides(value(x).shape, strides_[x], shape);
+  std::optional<std::vector<std::int64_t>> strides = reshaped_strides(value(x).shape, this->strides(x), shape);
   if (!strides) {
     x = dense(x, value(x).shape);
     strides = dense_strides(shape);
@@ -221,8 +225,8 @@ ValueId Builder::reshape(ValueId x, const Shape& shape, const Sharding& sharding
 
 ValueId Builder::relabel(ValueId x, const Sharding& sharding) {
   if (value(x).sharding == sharding) return x;
-  const ValueId id = emit_one(View{0, strides_[x]}, {x}, {value(x).dtype, value(x).shape, sharding});
-  strides_[id] = strides_[x];
+  const ValueId id = emit_one(View{0, strides(x)}, {x}, {value(x).dtype, value(x).shape, sharding});
+  strides_[id] = strides(x);
   return id;
 }
 
@@ -230,7 +234,7 @@ ValueId Builder::shard(ValueId x, const std::string& dim, const Axes& axes) {
   if (axes.empty()) return x;
   const Shard operation{dim, axes};
   const ValueId id = emit_one(operation, {x}, result_of(operation, type(x), mesh()));
-  strides_[id] = strides_[x];
+  strides_[id] = strides(x);
   return id;
 }
 

@@ -65,8 +65,10 @@ class Builder {
 
  private:
   ValueId add_value(ValueType type);
+  std::vector<std::int64_t> strides(ValueId id) const;
+
   Program program_;
-  ByValue<std::vector<std::int64_t>> strides_;              // of every value, in elements
+  ByValue<std::vector<std::int64_t>> strides_;              // in elements, of views; empty for what is dense
   std::unordered_map<std::string, std::size_t> variables_;  // positions by name
   std::string name_;
   Origin origin_;
