@@ -1,4 +1,5 @@
 // weft train: trains or resumes a config; with --dry-run prints its cost.
+#include <future>
 #include <iostream>
 #include <memory>
 
@@ -31,7 +32,10 @@ std::pair<std::string, std::string> parse_rename(const std::string& text) {
 }
 
 void dry_run(const TrainWords& o, const train::Config& config) {
-  const Explanation e = train::plan(config);
+  std::future<Machine> machine = std::async(std::launch::async, [] { return measure_machine(); });
+  // Never destroyed: the command ends here, and to free the graph and the program of a large model takes long.
+  static const models::Model& model = *new models::Model(train::step_model(config));
+  static const Explanation& e = *new Explanation(train::plan(config, model, {.machine = machine.get(), .dump = {}}));
   if (o.json) {
     std::cout << e.json() << "\n";
     return;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <future>
-#include <set>
 
 #include "api/compile.h"
 #include "api/explain_parts.h"
@@ -24,12 +23,13 @@ double model_flops(const GraphData& graph, const CompileOptions& options) {
     for (const Tensor& x : *wanted) open.push_back(x.id().node);
   if (options.metrics)
     for (TensorId id : graph.metrics) open.push_back(id.node);
-  std::set<NodeId> needed;
+  Indexed<NodeId, bool> is_needed(graph.nodes.size());
   double sum = 0;
   while (!open.empty()) {
     const NodeId n = open.back();
     open.pop_back();
-    if (!needed.insert(n).second) continue;
+    if (is_needed[n]) continue;
+    is_needed[n] = true;
     const Node& node = graph.nodes[n];
     for (TensorId input : node.inputs) open.push_back(input.node);
     if (node.recompute == 0) sum += node.op->flops(call_of(graph, node));
@@ -78,9 +78,14 @@ Explanation::Placed placed(const Program& p, ValueId id, std::string name, const
 // Every value with storage of its own, and every output.
 std::vector<Explanation::Placed> placed_tensors(const Program& p) {
   std::vector<Explanation::Placed> all;
-  std::set<ValueId> listed;
+  ByValue<bool> listed(p.values.size());
+  const auto is_new = [&](ValueId id) {
+    const bool before = listed[id];
+    listed[id] = true;
+    return !before;
+  };
   const auto add = [&](ValueId id, const std::string& name, const char* use) {
-    if (listed.insert(id).second) all.push_back(placed(p, id, name, use));
+    if (is_new(id)) all.push_back(placed(p, id, name, use));
   };
   for (const ProgramVariable& v : p.variables) add(v.value, v.name, "variable");
   for (const ProgramInput& input : p.inputs) add(input.value, input.name, "input");
@@ -89,7 +94,7 @@ std::vector<Explanation::Placed> placed_tensors(const Program& p) {
     for (const Instr& instr : body.body) {
       if (is_view(instr)) continue;
       for (ValueId id : instr.outputs)
-        if (&body != &p || listed.insert(id).second) all.push_back(placed(body, id, body.values[id].name, "value"));
+        if (&body != &p || is_new(id)) all.push_back(placed(body, id, body.values[id].name, "value"));
     }
   });
   return all;
@@ -157,19 +162,22 @@ Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, 
   e.store = store;
   e.machine = machine;
   count_memory(compiled, e);
-  std::future<BindReport> binding = std::async(std::launch::async, [&] { return engine.describe(shared, {}); });
-  count_work(p, e);
-  e.model_flops = model_flops(*graph.data(), options);
-  e.warnings = warnings_of(p, e);
-  for (Explanation::Warning& warning : stored_whole(p, *graph.data(), e)) e.warnings.push_back(std::move(warning));
-  e.tensors = placed_tensors(p);
-  const BindReport bound = binding.get();
+  double together = 0;  // seconds of one processor's own work
+  std::future<void> counting = std::async(std::launch::async, [&] {
+    count_work(p, e);
+    e.model_flops = model_flops(*graph.data(), options);
+    e.warnings = warnings_of(p, e);
+    for (Explanation::Warning& warning : stored_whole(p, *graph.data(), e)) e.warnings.push_back(std::move(warning));
+    e.tensors = placed_tensors(p);
+    together = work_seconds(p, machine);
+  });
+  const BindReport bound = engine.describe(shared, {});
+  counting.get();
   e.scratch_bytes = bound.scratch_bytes;
   e.kernels = kernels_of(bound, machine);
   for (Explanation::Warning& warning : slow_kernels(e, engine.name())) e.warnings.push_back(std::move(warning));
   e.program = [shared] { return to_text(shared->program); };
-  if (const double one = alone.valid() ? alone.get() : 0; one > 0)
-    e.work_ratio = work_seconds(p, machine) * mesh.size() / one;
+  if (const double one = alone.valid() ? alone.get() : 0; one > 0) e.work_ratio = together * mesh.size() / one;
   for (const PassTime& time : compiled.times) {
     e.passes.push_back({time.pass, time.seconds});
     e.compile_seconds += time.seconds;

@@ -98,6 +98,7 @@ Place OpCall::where() const { return str(op->name, " at ", to_string(site)); }
 
 OpCall call_of(const GraphData& graph, const Node& node) {
   OpCall call{.op = node.op, .inputs = {}, .outputs = node.outputs, .attrs = &node.attrs, .site = node.site};
+  call.inputs.reserve(node.inputs.size());
   for (TensorId id : node.inputs) call.inputs.push_back(graph.type(id));
   return call;
 }
@@ -122,6 +123,8 @@ Tensors apply_all(const Graph& graph, const OpDef& op, const Tensors& inputs, At
   check_inputs(data, op, inputs, site);
   Node node{.op = &op, .attrs = std::move(attrs), .site = site};
   OpCall call{.op = &op, .inputs = {}, .outputs = {}, .attrs = &node.attrs, .site = site};
+  node.inputs.reserve(inputs.size());
+  call.inputs.reserve(inputs.size());
   for (const Tensor& input : inputs) {
     node.inputs.push_back(input.id());
     call.inputs.push_back(data->type(input.id()));

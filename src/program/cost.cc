@@ -19,6 +19,7 @@ double bytes(const Program& p, ValueId id) {
 }
 
 double flops_of(const MapNode& node) {
+  if (node.args.empty()) return 0;
   if (const Pointwise* function = find_pointwise(node.op)) return function->flops;
   return node.op == "select" ? 1 : 0;
 }
@@ -125,8 +126,12 @@ Cost cost_of(const Program& program, const Instr& instr) {
     return {body.flops * static_cast<double>(loop->trips), body.bytes * static_cast<double>(loop->trips)};
   }
   Cost cost;
-  if (const auto* fused = instr.as<Fused>()) cost.flops = summarize(*fused->body).flops;
-  else cost.flops = std::visit(Flops{program, instr}, instr.operation);
+  if (const auto* fused = instr.as<Fused>()) {
+    for (const Instr& member : fused->body->body)
+      cost.flops += std::visit(Flops{*fused->body, member}, member.operation);
+  } else {
+    cost.flops = std::visit(Flops{program, instr}, instr.operation);
+  }
   for (ValueId id : instr.inputs) cost.bytes += bytes(program, id);
   if (!is_collective(instr))
     for (ValueId id : instr.outputs) cost.bytes += bytes(program, id);

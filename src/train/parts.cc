@@ -178,14 +178,16 @@ models::Model step_model(const Config& config) {
           .layout = layout_of(whole)};
 }
 
-Explanation plan(const Config& config, const PlanOptions& options) {
-  models::Model model = step_model(config);
-  model.options.dump = options.dump;
+Explanation plan(const Config& config, const models::Model& model, const PlanOptions& options) {
+  CompileOptions compile = model.options;
+  compile.dump = options.dump;
   const Machine machine = options.machine ? *options.machine : measure_machine();
   const Store store = store_of(config);
   return placed(config, kCompiling, [&] {
-    return explain(model.graph, model.mesh, model.layout, model.options, machine, store, {config.mesh.device});
+    return explain(model.graph, model.mesh, model.layout, compile, machine, store, {config.mesh.device});
   });
 }
+
+Explanation plan(const Config& config, const PlanOptions& options) { return plan(config, step_model(config), options); }
 
 }  // namespace weft::train

@@ -27,6 +27,8 @@ std::map<std::string, Shape> weight_shapes(const Config& config);
 // One step of the config's training as a graph, with its fetches and updates, mesh and layout. Nothing runs, and no
 // data is read.
 models::Model step_model(const Config& config);
+// As plan(config, options), for the model that step_model(config) gave.
+Explanation plan(const Config& config, const models::Model& model, const PlanOptions& options);
 Store store_of(const Config& config);  // mesh.store and mesh.store_level
 
 // train() for tests: the process kills itself when it reaches a phase for the N-th time, `fail_at` = "step:5",

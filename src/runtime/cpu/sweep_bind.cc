@@ -27,6 +27,9 @@ class SweepBinder {
   SweepBinder(const Program& body, const RowPlan& plan, const std::vector<TensorView>& inputs,
               const std::vector<TensorView>& outputs, ProcessorId processor, int workers)
       : plan_(plan), terms_(terms_of(body, plan, processor)), operands_(inputs.size()), workers_(workers) {
+    b_.accesses.reserve(inputs.size() + outputs.size());
+    b_.extents.reserve(terms_.all.size());
+    b_.lanes.reserve(terms_.all.size());
     for (const TensorView& view : inputs) b_.accesses.emplace_back(view, plan.rows, plan.cols);
     for (const TensorView& view : outputs) b_.accesses.emplace_back(view, plan.rows, plan.cols);
     for (const Term& term : terms_.all) {

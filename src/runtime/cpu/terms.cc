@@ -18,6 +18,9 @@ class Collector {
       : body_(body), plan_(plan), processor_(processor), term_of_(body.values.size(), -1) {}
 
   Terms collect() {
+    std::size_t most = body_.inputs.size() + 2 * body_.outputs.size();
+    for (const Instr& instr : body_.body) most += instr.is<Map>() ? instr.as<Map>()->nodes.size() : 2;
+    terms_.all.reserve(most);
     for (std::size_t i = 0; i < body_.inputs.size(); ++i) {
       const ValueId id = body_.inputs[i].value;
       term_of_[id] = add({.kind = Term::Kind::kOperand,
@@ -43,14 +46,17 @@ class Collector {
   }
 
   int map(const Instr& instr) {
+    const std::vector<MapNode>& nodes = instr.as<Map>()->nodes;
     std::vector<int> of_node;
-    for (const MapNode& node : instr.as<Map>()->nodes) of_node.push_back(this->node(node, of_node, instr));
+    of_node.reserve(nodes.size());
+    for (const MapNode& node : nodes) of_node.push_back(this->node(node, of_node, instr));
     return of_node.back();
   }
 
   int node(const MapNode& node, const std::vector<int>& of_node, const Instr& instr) {
     if (node.op == "input") return term_of_[instr.inputs[at(node.input)]];
     Term term{.dtype = node.dtype, .literal = node.literal, .dim = node.dim};
+    term.args.reserve(node.args.size());
     for (int arg : node.args) {
       term.args.push_back(of_node[at(arg)]);
       term.extent = joined(term.extent, this->term(of_node[at(arg)]).extent);

@@ -37,15 +37,16 @@ Block::Block(const Program& program, const MemoryPlan& plan, std::byte* arena, c
 
 void Block::place_values(const MemoryPlan& plan, std::byte* arena, const std::map<ValueId, void*>& held) {
   ByValue<std::vector<std::int64_t>> strides = strides_of(program_);
-  views_.reserve(program_.values.size());
-  for (const ValueId id : program_.values.ids()) {
+  views_.resize(program_.values.size());
+  const auto place = [&](ValueId id) {
     const Value& value = program_.values[id];
-    TensorView view{nullptr,
-                    value.dtype,
-                    value.shape,
-                    std::move(strides[id]),
-                    shard_begin(value.shape, value.sharding, program_.mesh, binder_.processor()),
-                    {}};
+    TensorView& view = views_[id];
+    view = {nullptr,
+            value.dtype,
+            value.shape,
+            std::move(strides[id]),
+            shard_begin(value.shape, value.sharding, program_.mesh, binder_.processor()),
+            {}};
     view.whole.reserve(value.shape.rank());
     for (std::size_t d = 0; d < value.shape.rank(); ++d)
       view.whole.push_back(value.shape[d].size * program_.mesh.size(value.sharding.dims[d]));
@@ -53,8 +54,11 @@ void Block::place_values(const MemoryPlan& plan, std::byte* arena, const std::ma
     const int storage = plan.storage_of[id];
     if (external != held.end()) view.data = external->second;
     else if (storage != MemoryPlan::kExternal) view.data = arena + plan.storages[at(storage)].offset;
-    views_.push_back(std::move(view));
-  }
+  };
+  for (const ProgramInput& input : program_.inputs) place(input.value);
+  for (const ProgramVariable& variable : program_.variables) place(variable.value);
+  for (const Instr& instr : program_.body)
+    for (const ValueId id : instr.outputs) place(id);
   for (const auto& [next, last] : plan.over) views_[next].data = views_[last].data;
 }
 
