@@ -12,6 +12,8 @@
 #include "support/compile.h"
 #include "base/str.h"
 #include "comm/wire.h"
+#include "partition/partition.h"
+#include "program/pipeline.h"
 #include "runtime/runner.h"
 #include "support/sampling.h"
 #include "weft/detail/models.h"
@@ -147,6 +149,34 @@ TEST(ModelAllocations, TransformerWithAdam) { check_model("transformer", kTransf
 TEST(ModelAllocations, TransformerWithAdafactor) { check_model("transformer", kTransformer, kTransformerLayout, true); }
 TEST(ModelAllocations, MlpWithAdam) { check_model("mlp", kMlp, kMlpLayout, false); }
 TEST(ModelAllocations, MlpWithAdafactor) { check_model("mlp", kMlp, kMlpLayout, true); }
+
+// Of the whole compiler but for the verifier.
+std::int64_t allocations_of_compiling(int layers) {
+  models::Sizes sizes = kTransformer;
+  sizes["layers"] = layers;
+  const models::Model model = models::build("transformer", sizes);
+  std::vector<TensorId> fetch, update;
+  for (const Tensor& x : model.options.fetch) fetch.push_back(x.id());
+  for (const Tensor& x : model.options.update) update.push_back(x.id());
+  const PartitionRequest request{.graph = model.graph.data().get(),
+                                 .fetch = fetch,
+                                 .update = update,
+                                 .mesh = Mesh::parse("data:2 model:2"),
+                                 .layout = Layout::parse(kTransformerLayout),
+                                 .compute_as = {}};
+  allocations = 0;
+  counts = true;
+  const Compiled compiled =
+      with_plan(run_passes(partition(request), {.target = cpu_engine().target()}), cpu_engine().target(), {});
+  counts = false;
+  return allocations;
+}
+
+// The time of the compiler goes to small lists and texts; how many a layer needs can be counted without a clock.
+TEST(CompileAllocations, PerLayerAreFew) {
+  constexpr std::int64_t kMost = 20'000;
+  EXPECT_LT((allocations_of_compiling(6) - allocations_of_compiling(2)) / 4, kMost);
+}
 
 }  // namespace
 }  // namespace weft::step_test
