@@ -10,8 +10,8 @@
 
 namespace weft::tools {
 
-// The most memory that a process of the configs tiny and small holds outside the plan: docs/bench.md says what it is.
-constexpr std::int64_t kMostUnplannedBytes = std::int64_t{64} << 20;
+// The most memory that a process holds outside the plan, with any config: docs/bench.md says what it is.
+constexpr std::int64_t kMostUnplannedBytes = std::int64_t{48} << 20;
 
 struct LmReport {
   std::string config, mesh, layout, store, wire, device, dtype, optimizer;

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <barrier>
+#include <cerrno>
 #include <cstdlib>
 #include <new>
 
@@ -17,6 +18,7 @@
 #include "runtime/runner.h"
 #include "support/sampling.h"
 #include "weft/detail/models.h"
+#include "weft/ops.h"
 #include "weft/optim.h"
 
 namespace {
@@ -26,6 +28,7 @@ std::atomic<std::int64_t> allocations{0};
 
 thread_local bool is_in_onednn = false;
 std::atomic<std::int64_t> onednn_allocations{0};  // of the library's own objects, a few per call
+std::atomic<std::size_t> most_of_onednn{0};       // bytes of its largest buffer
 
 void* counted(std::size_t bytes, std::size_t alignment) {
   if (counts) (is_in_onednn ? onednn_allocations : allocations).fetch_add(1);
@@ -51,6 +54,15 @@ void operator delete(void* data, std::align_val_t) noexcept { give_back(data); }
 void operator delete[](void* data, std::align_val_t) noexcept { give_back(data); }
 void operator delete(void* data, std::size_t, std::align_val_t) noexcept { give_back(data); }
 void operator delete[](void* data, std::size_t, std::align_val_t) noexcept { give_back(data); }
+
+// oneDNN's buffers come from here.
+extern "C" int posix_memalign(void** data, std::size_t alignment, std::size_t bytes) noexcept {
+  if (counts && is_in_onednn)
+    for (std::size_t most = most_of_onednn; most < bytes && !most_of_onednn.compare_exchange_weak(most, bytes);) {
+    }
+  *data = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  return *data ? 0 : ENOMEM;
+}
 
 // Stands before the library's own, which it calls.
 extern "C" dnnl_status_t dnnl_primitive_execute(const_dnnl_primitive_t primitive, dnnl_stream_t stream, int count,
@@ -79,6 +91,7 @@ std::int64_t allocations_of(const Compiled& compiled, const Engine& engine) {
   processors->on_each([&](ProcessorId p) { runner.bound(p).start(first); });
   processors->on_each([&](ProcessorId p) { runner.bound(p).wait(); });
   allocations = 0;
+  most_of_onednn = 0;
   std::barrier all_are_ready(compiled.program.mesh.size()), all_are_done(compiled.program.mesh.size());
   processors->on_each([&](ProcessorId p) {
     all_are_ready.arrive_and_wait();
@@ -97,6 +110,25 @@ TEST(StepAllocations, AreCounted) {
   const std::vector<int> y(static_cast<std::size_t>(*x));
   counts = false;
   EXPECT_EQ(allocations, 2);
+}
+
+// Buffers in which oneDNN packs operands are memory outside the plan.
+std::size_t most_onednn_allocates(const Dim& k, const Dim& m, const Dim& n) {
+  Graph graph;
+  const Tensor x = graph.input("x", {k, m}), y = graph.input("y", {k, n});
+  const CompileOptions options{.fetch = {einsum({x, y}, {m, n})}};
+  EXPECT_EQ(allocations_of(compile_program(graph, Mesh(), Layout(), options, {}, cpu_engine()), cpu_engine()), 0);
+  return most_of_onednn;
+}
+
+TEST(StepAllocations, BuffersOfOnednnDoNotGrowWithTheProduct) {
+  for (const std::int64_t columns : {4096, 8192, 32768}) {
+    const std::size_t packed = most_onednn_allocates({"k", 512}, {"m", 512}, {"n", columns}),
+                      in_parts = most_onednn_allocates({"k", 512}, {"m", 128}, {"n", columns});
+    EXPECT_GT(packed, 0u) << "is not counted";
+    EXPECT_LE(packed, std::size_t{1} << 20) << columns << " columns";
+    EXPECT_LE(in_parts, std::size_t{3} << 20) << columns << " columns";
+  }
 }
 
 class OpAllocations : public ::testing::TestWithParam<const OpDef*> {
