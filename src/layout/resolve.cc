@@ -18,6 +18,12 @@ std::vector<std::string> names_of(const Mesh& mesh) {
   return names;
 }
 
+// Without the dims that a rule cannot name.
+std::vector<std::string> without_reserved(std::vector<std::string> dims) {
+  std::erase_if(dims, [](const std::string& dim) { return dim.starts_with('#'); });
+  return dims;
+}
+
 // "did you mean 'batch'? The dims are batch, heads; …"
 std::string advice(std::string_view kind, std::string_view word, const std::vector<std::string>& known) {
   const std::string nearest = nearest_word(word, known);
@@ -111,7 +117,7 @@ DimAxes resolve(const RuleText& text, const Mesh& mesh, const std::vector<std::s
       throw UserError({.code = text.kind == kStorageLayout ? "store.unknown-dim" : "layout.unknown-dim",
                        .what = str("the ", text.kind, " names dim '", rule.dim, "', which no tensor has"),
                        .where = place_of(text, mesh),
-                       .fix = advice("dims", rule.dim, known_dims)});
+                       .fix = advice("dims", rule.dim, without_reserved(known_dims))});
     }
     Axes axes;
     for (const std::string& name : rule.axes) {

@@ -9,7 +9,7 @@ namespace weft::resolve_test {
 namespace {
 
 const Mesh kMesh = Mesh::parse("data:2 model:4");
-const std::vector<std::string> kDims = {"batch", "heads", "memory"};
+const std::vector<std::string> kDims = {"#row", "batch", "heads", "memory"};
 
 DimAxes resolved(const char* layout, const Mesh& mesh = kMesh) { return resolve(Layout::parse(layout), mesh, kDims); }
 
