@@ -19,6 +19,13 @@ bool is_letter_or_digit(char c) {
                    .fix = str("put one comma, semicolon or space between words, as in \"", source.example, "\"")});
 }
 
+// The character that begins at `i`: all of its bytes, if it has several in UTF-8.
+std::string_view character_at(std::string_view text, std::size_t i) {
+  std::size_t end = i + 1;
+  while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) ++end;
+  return text.substr(i, end - i);
+}
+
 }  // namespace
 
 Place Source::at(std::size_t column) const { return str(kind, " \"", text, "\", column ", column); }
@@ -77,7 +84,8 @@ void check_name(const Source& source, const Word& name, std::string_view what, s
     std::string allowed = "letters, digits, '_'";
     for (char other : more) allowed += str(", '", other, "'");
     throw UserError({.code = "layout-text.bad-character",
-                     .what = str("the name of ", what, " '", name.text, "' has the character '", c, "'"),
+                     .what = str("the name of ", what, " '", name.text, "' has the character '",
+                                 character_at(name.text, i), "'"),
                      .where = source.at(name.column + i),
                      .fix = str("write the name with ", allowed)});
   }

@@ -126,6 +126,7 @@ TEST(LayoutErrors, RefuseBadNames) {
                     "error: the name of axis 'da.ta' has the character '.'\n"
                     "where: layout \"batch:da.ta\", column 9\n"
                     "fix:   write the name with letters, digits, '_'");
+  EXPECT_USER_ERROR(Layout::parse("größe:x"), "the name of dim 'größe' has the character 'ö'\n");
   EXPECT_USER_ERROR(Layout::parse("a?:x"), "the name of dim 'a?' has the character '?'");
   EXPECT_USER_ERROR(Layout::parse("a:-+x"), "the name of axis '-' has the character '-'");
 }
