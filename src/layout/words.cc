@@ -83,11 +83,11 @@ void check_name(const Source& source, const Word& name, std::string_view what, s
     if (is_letter_or_digit(c) || more.find(c) != std::string_view::npos) continue;
     std::string allowed = "letters, digits, '_'";
     for (char other : more) allowed += str(", '", other, "'");
-    throw UserError({.code = "layout-text.bad-character",
-                     .what = str("the name of ", what, " '", name.text, "' has the character '",
-                                 character_at(name.text, i), "'"),
-                     .where = source.at(name.column + i),
-                     .fix = str("write the name with ", allowed)});
+    throw UserError(
+        {.code = "layout-text.bad-character",
+         .what = str("the name of ", what, " '", name.text, "' has the character '", character_at(name.text, i), "'"),
+         .where = source.at(name.column + i),
+         .fix = str("write the name with ", allowed)});
   }
 }
 
