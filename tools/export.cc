@@ -14,6 +14,7 @@
 #include "options.h"
 #include "weft/checkpoint.h"
 #include "weft/detail/safetensors.h"
+#include "weft/detail/written_file.h"
 #include "weft/tensor_file.h"
 
 namespace weft::tools {
@@ -158,18 +159,11 @@ class Exporter {
 
   template <class Body>
   static void write_beside(const std::string& path, const Body& body) {
-    const std::string beside = path + ".partial";
-    try {
-      std::ofstream file(beside, std::ios::binary | std::ios::trunc);
-      if (!file) cannot_write(path, std::strerror(errno));
-      errno = 0;
-      body(file);
-      file.close();
-      if (!file || std::rename(beside.c_str(), path.c_str()) != 0) cannot_write(path, std::strerror(errno));
-    } catch (...) {
-      std::remove(beside.c_str());
-      throw;
-    }
+    detail::WrittenFile file(path);
+    if (!file.stream()) cannot_write(path, std::strerror(errno));
+    errno = 0;
+    body(file.stream());
+    if (!file.finish()) cannot_write(path, std::strerror(errno));
   }
 
   void write_file(const std::string& path, const std::vector<Entry>& entries) const {

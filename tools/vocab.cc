@@ -9,6 +9,7 @@
 
 #include "options.h"
 #include "weft/data.h"
+#include "weft/detail/written_file.h"
 #include "weft/tensor_file.h"
 
 namespace weft::tools {
@@ -51,16 +52,13 @@ void write_tokens(const std::string& path, const std::vector<std::int32_t>& ids,
                      .where = "standard input",
                      .fix = "send text to it"});
   if (ending == ".npy") return write_npy(path, Array({{"tokens", static_cast<std::int64_t>(ids.size())}}, ids));
-  const std::string beside = path + ".partial";
-  std::ofstream file(beside, std::ios::binary | std::ios::trunc);
-  file << little(ids, ending == ".u16" ? 2 : 4) << std::flush;
-  if (!file || std::rename(beside.c_str(), path.c_str()) != 0) {
-    std::remove(beside.c_str());
+  detail::WrittenFile file(path);
+  file.stream() << little(ids, ending == ".u16" ? 2 : 4);
+  if (!file.finish())
     throw RunError({.code = "vocab.cannot-write",
                     .what = "cannot write the file '" + path + "'",
                     .where = "--out " + path,
                     .fix = "see that its folder exists, that you may write there and that the disk has room"});
-  }
 }
 
 void encode(const CodeOptions& o) {

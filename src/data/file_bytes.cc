@@ -8,7 +8,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
+
+#include "weft/detail/written_file.h"
 
 namespace weft {
 
@@ -78,22 +79,32 @@ void FileBytes::refuse(ErrorCode code, std::uint64_t offset, const std::string& 
   throw UserError({.code = code, .what = what, .where = sentence(path_, ", byte ", offset, " of ", size_), .fix = fix});
 }
 
+namespace detail {
+
+WrittenFile::WrittenFile(const std::string& path) : path_(path) {
+  struct stat found;
+  const bool replaceable = ::stat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode);
+  written_ = replaceable ? path + ".partial" : path;
+  stream_.open(written_, std::ios::binary | std::ios::trunc);
+}
+
+WrittenFile::~WrittenFile() {
+  stream_.close();
+  if (written_ != path_) std::remove(written_.c_str());  // absent after finish()
+}
+
+bool WrittenFile::finish() {
+  stream_.close();
+  return stream_ && (written_ == path_ || std::rename(written_.c_str(), path_.c_str()) == 0);
+}
+
+}  // namespace detail
+
 void write_whole(const std::string& path, const std::vector<std::pair<const void*, std::size_t>>& pieces) {
-  const std::string beside = path + ".partial";
-  std::ofstream file(beside, std::ios::binary | std::ios::trunc);
+  detail::WrittenFile file(path);
   for (const auto& [data, size] : pieces)
-    file.write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
-  file.close();
-  const int error = errno;
-  if (!file) {
-    std::remove(beside.c_str());
-    throw cannot_write(path, error);
-  }
-  if (std::rename(beside.c_str(), path.c_str()) != 0) {
-    const int why = errno;
-    std::remove(beside.c_str());
-    throw cannot_write(path, why);
-  }
+    file.stream().write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
+  if (!file.finish()) throw cannot_write(path, errno);
 }
 
 }  // namespace weft

@@ -43,7 +43,7 @@ class FileBytes {
   std::vector<std::byte> bytes_;
 };
 
-// Writes everything to a temporary file in the same folder and renames it. RunError if the system refuses.
+// Writes everything as a detail::WrittenFile. RunError if the system refuses.
 void write_whole(const std::string& path, const std::vector<std::pair<const void*, std::size_t>>& pieces);
 
 }  // namespace weft

@@ -1,5 +1,7 @@
 // .npy files: what numpy writes is read, what is broken is refused with the byte.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "data/files.h"
 #include "support/expect_error.h"
@@ -77,6 +79,20 @@ TEST(Npy, WritesWhatItReads) {
   EXPECT_EQ(TensorFile::open(path).read("w", {}).item(), 1);
   EXPECT_USER_ERROR(write_npy(path, Array({}, DType::kBF16)), "an .npy file cannot hold bf16",
                     "cast the array to f32 first, or write a .safetensors");
+}
+
+TEST(Npy, WritesIntoAPipeWithoutReplacingIt) {
+  const std::string path = scratch("pipe.npy");
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const int reader = ::open(path.c_str(), O_RDWR | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  write_npy(path, Array({{"x", 2}}, std::vector<float>{1, 2}));
+  EXPECT_TRUE(std::filesystem::is_fifo(path));
+  std::string bytes(256, '\0');
+  EXPECT_GT(::read(reader, bytes.data(), bytes.size()), 8);
+  EXPECT_EQ(bytes.substr(1, 5), "NUMPY");
+  ::close(reader);
+  std::filesystem::remove(path);
 }
 
 TEST(Npy, RefusesOtherKinds) {
