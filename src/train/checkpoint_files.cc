@@ -139,6 +139,10 @@ FolderLock::FolderLock(const std::string& folder) {
 
 FolderLock::~FolderLock() { ::close(descriptor_); }
 
+void check_not_in_use(const std::string& folder) {
+  if (std::filesystem::exists(path_in(folder, ".lock"))) const FolderLock lock(folder);
+}
+
 FolderContents contents_of(const std::string& folder) {
   FolderContents found;
   std::error_code error;

@@ -67,6 +67,9 @@ class FolderLock {
   int descriptor_;
 };
 
+// UserError if another process holds the lock of the folder, which may be absent.
+void check_not_in_use(const std::string& folder);
+
 // What a folder of checkpoints has: the finished ones, by step; and what was left unfinished.
 struct FolderContents {
   std::map<std::int64_t, std::string> steps;  // -> path

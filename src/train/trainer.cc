@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "train/activity_lines.h"
+#include "train/checkpoint_files.h"
 #include "train/fault.h"
 #include "train/identity.h"
 #include "train/metrics.h"
@@ -144,13 +145,19 @@ struct StartedStep {
   double at = 0;
 };
 
+// UserError if another run is at it: that run replaces the checkpoints and writes the metrics.
+std::optional<Checkpoint> to_go_on_from(const std::string& folder) {
+  if (first_process()) checkpoint::check_not_in_use(folder);
+  return Checkpoint::latest(folder);
+}
+
 class Trainer {
  public:
   Trainer(const Config& config, const TrainOptions& options, const std::string& fail_at)
       : config_(config),
         options_(options),
         fault_(fail_at),
-        from_(Checkpoint::latest(config_.out())),
+        from_(to_go_on_from(config_.out())),
         progress_(config_.run.steps, options.progress && first_process()) {
     done_.first = done_.step = first();
   }

@@ -2,9 +2,11 @@
 
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "small_run.h"
 #include "support/expect_error.h"
+#include "train/checkpoint_files.h"
 
 namespace weft::train::trainer_test {
 namespace {
@@ -135,6 +137,24 @@ TEST(Trainer, WrongInputLeavesNothingBehind) {
   EXPECT_USER_ERROR(train(run.with("data.train=/nowhere.txt"), kQuiet), "/nowhere.txt");
   EXPECT_USER_ERROR(train(run.with("mesh.mesh=a:3,mesh.layout=batch:a"), kQuiet), "cannot be split evenly");
   EXPECT_FALSE(fs::exists(run.folder + "/out"));
+}
+
+TEST(Trainer, ARunInUseIsRefusedBeforeItIsRead) {
+  const SmallRun run("in_use", "run.steps=2");
+  train(run.config, kQuiet);
+  const std::string out = run.config.out();
+  const auto names = [&] {
+    std::set<std::string> found;
+    for (const auto& entry : fs::directory_iterator(out)) found.insert(entry.path().filename());
+    return found;
+  };
+  const std::set<std::string> before = names();
+  const checkpoint::FolderLock other(out);  // locks of one process refuse each other, too
+  // The other run replaces the checkpoint.
+  fs::remove(Checkpoint::latest(out)->path() + "/shard-0.safetensors");
+  EXPECT_USER_ERROR(train(run.with("run.steps=4"), kQuiet), "another program is writing checkpoints to '" + out + "'",
+                    "checkpoint.folder-in-use");
+  EXPECT_EQ(names(), before);
 }
 
 TEST(Trainer, OtherWeightsAreRefused) {
