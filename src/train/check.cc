@@ -70,6 +70,9 @@ void check(const Config& config) {
          "give the file of the inputs, then that of the targets");
   refuse("config.bad-checkpoint-minutes", config, !(config.run.checkpoint_minutes >= 0), "run.checkpoint_minutes",
          "checkpoints cannot be less than 0 minutes apart", "set run.checkpoint_minutes to minutes, or to 0 for none");
+  refuse("config.bad-deadline", config, !(config.run.deadline > 0), "run.deadline",
+         "processors cannot wait " + number_text(config.run.deadline) + " s for each other",
+         "set run.deadline to seconds above 0, as 600");
   refuse("config.bad-rate", config, config.rate && !(*config.rate > 0 && std::isfinite(*config.rate)), "optimizer.rate",
          "a learning rate cannot be " + number_text(config.rate.value_or(0)), "give a finite number above 0, as 1e-3");
   check_choices(config);

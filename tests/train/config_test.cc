@@ -150,6 +150,9 @@ TEST(Config, CheckRefusesWhatCannotRun) {
   EXPECT_USER_ERROR(check(with("batch.tokens=128")), "batch.sequences is 8 and batch.tokens is 128",
                     "set one of them to 0: tokens = sequences * length");
   EXPECT_USER_ERROR(check(with("batch.length=0")), "rows of a batch cannot have 0 targets", "set batch.length");
+  for (const char* deadline : {"0", "-5", "nan"})
+    EXPECT_USER_ERROR(check(with(std::string("run.deadline=") + deadline)), "processors cannot wait ",
+                      " s for each other", "set run.deadline to seconds above 0, as 600", "config.bad-deadline");
   EXPECT_USER_ERROR(check(with("batch.sequences=0,batch.tokens=100,batch.length=64")),
                     "100 tokens make no whole rows of length 64", "set batch.tokens to a multiple of batch.length");
   EXPECT_USER_ERROR(check(with("batch.microbatches=3")), "8 rows cannot be divided into 3 microbatches",
