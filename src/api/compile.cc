@@ -56,6 +56,11 @@ std::int64_t arena_limit(const Program& program, std::int64_t memory_bytes) {
 
 Program lowered_program(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
                         const Store& store, const Engine& engine, std::vector<PassTime>* times) {
+  if (options.compute_as && !is_float(*options.compute_as))
+    throw UserError({.code = "compile.compute-as-not-float",
+                     .what = str("the floats of a program cannot become ", *options.compute_as),
+                     .where = "CompileOptions::compute_as",
+                     .fix = "give a floating-point dtype, such as DType::kF64"});
   const auto begin = std::chrono::steady_clock::now();
   Program program = partition({.graph = graph.data().get(),
                                .fetch = ids_of(options.fetch, graph, "fetch"),

@@ -34,6 +34,12 @@ TEST_F(PartitionErrors, VariableAssignedTwice) {
                           "give one update for each variable"));
 }
 
+TEST_F(PartitionErrors, FloatsThatBecomeIntegers) {
+  EXPECT_USER_ERROR(compile("", "", {.fetch = {x}, .compute_as = DType::kI32}),
+                    lines("the floats of a program cannot become i32", "CompileOptions::compute_as",
+                          "give a floating-point dtype, such as DType::kF64"));
+}
+
 TEST_F(PartitionErrors, UnknownDimOrAxis) {
   EXPECT_USER_ERROR(
       compile("data:2", "bach:data", {.fetch = {x}}),
