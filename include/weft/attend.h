@@ -15,6 +15,15 @@ struct AttendOptions {
   Tensor query_segments = {}, memory_segments = {};
   std::optional<double> scale = {};  // of q . k; by default 1 / sqrt(d_key)
 
+  // Memory that is written position by position. Integers, with dims that q and k share: a query sees the memory before
+  // memory_end. What lies behind it is not read, so the time depends on memory_end and not on the size of `memory`.
+  Tensor memory_end = {};
+  // Integers, with `memory`, `source_dim` and other dims that q and k share. Queries at index i of source_dim see, at each
+  // position of `memory`, the key and value at index sources[i] of source_dim, clamped to fit. So the beams of a search
+  // share keys and values without copies.
+  Tensor sources = {};
+  DimRef source_dim = {};
+
   // These options need the weights one by one, so the scores are stored and kept for the backward pass.
   std::optional<double> extra_logit = {};  // an additional class of the softmax, dropped afterwards
   double keep = 1;                         // dropout of the weights: the probability that a weight is kept
@@ -25,7 +34,7 @@ struct AttendOptions {
 // keep is set. The result is 0 for a query that sees nothing. q and k have d_key, k and v have `memory`, and v has one
 // value dim in place of d_key, of the same name or another. All remaining dims of k and v are also dims of q; dims that
 // only q has share k and v (grouped heads). The result has q's dims with the value dim in place of d_key. A layout must
-// not split `memory`, d_key or the value dim: UserError at compile. UserError for a `keep` outside (0, 1].
+// not split `memory`, d_key, the value dim or source_dim: UserError at compile. UserError for a `keep` outside (0, 1].
 Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const DimRef& memory, const DimRef& d_key,
               const AttendOptions& options = {}, Site site = Site::current());
 

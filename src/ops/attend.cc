@@ -16,22 +16,23 @@ const AttendRules& rules_of(const OpCall& call) { return call.attr<AttendRules>(
 
 // q, k, v and the operands that mask or shift their scores.
 struct Operands {
-  Tensor q, k, v, bias, query_ids, memory_ids;
+  Tensor q, k, v, bias, query_ids, memory_ids, memory_end, sources;
 
   Tensors masks() const {
     Tensors all;
-    for (const Tensor& x : {bias, query_ids, memory_ids})
+    for (const Tensor& x : {bias, query_ids, memory_ids, memory_end, sources})
       if (x) all.push_back(x);
     return all;
   }
 };
 
 Operands operands_of(const Tensors& xs, std::size_t masks, const AttendRules& rules) {
-  Operands o{xs[0], xs[1], xs[2], {}, {}, {}};
+  Operands o{xs[0], xs[1], xs[2], {}, {}, {}, {}, {}};
   if (rules.biased) o.bias = xs[masks++];
-  if (!rules.segments) return o;
-  o.query_ids = xs[masks];
-  o.memory_ids = xs[masks + 1];
+  if (rules.segments) o.query_ids = xs[masks++];
+  if (rules.segments) o.memory_ids = xs[masks++];
+  if (rules.bounded) o.memory_end = xs[masks++];
+  if (!rules.sources.empty()) o.sources = xs[masks++];
   return o;
 }
 
@@ -69,13 +70,24 @@ void check_masks(const OpCall& call, const AttendRules& rules) {
     shape_rule::expect_float(call, next);
     within(call.in(next++), rows.plus(memory), "bias");
   }
-  if (!rules.segments) return;
-  for (std::size_t i : {next, next + 1})
-    if (!is_integer(call.inputs[i].dtype))
-      refuse("attend.segments-not-whole", call, str("segments are ", call.inputs[i].dtype, ", not whole numbers"),
+  const auto whole_numbers = [&](const char* what, const Shape& all) {
+    const TensorType& type = call.inputs[next++];
+    if (!is_integer(type.dtype))
+      refuse("attend.not-whole", call, str("the ", what, " are ", type.dtype, ", not whole numbers"),
              "cast() them to i32");
-  within(call.in(next), rows, "query segments");
-  within(call.in(next + 1), memory, "memory segments");
+    within(type.shape, all, what);
+  };
+  if (rules.segments) whole_numbers("query segments", rows);
+  if (rules.segments) whole_numbers("memory segments", memory);
+  const Shape shared = memory.minus({{rules.memory, 1}});
+  if (rules.bounded) whole_numbers("values of memory_end", shared);
+  if (rules.sources.empty()) return;
+  if (!shared.has(rules.sources) || !call.in(next).has(rules.sources) || !call.in(next).has(rules.memory))
+    refuse("attend.sources-lack-dims", call,
+           str("the sources ", call.in(next), " need the dims '", rules.memory, "' and '", rules.sources,
+               "', the source_dim, which q, k and v have too"),
+           "name a dim of q, k, v and the sources in AttendOptions::source_dim");
+  whole_numbers("sources", memory);
 }
 
 std::vector<TensorType> attend_type(const OpCall& call) {
@@ -98,7 +110,9 @@ std::vector<TensorType> attend_type(const OpCall& call) {
 
 ShardingRule attend_sharding(const OpCall& call) {
   const AttendRules& rules = rules_of(call);
-  return ShardingRule{}.whole(rules.memory).whole(rules.key).whole(rules.value);
+  ShardingRule rule = ShardingRule{}.whole(rules.memory).whole(rules.key).whole(rules.value);
+  if (!rules.sources.empty()) rule.whole(rules.sources);
+  return rule;
 }
 
 // Products over all scores, as if unmasked.
@@ -131,6 +145,10 @@ Tensor masked(const Tensor& scores, double hidden, const Operands& o, const Atte
     const Tensor seen = iota(g, o.k.shape().dim(rules.memory), DType::kI32, site);
     x = select(less_equal(seen, place, site), x, hidden, site);
   }
+  if (o.memory_end) {
+    const Tensor place = iota(Graph(x.graph()), o.k.shape().dim(rules.memory), DType::kI64, site);
+    x = select(less(place, cast(o.memory_end, DType::kI64, site), site), x, hidden, site);
+  }
   if (!o.query_ids) return x;
   const Tensor alike = equal(cast(o.query_ids, DType::kI64, site), cast(o.memory_ids, DType::kI64, site), site);
   return select(alike, x, hidden, site);
@@ -146,8 +164,18 @@ Tensor whole_weights(const Tensor& scores, const Operands& o, const AttendRules&
   return masked(weights, 0, o, rules, site);
 }
 
+// k or v as the sources give it: a copy.
+Tensor from_sources(const Tensor& x, const Operands& o, const AttendRules& rules, Site site) {
+  if (!o.sources) return x;
+  const Dim dim = x.shape().dim(rules.sources), reader{dim.name + "_reader", dim.size};
+  const Tensor fitting = minimum(maximum(o.sources, 0.0, site), static_cast<double>(dim.size - 1), site);
+  return rename(gather(x, rename(fitting, dim, reader.name, site), dim, site), reader, dim.name, site);
+}
+
 // The same function of q, k, v and bias as attend.
-Tensor by_whole_scores(const Operands& o, const AttendRules& rules, const AttendOptions& options, Site site) {
+Tensor by_whole_scores(Operands o, const AttendRules& rules, const AttendOptions& options, Site site) {
+  o.k = from_sources(o.k, o, rules, site);
+  o.v = from_sources(o.v, o, rules, site);
   const Tensor scores = whole_scores(o, rules, site);
   Tensor weights = transpose(whole_weights(scores, o, rules, options.extra_logit, site), scores.shape(), site);
   if (options.keep < 1)
@@ -224,6 +252,15 @@ std::vector<Sample> attend_back_samples() {
              const Tensor y = attend(x[0], x[1], x[2], memory, key, options);
              return gradients({y}, {x[0], x[1], x[2]}, {x[0]});
            }},
+          {{uniform_input({batch, length, key}),
+            uniform_input({batch, memory, key}),
+            uniform_input({batch, memory, value}),
+            uniform_input({batch, length, value}),
+            {{batch}, whole(0, 5), DType::kI32}},
+           [=](Graph&, const Tensors& x) {
+             const Tensor y = attend(x[0], x[1], x[2], memory, key, {.memory_end = x[4]});
+             return gradients({y}, {x[0], x[1], x[2]}, {x[3]});
+           }},
           // A bias that lacks some dims of the scores.
           {{uniform_input({batch, length, heads, key}), uniform_input({batch, memory, heads, key}),
             uniform_input({batch, memory, heads, key}), uniform_input({heads, length, memory})},
@@ -253,8 +290,31 @@ const OpDef& kAttendBack = define_op({
 
 // --- attend ---
 
+// The sources are followed first; their copies have ordinary gradients.
+Tensors gradient_by_sources(const Grad& g, const AttendRules& rules) {
+  Tensors xs = g.xs();  // one tensor may be several operands: each is separate
+  for (Tensor& x : xs)
+    if (is_float(x.dtype())) x = identity(x, g.site());
+  const Operands o = operands_of(xs, 3, rules);
+  const AttendOptions options{.causal = rules.causal,
+                              .length = rules.length,
+                              .bias = o.bias,
+                              .query_segments = o.query_ids,
+                              .memory_segments = o.memory_ids,
+                              .scale = rules.scale,
+                              .memory_end = o.memory_end};
+  const Tensor y = attend(o.q, from_sources(o.k, o, rules, g.site()), from_sources(o.v, o, rules, g.site()),
+                          rules.memory, rules.key, options, g.site());
+  Tensors by{o.q, o.k, o.v};
+  if (o.bias) by.push_back(o.bias);
+  Tensors results = gradients({y}, by, {g.dy(0)}, g.site());
+  results.resize(g.xs().size());
+  return results;
+}
+
 Tensors attend_gradient(const Grad& g) {
   const auto& rules = g.attr<AttendRules>("rules");
+  if (!rules.sources.empty()) return gradient_by_sources(g, rules);
   const Operands o = operands_of(g.xs(), 3, rules);
   Tensors inputs{o.q, o.k, o.v, g.y(0), g.y(1), g.dy(0)};
   for (const Tensor& mask : o.masks()) inputs.push_back(mask);
@@ -330,9 +390,45 @@ std::vector<Sample> samples_of_masks() {
                     })};
 }
 
+// Memory that has an end, and sources of it. Some memory has no end or no beginning, some sources do not exist.
+std::vector<Sample> samples_of_memory() {
+  const Dim beams{"beams", 2};
+  const SampleInput q = uniform_input({kBatch, beams, kHeads, kKey}),
+                    k = uniform_input({kBatch, beams, kMemory, kHeads, kKey}), end{{kBatch}, whole(0, 9), DType::kI32};
+  return {sample_of({uniform_input({kBatch, kLength, kHeads, kKey}),
+                     uniform_input({kBatch, kMemory, kHeads, kKey}),
+                     uniform_input({kBatch, kMemory, kHeads, kKey}),
+                     {{kHeads, kBatch}, whole(-2, 9), DType::kI32}},
+                    [](const Tensors& x) {
+                      return attend(x[0], x[1], x[2], kMemory, kKey, {.causal = true, .memory_end = x[3]});
+                    }),
+          sample_of({q, k, k, {{kMemory, beams, kBatch}, whole(-1, 4), DType::kI32}},
+                    [](const Tensors& x) {
+                      return attend(x[0], x[1], x[2], kMemory, kKey, {.sources = x[3], .source_dim = "beams"});
+                    }),
+          sample_of({q,
+                     k,
+                     uniform_input({kBatch, beams, kMemory, kHeads, kValue}),
+                     uniform_input({kBatch, kMemory}),
+                     ids({kBatch}),
+                     ids({kMemory}),
+                     end,
+                     {{beams, kMemory}, whole(0, 2), DType::kI64}},
+                    [](const Tensors& x) {
+                      return attend(x[0], x[1], x[2], kMemory, kKey,
+                                    {.bias = x[3],
+                                     .query_segments = x[4],
+                                     .memory_segments = x[5],
+                                     .memory_end = x[6],
+                                     .sources = x[7],
+                                     .source_dim = "beams"});
+                    })};
+}
+
 std::vector<Sample> attend_samples() {
   std::vector<Sample> all = samples_of_dims();
   for (Sample& sample : samples_of_masks()) all.push_back(std::move(sample));
+  for (Sample& sample : samples_of_memory()) all.push_back(std::move(sample));
   return all;
 }
 
@@ -380,6 +476,11 @@ std::string length_of(const Tensor& q, const Tensor& k, const Dim& d_key, const 
 }
 
 void check_options(const AttendOptions& options, Site site) {
+  if (static_cast<bool>(options.sources) == options.source_dim.name().empty())
+    throw UserError({.code = "attend.one-sided-sources",
+                     .what = "attend was given only one of sources and source_dim",
+                     .where = str("attend at ", to_string(site)),
+                     .fix = "give both: the table, and the dim of k and v that its numbers index"});
   if (static_cast<bool>(options.query_segments) != static_cast<bool>(options.memory_segments))
     throw UserError({.code = "attend.one-sided-segments",
                      .what = "attend was given only one of query_segments and memory_segments",
@@ -416,8 +517,11 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const DimRef& m
                     .scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(d_key.size))),
                     .causal = options.causal,
                     .biased = static_cast<bool>(options.bias),
-                    .segments = static_cast<bool>(options.query_segments)};
-  const Operands o{q, k, v, options.bias, options.query_segments, options.memory_segments};
+                    .segments = static_cast<bool>(options.query_segments),
+                    .bounded = static_cast<bool>(options.memory_end),
+                    .sources = options.source_dim.name()};
+  const Operands o{
+      q, k, v, options.bias, options.query_segments, options.memory_segments, options.memory_end, options.sources};
   Tensors inputs{q, k, v};
   for (const Tensor& mask : o.masks()) inputs.push_back(mask);
   const Attrs attrs{{"rules", rules}};

@@ -1,5 +1,5 @@
-// dynamic_slice and dynamic_update: a range of elements at a run-time index, clamped to fit. On a split dim only the
-// range is sent, never the complete tensor.
+// dynamic_slice and dynamic_update: a range of elements at a run-time index, clamped to fit. The index is one for all or
+// one for each index of other dims. On a split dim only the range is sent, never the complete tensor.
 #include "base/str.h"
 #include "ops/rules.h"
 
@@ -9,13 +9,15 @@ namespace {
 
 constexpr const char* kRun = "#run";
 
-void expect_index(const OpCall& call, std::size_t i) {
-  if (!is_integer(call.inputs[i].dtype) || !call.in(i).empty())
-    throw UserError(
-        {.code = "dynamic.index-not-whole",
-         .what = str(call.op->name, " needs a whole scalar as its index, not ", call.inputs[i].dtype, " ", call.in(i)),
-         .where = call.where(),
-         .fix = "give an i32 or i64 scalar"});
+void expect_index(const OpCall& call, std::size_t i, const Dim& dim) {
+  const Shape others = call.in().minus({dim});
+  const bool fits = std::ranges::all_of(call.in(i), [&](const Dim& own) { return others.has(own); });
+  if (!is_integer(call.inputs[i].dtype) || !fits)
+    throw UserError({.code = "dynamic.index-not-whole",
+                     .what = str(call.op->name, " along '", dim.name, "' of ", call.in(), " cannot begin at ",
+                                 call.inputs[i].dtype, " ", call.in(i)),
+                     .where = call.where(),
+                     .fix = str("give an i32 or i64 scalar, or such numbers with dims of: ", join(others, ", "))});
 }
 
 MapNode input(int i, DType dtype) { return {.op = "input", .dtype = dtype, .input = i}; }
@@ -24,11 +26,18 @@ MapNode apply_node(const char* op, std::vector<int> args) {
   return {.op = op, .args = std::move(args), .dtype = DType::kI64};
 }
 
+// The type of begin, as i64.
+ValueType wide_begin(Builder& b, ValueId begin) {
+  ValueType type = b.type(begin);
+  type.dtype = DType::kI64;
+  return type;
+}
+
 // The begin, as i64, moved into [0, most].
 ValueId clamped(Builder& b, ValueId begin, std::int64_t most) {
   return b.map({input(0, b.value(begin).dtype), apply_node("cast", {0}), number(0), apply_node("maximum", {1, 2}),
                 number(most), apply_node("minimum", {3, 4})},
-               {begin}, {.dtype = DType::kI64, .shape = {}, .sharding = {}});
+               {begin}, wide_begin(b, begin));
 }
 
 // --- dynamic_slice ---
@@ -37,7 +46,7 @@ std::vector<TensorType> slice_type(const OpCall& call) {
   const Dim dim = call.attr<Dim>("dim");
   const auto size = call.attr<std::int64_t>("size");
   shape_rule::expect_dim(call, call.in(), dim);
-  expect_index(call, 1);
+  expect_index(call, 1, dim);
   if (size < 1 || size > dim.size)
     throw UserError({.code = "dynamic-slice.bad-size",
                      .what = str("dynamic_slice takes ", size, " elements of dim ", dim),
@@ -52,9 +61,12 @@ ValueId slice_split(Lowering& l, const Dim& dim, std::int64_t size, ValueId begi
   Builder& b = l.builder;
   const Axes& axes = l.axes_of(dim.name);
   const Shape run{{kRun, size}};
+  ValueType run_type = b.type(begin);
+  run_type.shape = run_type.shape.plus(run);
+  run_type.sharding.dims.emplace_back();
   const ValueId indices =
       b.map({input(0, DType::kI64), {.op = "index", .dtype = DType::kI64, .dim = kRun}, apply_node("add", {0, 1})},
-            {begin}, {DType::kI64, run, unsplit(run)});
+            {begin}, run_type);
   ValueType part = b.type(l.inputs[0]);
   const std::size_t at = part.shape.position(dim.name);
   part.shape = part.shape.replaced(dim.name, run);
@@ -91,6 +103,8 @@ const OpDef& kDynamicSlice = define_op({
     .samples = {{{kLong, {{}, whole(3, 4), DType::kI32}},
                  [](Graph&, const Tensors& x) { return Tensors{dynamic_slice(x[0], x[1], kLongB, 12)}; }},
                 {{kLong, {{}, whole(20, 21), DType::kI32}},
+                 [](Graph&, const Tensors& x) { return Tensors{dynamic_slice(x[0], x[1], kLongB, 12)}; }},
+                {{kLong, {{{"c", 2}, {"a", 6}}, whole(-3, 20), DType::kI32}},
                  [](Graph&, const Tensors& x) { return Tensors{dynamic_slice(x[0], x[1], kLongB, 12)}; }}},
 });
 
@@ -99,7 +113,7 @@ const OpDef& kDynamicSlice = define_op({
 std::vector<TensorType> update_type(const OpCall& call) {
   const Dim dim = call.attr<Dim>("dim");
   shape_rule::expect_dim(call, call.in(), dim);
-  expect_index(call, 2);
+  expect_index(call, 2, dim);
   const Shape& piece = call.in(1);
   if (!piece.has(dim.name) || piece.size_of(dim.name) > dim.size ||
       !same_dims(piece.resized(dim.name, 1), call.in().resized(dim.name, 1)) ||
@@ -123,7 +137,7 @@ std::vector<ValueId> lower_update(Lowering& l) {
     const std::int64_t block = b.value(l.inputs[0]).shape.size_of(dim.name);
     begin = b.map({input(0, DType::kI64), input(1, DType::kI64), number(block), apply_node("multiply", {1, 2}),
                    apply_node("subtract", {0, 3})},
-                  {begin, b.axis_index(axes)}, {.dtype = DType::kI64, .shape = {}, .sharding = {}});
+                  {begin, b.axis_index(axes)}, wide_begin(b, begin));
   }
   return {b.emit_one(DynamicUpdate{dim.name}, {l.inputs[0], piece, begin}, l.out())};
 }
@@ -142,6 +156,8 @@ const OpDef& kDynamicUpdate = define_op({
     .lower = lower_update,
     .flops = flops_rule::none(),
     .samples = {{{kLong, kPiece, {{}, whole(5, 6), DType::kI32}},
+                 [](Graph&, const Tensors& x) { return Tensors{dynamic_update(x[0], x[1], x[2], kLongB)}; }},
+                {{kLong, kPiece, {{{"a", 6}}, whole(-3, 20), DType::kI32}},
                  [](Graph&, const Tensors& x) { return Tensors{dynamic_update(x[0], x[1], x[2], kLongB)}; }}},
 });
 

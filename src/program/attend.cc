@@ -21,6 +21,8 @@ AttendOperands attend_operands(const Instr& instr) {
   next(at.bias, rules.biased);
   next(at.query_ids, rules.segments);
   next(at.memory_ids, rules.segments);
+  next(at.memory_end, rules.bounded);
+  next(at.sources, !rules.sources.empty());
   return at;
 }
 

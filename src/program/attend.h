@@ -8,7 +8,7 @@ namespace weft {
 // The operands by role; -1 where there is none. Positions in Instr::inputs.
 struct AttendOperands {
   int y = -1, total = -1, dy = -1;  // of attend_back
-  int bias = -1, query_ids = -1, memory_ids = -1;
+  int bias = -1, query_ids = -1, memory_ids = -1, memory_end = -1, sources = -1;
   int count = 0;
 };
 

@@ -59,13 +59,15 @@ struct Concat {
   std::string dim;
   auto fields() { return std::make_tuple(std::pair("dim", &dim)); }
 };
-// (x, offset): the output's size of `dim` from the run-time offset on, clamped to fit.
+// (x, offset): the output's size of `dim` from the run-time offset on, clamped to fit. The offset may have other dims of
+// x: each of their indices has its offset.
 struct DynamicSlice {
   static constexpr const char* kName = "dynamic_slice";
   std::string dim;
   auto fields() { return std::make_tuple(std::pair("dim", &dim)); }
 };
-// (x, piece, offset): x with `piece` written at the run-time offset along `dim`. Indices outside x are dropped.
+// (x, piece, offset): x with `piece` written at the run-time offset along `dim`. Indices outside x are dropped. The offset
+// may have other dims of x.
 struct DynamicUpdate {
   static constexpr const char* kName = "dynamic_update";
   std::string dim;
@@ -130,17 +132,21 @@ struct Pool {
   }
 };
 // Softmax attention: y = softmax over `memory` of (scale q . k + bias), times v. Operands: q, k, v, then a bias if
-// `biased`, then the ids of queries and of memory if `segments`. Dims of q that k and v lack share them; one of those
-// is `length`, if it is not empty. Seen are equal ids and, if `causal`, global positions of `memory` up to that of
-// `length`.
+// `biased`, then the ids of queries and of memory if `segments`, then the memory's end if `bounded`, then the sources if
+// that names a dim. Dims of q that k and v lack share them; one of those is `length`, if it is not empty. Seen are equal
+// ids, positions of `memory` before its end and, if `causal`, global positions of `memory` up to that of `length`.
+// Keys and values behind the end are not read. With sources, position m of the memory at index i of the dim `sources` is
+// the k and v at index sources[i, m] of that dim, clamped to fit; attend_back has no sources.
 struct AttendRules {
   std::string length, memory, key, value;  // dims: of q, of k and v, of q and k, of v alone (may be called like `key`)
   double scale = 1;
-  bool causal = false, biased = false, segments = false;
+  bool causal = false, biased = false, segments = false, bounded = false;
+  std::string sources = {};
   auto fields() {
     return std::make_tuple(std::pair("length", &length), std::pair("memory", &memory), std::pair("key", &key),
                            std::pair("value", &value), std::pair("scale", &scale), std::pair("causal", &causal),
-                           std::pair("biased", &biased), std::pair("segments", &segments));
+                           std::pair("biased", &biased), std::pair("segments", &segments),
+                           std::pair("bounded", &bounded), std::pair("sources", &sources));
   }
 };
 // (q, k, v, …) -> y, q's dims with `value` for `key`, and the total of e^(score - the query's largest score), y's dims

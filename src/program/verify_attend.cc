@@ -53,6 +53,22 @@ void check_masks(const Checked& c, const AttendOperands& operands, const Shape& 
   within(c, operand(operands.memory_ids).shape, memory, "the ids of memory");
 }
 
+void check_memory(const Checked& c, const AttendRules& rules, const AttendOperands& operands, const Shape& memory) {
+  const auto operand = [&](int i) -> const Value& { return c.in(at(i)); };
+  if (operands.memory_end >= 0) {
+    c.demand(is_integer(operand(operands.memory_end).dtype), "the memory's end is an integer");
+    within(c, operand(operands.memory_end).shape, memory.minus({{rules.memory, 1}}), "the memory's end");
+  }
+  if (operands.sources < 0) return;
+  const Shape& sources = operand(operands.sources).shape;
+  c.demand(c.instr.is<Attend>(), "attend_back has no sources");
+  c.demand(is_integer(operand(operands.sources).dtype), "sources are integers");
+  c.demand(rules.sources != rules.memory && memory.has(rules.sources), "k has the dim of the sources");
+  c.demand(sources.has(rules.sources) && sources.has(rules.memory), "sources have their dim and the memory");
+  within(c, sources, memory, "the sources");
+  for (std::size_t i = 0; i < 3; ++i) lies_whole(c, c.in(i), rules.sources);
+}
+
 void check_joined(const Checked& c, const AttendBack& operation) {
   const Shape& out = c.out().shape;
   c.demand(out.has(Dim{operation.joined, 3}), "the joined dim has size 3");
@@ -89,6 +105,7 @@ void check_attend(const Checked& c) {
   const Shape rows = c.in(0).shape.minus({{rules.key, 1}}), memory = c.in(1).shape.minus({{rules.key, 1}});
   const Shape y = rows.plus({c.in(2).shape.dim(rules.value)});
   check_masks(c, operands, rows, memory);
+  check_memory(c, rules, operands, memory);
   if (c.instr.is<Attend>()) {
     c.demand(c.instr.outputs.size() == 2, "gives 2 values");
     c.demand(same_dims(c.out(0).shape, y) && c.out(0).dtype == c.in(0).dtype,

@@ -14,8 +14,6 @@ void Checked::fail(const std::string& rule) const { throw BrokenRule{rule}; }
 
 namespace {
 
-bool is_index_scalar(const Value& v) { return v.shape.empty() && is_integer(v.dtype); }
-
 bool same_type(const Value& v, const ValueType& type) {
   return v.dtype == type.dtype && v.shape == type.shape && v.sharding == type.sharding;
 }
@@ -152,9 +150,17 @@ void rule(const Checked& c, const Concat& operation) {
   c.demand(size == c.out().shape.size_of(operation.dim), "sizes along the dim add up");
 }
 
+// Of a run along `dim`: one for all, or one for each index of other dims.
+void offset_fits(const Checked& c, const Value& offset, const std::string& dim) {
+  c.demand(is_integer(offset.dtype), "the offset is an integer");
+  for (const Dim& own : offset.shape)
+    c.demand(own.name != dim && c.in(0).shape.has(own), "dim '", own.name,
+             "' of the offset is another dim of the operand");
+}
+
 void rule(const Checked& c, const DynamicSlice& operation) {
   counts(c, 2, 1);
-  c.demand(is_index_scalar(c.in(1)), "the offset is an integer scalar");
+  offset_fits(c, c.in(1), operation.dim);
   c.demand(c.in(0).dtype == c.out().dtype, "keeps the dtype");
   c.demand(c.in(0).shape.has(operation.dim) && c.out().shape.has(operation.dim), "operand and output have the dim");
   const std::int64_t size = c.out().shape.size_of(operation.dim);
@@ -164,7 +170,7 @@ void rule(const Checked& c, const DynamicSlice& operation) {
 
 void rule(const Checked& c, const DynamicUpdate& operation) {
   counts(c, 3, 1);
-  c.demand(is_index_scalar(c.in(2)), "the offset is an integer scalar");
+  offset_fits(c, c.in(2), operation.dim);
   c.demand(c.in(0).dtype == c.out().dtype && c.in(1).dtype == c.out().dtype, "keeps the dtype");
   c.demand(c.in(0).shape.has(operation.dim) && c.in(1).shape.has(operation.dim), "operand and piece have the dim");
   c.demand(same_dims(c.in(0).shape, c.out().shape), "keeps the shape");

@@ -69,9 +69,34 @@ TEST_F(AttendErrors, MasksFitTheScores) {
                     lines("attend was given only one of query_segments and memory_segments", "attend at " + here(),
                           "give both; in self-attention memory_segments is query_segments with its length renamed"));
   EXPECT_USER_ERROR(attend(q, k, v, memory, key, {.query_segments = ids, .memory_segments = seen}),
-                    all + "segments are f32, not whole numbers", "fix:   cast() them to i32");
+                    all + "the memory segments are f32, not whole numbers", "fix:   cast() them to i32");
   EXPECT_USER_ERROR(attend(q, k, v, memory, key, {.query_segments = ids, .memory_segments = ids}),
                     "dim length=4 of the memory segments [batch=2 length=4] has no place there");
+}
+
+TEST_F(AttendErrors, TheMemorysEndAndSourcesFitTheMemory) {
+  const Tensor end = g.input("end", {batch}), per_query = g.input("per_query", {length}, DType::kI32);
+  EXPECT_USER_ERROR(attend(q, k, v, memory, key, {.memory_end = end}),
+                    all + "the values of memory_end are f32, not whole numbers", "fix:   cast() them to i32");
+  EXPECT_USER_ERROR(attend(q, k, v, memory, key, {.memory_end = per_query}),
+                    lines(all + "dim length=4 of the values of memory_end [length=4] has no place there",
+                          "attend at " + here(), "its dims may be: batch=2, heads=2"));
+  const Tensor table = g.input("table", {batch, memory}, DType::kI32);
+  EXPECT_USER_ERROR(attend(q, k, v, memory, key, {.sources = table}),
+                    lines("attend was given only one of sources and source_dim", "attend at " + here(),
+                          "give both: the table, and the dim of k and v that its numbers index"));
+  EXPECT_USER_ERROR(attend(q, k, v, memory, key, {.source_dim = "batch"}), "only one of sources and source_dim");
+  EXPECT_USER_ERROR(
+      attend(q, k, v, memory, key, {.sources = table, .source_dim = "heads"}),
+      lines(all + "the sources [batch=2 memory=6] need the dims 'memory' and 'heads', the source_dim, which "
+                  "q, k and v have too",
+            "attend at " + here(), "name a dim of q, k, v and the sources in AttendOptions::source_dim"));
+  const Tensor wrong = g.input("wrong", {batch, memory});
+  EXPECT_USER_ERROR(attend(q, k, v, memory, key, {.sources = wrong, .source_dim = "batch"}),
+                    all + "the sources are f32, not whole numbers");
+  const Tensor y = attend(q, k, v, memory, key, {.sources = table, .source_dim = "batch"});
+  EXPECT_USER_ERROR(Session(Mesh::parse("m:2")).compile(g, Layout::parse("batch:m"), {.fetch = {y}}),
+                    "needs dim 'batch' whole, but it is split over axis 'm'");
 }
 
 TEST_F(AttendErrors, StoredScoresHaveTheSameRules) {

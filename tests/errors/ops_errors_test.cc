@@ -234,10 +234,11 @@ TEST_F(PieceErrors, Split) {
 }
 
 TEST_F(PieceErrors, DynamicSlice) {
-  EXPECT_USER_ERROR(dynamic_slice(x, whole, a, 2),
-                    lines("dynamic_slice needs a whole scalar as its index, not i32 [a=6]",
-                          "dynamic_slice at " + here(), "give an i32 or i64 scalar"));
-  EXPECT_USER_ERROR(dynamic_slice(x, reduce_sum(x), a, 2), "needs a whole scalar as its index, not f32 []");
+  EXPECT_USER_ERROR(
+      dynamic_slice(x, whole, a, 2),
+      lines("dynamic_slice along 'a' of [a=6 b=4] cannot begin at i32 [a=6]", "dynamic_slice at " + here(),
+            "give an i32 or i64 scalar, or such numbers with dims of: b=4"));
+  EXPECT_USER_ERROR(dynamic_slice(x, reduce_sum(x), a, 2), "cannot begin at f32 []");
   EXPECT_USER_ERROR(dynamic_slice(x, index, a, 7), lines("dynamic_slice takes 7 elements of dim a=6",
                                                          "dynamic_slice at " + here(), "take between 1 and 6"));
 }

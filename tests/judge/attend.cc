@@ -38,6 +38,8 @@ class Attention {
         bias_(rules_.biased ? call.in[masks] : nullptr),
         query_ids_(rules_.segments ? call.in[masks + (rules_.biased ? 1 : 0)] : nullptr),
         memory_ids_(rules_.segments ? call.in[masks + (rules_.biased ? 2 : 1)] : nullptr),
+        end_(rules_.bounded ? call.in[after_segments(rules_, masks)] : nullptr),
+        sources_(rules_.sources.empty() ? nullptr : call.in[after_segments(rules_, masks) + (rules_.bounded ? 1 : 0)]),
         rows(q_.shape.minus({q_.shape.dim(rules_.key)})),
         memory(k_.shape.size_of(rules_.memory)),
         keys(q_.shape.size_of(rules_.key)),
@@ -52,11 +54,15 @@ class Attention {
     shapes.insert(shapes.end(),
                   {&q_.shape, &k_.shape, &v_.shape, shape_of(bias_), shape_of(query_ids_), shape_of(memory_ids_)});
     const Shape place = rules_.causal ? Shape{rows.dim(rules_.length)} : Shape{};
-    shapes.push_back(&place);
+    const Shape reader = sources_ ? Shape{rows.dim(rules_.sources)} : Shape{};
+    shapes.insert(shapes.end(), {&place, shape_of(end_), shape_of(sources_), &reader});
     Walk(rows, shapes).each([&](const I* p) {
       q_at = p[own];
       k_at = p[own + 1];
       v_at = p[own + 2];
+      end = end_ ? std::clamp<I>(end_->i[at(p[own + 7])], 0, memory) : memory;
+      sources_at = p[own + 8];
+      reader_at = p[own + 9];
       make(p[own + 3], p[own + 4], p[own + 5], p[own + 6]);
       row(p);
     });
@@ -64,12 +70,27 @@ class Attention {
 
   I step(const Value& x, const std::string& dim) const { return dense_strides(x.shape)[x.shape.position(dim)]; }
   Bounded q(I d) const { return number(q_, q_at + d * step(q_, rules_.key)); }
-  Bounded k(I m, I d) const { return number(k_, k_at + m * step(k_, rules_.memory) + d * step(k_, rules_.key)); }
-  Bounded v(I m, I d) const { return number(v_, v_at + m * step(v_, rules_.memory) + d * step(v_, rules_.value)); }
+  Bounded k(I m, I d) const {
+    return number(k_, k_at + moved(k_, m) + m * step(k_, rules_.memory) + d * step(k_, rules_.key));
+  }
+  Bounded v(I m, I d) const {
+    return number(v_, v_at + moved(v_, m) + m * step(v_, rules_.memory) + d * step(v_, rules_.value));
+  }
   static Bounded number(const Value& x, I i) { return {x.f[at(i)], x.error[at(i)]}; }
   const AttendRules& rules() const { return rules_; }
 
  private:
+  static std::size_t after_segments(const AttendRules& rules, std::size_t masks) {
+    return masks + (rules.biased ? 1 : 0) + (rules.segments ? 2 : 0);
+  }
+
+  // From the place of the query's own key to that of its source.
+  I moved(const Value& x, I m) const {
+    if (!sources_) return 0;
+    const I source = sources_->i[at(sources_at + m * step(*sources_, rules_.memory))];
+    return (std::clamp<I>(source, 0, x.shape.size_of(rules_.sources) - 1) - reader_at) * step(x, rules_.sources);
+  }
+
   // Weights of one query. All of them share the uncertainty of the sum.
   void make(I bias_at, I query_at, I memory_at, I place) {
     std::vector<Bounded> scores(at(memory));
@@ -78,7 +99,8 @@ class Attention {
     total = 0;
     double worst = 0;
     const double unit = call_.arithmetic.inner(q_.dtype);
-    for (I m = 0; m < memory; ++m) {
+    for (I m = end; m < memory; ++m) visible[at(m)] = false;
+    for (I m = 0; m < end; ++m) {
       Value sum({}, call_.arithmetic.inner(q_.dtype) < call_.arithmetic.unit(q_.dtype) ? DType::kF32 : q_.dtype);
       Sums sums(call_.arithmetic, sum);
       for (I d = 0; d < keys; ++d) sums.add(0, q(d).v * k(m, d).v, product_error(q(d), k(m, d)));
@@ -119,8 +141,8 @@ class Attention {
   const Call& call_;
   AttendRules rules_;
   const Value &q_, &k_, &v_;
-  const Value *bias_, *query_ids_, *memory_ids_;
-  I q_at = 0, k_at = 0, v_at = 0;
+  const Value *bias_, *query_ids_, *memory_ids_, *end_, *sources_;
+  I q_at = 0, k_at = 0, v_at = 0, end = 0, sources_at = 0, reader_at = 0;
 
  public:
   Shape rows;
@@ -151,7 +173,8 @@ void attend(const Call& call) {
 // ds = p (dy . v - dy . y); dq = sum of scale ds k, dk = scale ds q, dv = p dy, and the bias's is ds.
 void attend_back(const Call& call) {
   const auto& rules = call.attr<AttendRules>("rules");
-  const std::size_t masks = call.in.size() - (rules.biased ? 1 : 0) - (rules.segments ? 2 : 0);
+  const std::size_t masks =
+      call.in.size() - (rules.biased ? 1 : 0) - (rules.segments ? 2 : 0) - (rules.bounded ? 1 : 0);
   Attention a(call, masks);
   const Value& dy = call.x(masks - 1);
   Value &dq = call.y(0), &dk = call.y(1), &dv = call.y(2);

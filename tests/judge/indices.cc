@@ -91,31 +91,40 @@ void put_along(const Call& call) {
 
 I clamped(I begin, I most) { return std::clamp<I>(begin, 0, most); }
 
+bool all_known(const Value& x) {
+  for (std::size_t k = 0; k < x.size(); ++k)
+    if (!x.known(k)) return false;
+  return true;
+}
+
 void dynamic_slice(const Call& call) {
   const Dim dim = call.attr<Dim>("dim");
-  const I size = call.attr<I>("size"), begin = clamped(call.x(1).i[0], dim.size - size);
-  const Value& x = call.x();
+  const I size = call.attr<I>("size");
+  const Value &x = call.x(), &begins = call.x(1);
   Value& y = call.y();
   const I x_step = stride_of(x, dim.name), y_step = stride_of(y, dim.name);
   Writer out(call.arithmetic, y);
-  Walk(x.shape.minus({dim}), {&y.shape, &x.shape}).each([&](const I* p) {
+  Walk(x.shape.minus({dim}), {&y.shape, &x.shape, &begins.shape}).each([&](const I* p) {
+    const I begin = clamped(begins.i[at(p[2])], dim.size - size);
     for (I k = 0; k < size; ++k) out.moved(at(p[0] + k * y_step), x, at(p[1] + (begin + k) * x_step));
   });
-  forget_unless(call.x(1).known(0), y);
+  forget_unless(all_known(begins), y);
 }
 
 void dynamic_update(const Call& call) {
   const Dim dim = call.attr<Dim>("dim");
   const Value &x = call.x(0), &piece = call.x(1);
-  const I size = piece.shape.size_of(dim.name), begin = clamped(call.x(2).i[0], dim.size - size);
+  const Value& begins = call.x(2);
+  const I size = piece.shape.size_of(dim.name);
   Value& y = call.y();
   const I step = stride_of(y, dim.name), piece_step = stride_of(piece, dim.name);
   Writer out(call.arithmetic, y);
   for (std::size_t k = 0; k < x.size(); ++k) out.moved(k, x, k);
-  Walk(x.shape.minus({dim}), {&y.shape, &piece.shape}).each([&](const I* p) {
+  Walk(x.shape.minus({dim}), {&y.shape, &piece.shape, &begins.shape}).each([&](const I* p) {
+    const I begin = clamped(begins.i[at(p[2])], dim.size - size);
     for (I k = 0; k < size; ++k) out.moved(at(p[0] + (begin + k) * step), piece, at(p[1] + k * piece_step));
   });
-  forget_unless(call.x(2).known(0), y);
+  forget_unless(all_known(begins), y);
 }
 
 // --- Orders ---

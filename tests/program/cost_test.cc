@@ -39,7 +39,8 @@ TEST(Cost, PerInstruction) {
 
 // Executed is what queries see, a triangle here; contractions count whole, and back without the scores made again.
 TEST(Cost, Attention) {
-  const std::string rules = "length=l memory=m key=d value=e scale=1 biased=false segments=false";
+  const std::string rules =
+      "length=l memory=m key=d value=e scale=1 biased=false segments=false bounded=false sources=\"\"";
   const auto text = [&](const char* causal, const char* length, const char* axes) {
     const std::string q = std::string("[h=2 l=") + length, split = std::string("] {") + axes + "}";
     std::string with = rules;
@@ -61,14 +62,15 @@ TEST(Cost, Attention) {
   check(text("true", "4", ""), 4, 1 + 2 + 3 + 4);
   check(text("true", "8", ""), 8, 21 + 2 * 6);
   check(text("true", "4", "l:data"), 4, (21 + 2 * 6) / 2.0);  // half of eight queries, on average
-  const Program biased = program_of(R"(
+  const Program biased = program_of(
+      R"(
 input q %0 f32 [h=2 l=4 d=3]
 input k %1 f32 [m=6 h=2 d=3]
 input b %2 f32 [l=4 m=6]
 input t %3 f32 [h=2 l=4]
 %4 f32 [h=2 l=4 d=3], %5 f32 [m=6 h=2 d=3], %6 f32 [m=6 h=2 d=3], %7 f32 [l=4 m=6] = attend_back %0, %1, %1, %0, %3, %0, %2)"
-                                    " length=l memory=m key=d value=d scale=1 causal=false biased=true segments=false "
-                                    "joined=\"\"");
+      " length=l memory=m key=d value=d scale=1 causal=false biased=true segments=false bounded=false sources=\"\" "
+      "joined=\"\"");
   EXPECT_DOUBLE_EQ(cost_of(biased, biased.body[0]).flops, 2 * 4 * 6 * (2 * 5 * 3 + 13));
   EXPECT_DOUBLE_EQ(cost_of(biased, biased.body[0]).bytes, 4 * (3 * 24 + 8 + 24 + 2 * 36 + 24 + 2 * 36 + 24));
 }

@@ -52,7 +52,8 @@ output y %4)"));
 }
 
 TEST(ChooseDimOrders, TakesViewsAndAttentionAlong) {
-  const std::string rules = "length=l memory=m key=k value=k scale=1 causal=false biased=false segments=false";
+  const std::string rules =
+      "length=l memory=m key=k value=k scale=1 causal=false biased=false segments=false bounded=false sources=\"\"";
   EXPECT_TRUE(is_program(ordered(kHeads + R"(
 %3 f32 [b=2 h=2 l=4 k=5] = contract %0, %1
 %4 f32 [b=2 h=2 m=4 k=5] = view %3 offset=0 strides=[40 20 5 1]

@@ -22,7 +22,8 @@ input y %3 f32 [l=4 h=2 d=3] {}
 input s %4 f32 [l=4 h=2] {}
 input g %5 f32 [l=4 h=2 d=3] {}
 )";
-const std::string kRules = "length=l memory=m key=d value=d scale=1 causal=true biased=false segments=false";
+const std::string kRules =
+    "length=l memory=m key=d value=d scale=1 causal=true biased=false segments=false bounded=false sources=\"\"";
 const std::string kBack = R"(
 %6 f32 [l=4 h=2 d=3], %7 f32 [m=4 h=2 d=3], %8 f32 [m=4 h=2 d=3] = attend_back %0, %1, %2, %3, %4, %5 )" +
                           kRules + R"( joined="")";
@@ -44,7 +45,8 @@ output o %12)"),
 output o %12)"));
 }
 
-const std::string kBiasedRules = "length=l memory=m key=d value=d scale=1 causal=true biased=true segments=false";
+const std::string kBiasedRules =
+    "length=l memory=m key=d value=d scale=1 causal=true biased=true segments=false bounded=false sources=\"\"";
 const std::string kBiasedBack = R"(
 input b %12 f32 [m=4 l=4] {}
 %6 f32 [l=4 h=2 d=3], %7 f32 [m=4 h=2 d=3], %8 f32 [m=4 h=2 d=3], %13 f32 [m=4 l=4] = attend_back %0, %1, %2, %3, %4, %5, %12 )" +
@@ -115,6 +117,34 @@ TEST(VerifyAttend, HoldsTheRoles) {
   EXPECT_EQ(attend("%0, %1, %2, %5", with("biased=false", "biased=true")),
             "dim 'd' of the bias is a dim of the scores");
   EXPECT_EQ(attend("%0, %1, %2, %4, %4", with("segments=false", "segments=true")), "ids are integers");
+}
+
+TEST(VerifyAttend, HoldsTheMemorysEndAndSources) {
+  const auto attend = [&](const std::string& input, const std::string& field, const std::string& value) {
+    std::string rules = kRules;
+    rules.replace(rules.find(field), field.size(), value);
+    return broken("input e %10 " + input + " {}\n%6 f32 [l=4 h=2 d=3], %7 f32 [l=4 h=2] = attend %0, %1, %2, %10 " +
+                  rules + "\noutput o %6");
+  };
+  const auto bounded = [&](const std::string& input) { return attend(input, "bounded=false", "bounded=true"); };
+  EXPECT_EQ(bounded("i32 [h=2]"), "");
+  EXPECT_EQ(bounded("i32 []"), "");
+  EXPECT_EQ(bounded("f32 [h=2]"), "the memory's end is an integer");
+  EXPECT_EQ(bounded("i32 [m=4]"), "dim 'm' of the memory's end is a dim of the scores");
+  const auto sourced = [&](const std::string& input, const std::string& dim) {
+    return attend(input, "sources=\"\"", "sources=" + dim);
+  };
+  EXPECT_EQ(sourced("i32 [h=2 m=4]", "h"), "");
+  EXPECT_EQ(sourced("f32 [h=2 m=4]", "h"), "sources are integers");
+  EXPECT_EQ(sourced("i32 [h=2 m=4]", "l"), "k has the dim of the sources");
+  EXPECT_EQ(sourced("i32 [m=4]", "h"), "sources have their dim and the memory");
+  EXPECT_EQ(sourced("i32 [h=2 m=4 l=4]", "h"), "dim 'l' of the sources is a dim of the scores");
+  std::string rules = kRules;
+  rules.replace(rules.find("sources=\"\""), 10, "sources=h");
+  EXPECT_EQ(broken("input e %10 i32 [h=2 m=4] {}\n%6 f32 [l=4 h=2 d=3], %7 f32 [m=4 h=2 d=3], %8 f32 [m=4 h=2 d=3] = "
+                   "attend_back %0, %1, %2, %3, %4, %5, %10 " +
+                   rules + " joined=\"\"\noutput o %6"),
+            "attend_back has no sources");
 }
 
 TEST(VerifyAttend, HoldsWhatComesBack) {

@@ -88,19 +88,21 @@ TEST(Verify, Map) {
 TEST(Verify, Moves) {
   expect_whole(
       {"%20 f32 [b=8 a=4] = copy %0", "%20 f32 [a=8 b=8] = concat %0, %0 dim=a",
-       "%20 f32 [a=4 b=2] = dynamic_slice %0, %3 dim=b",
+       "%20 f32 [a=4 b=2] = dynamic_slice %0, %3 dim=b", "%20 f32 [a=4 b=2] = dynamic_slice %0, %2 dim=b",
        "%20 f32 [a=4 b=2] = dynamic_slice %0, %3 dim=b\n%21 f32 [a=4 b=8] = dynamic_update %0, %20, %3 dim=b"});
-  expect_broken({{"%20 f32 [b=8] = copy %0", "a copy keeps the dims"},
-                 {"%20 f32 [a=4 b=8] = copy %4", "a copy keeps the sharding"},
-                 {"%20 f32 [a=4 b=8] = copy %8", "one dtype"},
-                 {"%20 f32 [a=7 b=8] = concat %0, %0 dim=a", "sizes along the dim add up"},
-                 {"%20 f32 [a=8 b=8] = concat %0, %1 dim=a", "every operand has the dim"},
-                 {"%20 f32 [a=8 b=4] = concat %0, %0 dim=a", "has the output's other dims"},
-                 {"%20 f32 [a=4 b=9] = dynamic_slice %0, %3 dim=b", "takes no more than there is"},
-                 {"%20 f32 [a=4 b=2] = dynamic_slice %0, %2 dim=b", "the offset is an integer scalar"},
-                 {"%20 f32 [a=2 b=2] = dynamic_slice %0, %3 dim=b", "the other dims are kept"},
-                 {"%20 f32 [a=4 b=8] = dynamic_update %0, %1, %3 dim=b", "the piece has the other dims"},
-                 {"%20 f32 [a=4 b=9] = dynamic_update %0, %0, %3 dim=b", "keeps the shape"}});
+  expect_broken(
+      {{"%20 f32 [b=8] = copy %0", "a copy keeps the dims"},
+       {"%20 f32 [a=4 b=8] = copy %4", "a copy keeps the sharding"},
+       {"%20 f32 [a=4 b=8] = copy %8", "one dtype"},
+       {"%20 f32 [a=7 b=8] = concat %0, %0 dim=a", "sizes along the dim add up"},
+       {"%20 f32 [a=8 b=8] = concat %0, %1 dim=a", "every operand has the dim"},
+       {"%20 f32 [a=8 b=4] = concat %0, %0 dim=a", "has the output's other dims"},
+       {"%20 f32 [a=4 b=9] = dynamic_slice %0, %3 dim=b", "takes no more than there is"},
+       {"%20 f32 [a=4 b=2] = dynamic_slice %0, %1 dim=b", "the offset is an integer"},
+       {"%20 f32 [a=2 b=8] = dynamic_slice %0, %2 dim=a", "dim 'a' of the offset is another dim of the operand"},
+       {"%20 f32 [a=2 b=2] = dynamic_slice %0, %3 dim=b", "the other dims are kept"},
+       {"%20 f32 [a=4 b=8] = dynamic_update %0, %1, %3 dim=b", "the piece has the other dims"},
+       {"%20 f32 [a=4 b=9] = dynamic_update %0, %0, %3 dim=b", "keeps the shape"}});
 }
 
 TEST(Verify, IndexedWork) {

@@ -138,11 +138,22 @@ inline int scalar_index(Generator& gen) {
   return gen.add("constant", {static_cast<double>(gen.rng.between(-2, 14)), Shape{}, DType::kI32}, {-2, 14});
 }
 
+// Where a run along `dim` of x begins: for all of x, or for each index of other dims.
+inline int begin_index(Generator& gen, int x, const Dim& dim) {
+  const Shape others = gen.shape(x).minus({dim});
+  const int found = gen.pick([&](int v) {
+    const Shape& shape = gen.shape(v);
+    return gen.wholes(v) && !shape.empty() && shape.minus(others).empty() &&
+           std::all_of(shape.begin(), shape.end(), [&](const Dim& own) { return others.has(own); });
+  });
+  return found >= 0 && gen.rng.chance(0.5) ? found : scalar_index(gen);
+}
+
 inline bool dynamic_slices(Generator& gen) {
   const int x = gen.pick_any(1);
   if (x < 0) return false;
   const Dim dim = gen.any_dim(x);
-  const int begin = scalar_index(gen);
+  const int begin = begin_index(gen, x, dim);
   gen.add("dynamic_slice", {Ref{x}, Ref{begin}, dim, piece_size(gen, dim.size)}, gen.info(x));
   return true;
 }
@@ -156,7 +167,7 @@ inline bool dynamic_updates(Generator& gen) {
   const std::int64_t size = piece_size(gen, dim.size);
   const std::int64_t begin = gen.rng.below(static_cast<int>(dim.size - size) + 1);
   const int piece = gen.add("slice", {Ref{other}, dim, begin, size}, gen.info(other));
-  const int at = scalar_index(gen);
+  const int at = begin_index(gen, x, dim);
   const Info &a = gen.info(x), &b = gen.info(piece);
   gen.add("dynamic_update", {Ref{x}, Ref{piece}, Ref{at}, dim},
           {std::min(a.low, b.low), std::max(a.high, b.high), a.exact && b.exact});

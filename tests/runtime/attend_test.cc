@@ -23,6 +23,8 @@ struct Case {
   DType dtype = DType::kF32;
   bool sliced = false;        // q, k and v are slices of one value, as are their derivatives
   bool inner_length = false;  // length and memory are the last dims
+  bool bounded = false;       // the memory has ends
+  bool sources = false;       // along the heads; forward alone
 };
 
 ValueType type(const Shape& shape, DType dtype) { return {dtype, shape, unsplit(shape)}; }
@@ -48,6 +50,9 @@ class Attention {
     std::vector<ValueId> operands{q_, k_, v_};
     operands.insert(operands.end(), masks_.begin(), masks_.end());
     const auto forward = b_.emit(Attend{rules_}, operands, {type(y, c.dtype), type(rows, DType::kF32)});
+    b_.output("y", forward[0]);
+    b_.output("total", forward[1]);
+    if (c.sources) return;
     const ValueId dy = b_.input("dy", type(y, c.dtype));
     operands = {q_, k_, v_, forward[0], forward[1], dy};
     operands.insert(operands.end(), masks_.begin(), masks_.end());
@@ -56,8 +61,6 @@ class Attention {
     const std::size_t others = outs.size();
     if (rules_.biased && c.by_bias) outs.push_back(type(c.bias, DType::kF32));
     const auto back = b_.emit(AttendBack{rules_, c.sliced ? "qkv" : ""}, operands, std::move(outs));
-    b_.output("y", forward[0]);
-    b_.output("total", forward[1]);
     for (std::size_t i = 0; i < others; ++i) b_.output(str("derivative", i), back[i]);
     if (back.size() > others) b_.output("by_bias", back[others]);
   }
@@ -98,11 +101,17 @@ class Attention {
               .scale = 0.3,
               .causal = c_.causal,
               .biased = !c_.bias.empty(),
-              .segments = c_.segments};
+              .segments = c_.segments,
+              .bounded = c_.bounded,
+              .sources = c_.sources ? "heads" : ""};
     if (rules_.biased) masks_.push_back(b_.input("bias", type(c_.bias, c_.dtype)));
-    if (!c_.segments) return;
-    masks_.push_back(b_.input("query_ids", type({{"length", c_.length}, {"batch", c_.batch}}, DType::kI32)));
-    masks_.push_back(b_.input("memory_ids", type({{"memory", c_.memory}}, DType::kI64)));
+    if (c_.segments) {
+      masks_.push_back(b_.input("query_ids", type({{"length", c_.length}, {"batch", c_.batch}}, DType::kI32)));
+      masks_.push_back(b_.input("memory_ids", type({{"memory", c_.memory}}, DType::kI64)));
+    }
+    const Dim batch{"batch", c_.batch}, heads{"heads", c_.heads}, memory{"memory", c_.memory};
+    if (c_.bounded) masks_.push_back(b_.input("end", type({heads, batch}, DType::kI32)));
+    if (c_.sources) masks_.push_back(b_.input("sources", type({batch, heads, memory}, DType::kI32)));
   }
 
   Case c_;
@@ -116,6 +125,8 @@ std::map<std::string, Array> run_on(const Program& program, const Engine& engine
   NamedShards inputs;
   std::uint64_t salt = 1;
   for (const ProgramInput& input : program.inputs) inputs[input.name] = {numbers(program.values[input.value], salt++)};
+  if (const auto end = inputs.find("end"); end != inputs.end())  // before the memory, in it, at its end, and behind it
+    for (std::int64_t i = 0; i < end->second[0].elements(); ++i) end->second[0].set(i, static_cast<double>(11 * i - 1));
   const RunResult result = run_all(program, inputs, {.steps = steps}, engine, workers);
   if (result.failure) std::rethrow_exception(result.failure);
   std::map<std::string, Array> outputs;
@@ -179,6 +190,34 @@ std::vector<Case> cases_of_bias() {
   };
 }
 
+// One query, a few of them and blocks; memory that lies in rows or not.
+std::vector<Case> cases_of_memory() {
+  std::vector<Case> all;
+  for (const std::int64_t length : {1, 4, 40})
+    for (const bool inner : {false, true}) {
+      Case one{.name = str("Bounded", length, inner ? "Turned" : ""),
+               .length = length,
+               .memory = 37,
+               .key = 20,
+               .value = 70,
+               .heads = 3,
+               .causal = length == 4,
+               .segments = length > 1,
+               .inner_length = inner,
+               .bounded = true};
+      all.push_back(one);
+      one.name = str("Sources", length, inner ? "Turned" : "");
+      one.sources = true;
+      all.push_back(one);
+      one.name += "WithoutEnd";
+      one.bounded = false;
+      one.bias = {{"memory", 37}};
+      one.key = one.value = 32;
+      all.push_back(one);
+    }
+  return all;
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all{
       {.name = "Small"},
@@ -208,6 +247,7 @@ std::vector<Case> cases() {
       {.name = "Sliced", .length = 64, .memory = 64, .causal = true, .sliced = true},
   };
   for (Case& one : cases_of_bias()) all.push_back(std::move(one));
+  for (Case& one : cases_of_memory()) all.push_back(std::move(one));
   const std::size_t count = all.size();
   for (std::size_t i = 2; i < count; ++i) {
     if (all[i].memory > 200) continue;

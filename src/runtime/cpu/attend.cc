@@ -11,6 +11,7 @@
 #include "runtime/cpu/kernels.h"
 #include "runtime/reference/kernels.h"
 #include "runtime/host/strided.h"
+#include "runtime/host/views.h"
 
 namespace weft::cpu {
 
@@ -28,9 +29,16 @@ class Matrices {
   Matrices() = default;
   Matrices(const TensorView& view, const Shape& shared, const Shape& groups, const std::string& row,
            const std::string& column)
-      : matrix_{view.data, view.dtype == DType::kBF16, stride(view, row), stride(view, column)},
+      : matrix_{view.data, view.dtype == DType::kBF16, stride(view, row), stride(view, column), 0},
         shared_(offsets_over(view, shared)),
         groups_(offsets_over(view, groups)) {}
+
+  // Each row has sources along `dim`: the matrix of every index is that of the first source.
+  Matrices(const TensorView& view, const Shape& shared, const Shape& groups, const std::string& row,
+           const std::string& column, const std::string& dim)
+      : Matrices(without_dim(view, dim), shared, groups, row, column) {
+    matrix_.source = stride(view, dim);
+  }
 
   AttendMatrix at(std::int64_t s, std::int64_t g) const { return at(s, g, matrix_.data); }
   // As if they lay there.
@@ -94,29 +102,29 @@ class BiasDerivative {
   std::int64_t columns_ = 1, column_ = 0;
 };
 
-// Segment ids of any integer type, as lines of int64.
+// Integers of any type, as lines of int64: segment ids, the memory's ends, sources.
 class Ids {
  public:
   Ids() = default;
-  Ids(const TensorView& view, const Shape& shared, const Shape& groups, const std::string& along, std::int64_t size)
+  Ids(const TensorView& view, const Shape& shared, const Shape& groups, const std::string& along)
       : view_(view),
         shared_(offsets_over(view, shared)),
         groups_(offsets_over(view, groups)),
-        size_(size),
         step_(stride(view, along)) {}
 
-  void read(std::int64_t s, std::int64_t g, std::int64_t* to) const {
+  // The first `count` of a line.
+  void read(std::int64_t s, std::int64_t g, std::int64_t count, std::int64_t* to) const {
     const std::int64_t offset = shared_[at(s)] + groups_[at(g)];
     visit_dtype(view_.dtype, [&]<class T>() {
       const T* from = static_cast<const T*>(view_.data) + offset;
-      for (std::int64_t i = 0; i < size_; ++i) to[i] = to_int64(from[i * step_]);
+      for (std::int64_t i = 0; i < count; ++i) to[i] = to_int64(from[i * step_]);
     });
   }
 
  private:
   TensorView view_;
   std::vector<std::int64_t> shared_, groups_;
-  std::int64_t size_ = 0, step_ = 0;
+  std::int64_t step_ = 0;
 };
 
 class AttendKernel {
@@ -126,16 +134,19 @@ class AttendKernel {
     find_dims(args);
     place(args);
     floats_ = back_ ? back_scratch(sizes_) : forward_scratch(sizes_);
-    if (dbias_.exists() && !is_small()) parts_ = std::clamp<std::int64_t>(workers_.size() / kept_, 1, shared_ / kept_);
+    if (dbias_.exists() && !is_small(sizes_.memory))
+      parts_ = std::clamp<std::int64_t>(workers_.size() / kept_, 1, shared_ / kept_);
     if (parts_ > 1) floats_ += AttendSizes::padded(dbias_.elements());
-    const std::int64_t ids = rules_.segments ? sizes_.length + sizes_.memory : 0;
+    const std::int64_t ids =
+        (rules_.segments ? sizes_.length + sizes_.memory : 0) + (rules_.sources.empty() ? 0 : sizes_.memory);
     workers_.reserve(static_cast<std::size_t>(floats_) * sizeof(float) +
                      static_cast<std::size_t>(ids) * sizeof(std::int64_t));
   }
 
   void run() {
     const std::int64_t items = back_ ? kept_ : shared_ * groups_;
-    if (is_small()) return back_ ? run_back({0, items}, 0) : run_forward({0, items}, 0);  // nobody else is woken
+    if (is_small(farthest_end()))
+      return back_ ? run_back({0, items}, 0) : run_forward({0, items}, 0);  // nobody else is woken
     if (parts_ > 1) return run_parts();
     workers_.run([this, items](int worker) {
       const Share share = share_of(items, worker, workers_.size());
@@ -165,6 +176,7 @@ class AttendKernel {
               .memory = k.shape.size_of(rules_.memory),
               .key = k.shape.size_of(rules_.key),
               .value = args.inputs[2].shape.size_of(rules_.value),
+              .end = k.shape.size_of(rules_.memory),
               .scale = static_cast<float>(rules_.scale),
               .causal = rules_.causal,
               .ahead = (length ? q.begin[*length] : 0) - k.begin[k.shape.position(rules_.memory)]};
@@ -177,14 +189,19 @@ class AttendKernel {
     };
     const auto input = [&](int i) -> const TensorView& { return args.inputs[at(i)]; };
     q_ = matrices(input(0), rules_.length, rules_.key);
-    k_ = matrices(input(1), rules_.memory, rules_.key);
-    v_ = matrices(input(2), rules_.memory, rules_.value);
+    k_ = of_memory(input(1), rules_.key);
+    v_ = of_memory(input(2), rules_.value);
     y_ = matrices(back_ ? input(operands.y) : args.outputs[0], rules_.length, rules_.value);
     total_ = matrices(back_ ? input(operands.total) : args.outputs[1], rules_.length, "");
     if (operands.bias >= 0) bias_ = matrices(input(operands.bias), rules_.length, rules_.memory);
     if (rules_.segments) {
-      query_ids_ = Ids(input(operands.query_ids), shared_dims_, group_dims_, rules_.length, sizes_.length);
-      memory_ids_ = Ids(input(operands.memory_ids), shared_dims_, group_dims_, rules_.memory, sizes_.memory);
+      query_ids_ = Ids(input(operands.query_ids), shared_dims_, group_dims_, rules_.length);
+      memory_ids_ = Ids(input(operands.memory_ids), shared_dims_, group_dims_, rules_.memory);
+    }
+    if (rules_.bounded) ends_ = Ids(input(operands.memory_end), shared_dims_, group_dims_, "");
+    if (operands.sources >= 0) {
+      sources_ = Ids(input(operands.sources), shared_dims_, group_dims_, rules_.memory);
+      last_source_ = shared_dims_.size_of(rules_.sources) - 1;
     }
     if (!back_) return;
     dy_ = matrices(input(operands.dy), rules_.length, rules_.value);
@@ -195,6 +212,25 @@ class AttendKernel {
       dbias_ = {args.outputs[at(of_bias)], shared_dims_, group_dims_, rules_.length, rules_.memory};
   }
 
+  // k or v.
+  Matrices of_memory(const TensorView& view, const std::string& column) const {
+    if (rules_.sources.empty()) return {view, shared_dims_, group_dims_, rules_.memory, column};
+    return {view, shared_dims_, group_dims_, rules_.memory, column, rules_.sources};
+  }
+
+  std::int64_t end_of(std::int64_t s) const {
+    if (!rules_.bounded) return sizes_.memory;
+    std::int64_t end = 0;
+    ends_.read(s, 0, 1, &end);
+    return std::clamp<std::int64_t>(end, 0, sizes_.memory);
+  }
+
+  AttendSizes sizes_of(std::int64_t s) const {
+    AttendSizes sizes = sizes_;
+    sizes.end = end_of(s);
+    return sizes;
+  }
+
   AttendItem item(std::int64_t s, std::int64_t g, int worker) const {
     AttendItem item;
     item.q = q_.at(s, g);
@@ -203,12 +239,19 @@ class AttendKernel {
     item.y = y_.at(s, g);
     item.bias = bias_.at(s, g);
     item.total = total_.at(s, g);
+    auto* ids = reinterpret_cast<std::int64_t*>(scratch(worker) + floats_);
+    const std::int64_t end = end_of(s);
     if (rules_.segments) {
-      auto* ids = reinterpret_cast<std::int64_t*>(scratch(worker) + floats_);
-      query_ids_.read(s, g, ids);
-      memory_ids_.read(s, g, ids + sizes_.length);
+      query_ids_.read(s, g, sizes_.length, ids);
+      memory_ids_.read(s, g, end, ids + sizes_.length);
       item.query_ids = ids;
       item.memory_ids = ids + sizes_.length;
+      ids += sizes_.length + sizes_.memory;
+    }
+    if (!rules_.sources.empty()) {
+      sources_.read(s, g, end, ids);
+      for (std::int64_t m = 0; m < end; ++m) ids[m] = std::clamp<std::int64_t>(ids[m], 0, last_source_);
+      item.sources = ids;
     }
     if (!back_) return item;
     item.dy = dy_.at(s, g);
@@ -219,14 +262,22 @@ class AttendKernel {
   }
 
   // Products that take less time than it takes to wake a worker.
-  bool is_small() const {
+  bool is_small(std::int64_t memory) const {
     constexpr std::int64_t kAlone = 1 << 18;
-    return shared_ * groups_ * sizes_.length * sizes_.memory * (sizes_.key + sizes_.value) < kAlone;
+    return shared_ * groups_ * sizes_.length * memory * (sizes_.key + sizes_.value) < kAlone;
+  }
+
+  // The most that queries see.
+  std::int64_t farthest_end() const {
+    if (!rules_.bounded) return sizes_.memory;
+    std::int64_t most = 0;
+    for (std::int64_t s = 0; s < shared_; ++s) most = std::max(most, end_of(s));
+    return most;
   }
 
   void run_forward(const Share& share, int worker) const {
     for (std::int64_t i = share.begin; i < share.end; ++i)
-      attend_rows(sizes_, item(i / groups_, i % groups_, worker), i == share.begin || i % groups_ == 0,
+      attend_rows(sizes_of(i / groups_), item(i / groups_, i % groups_, worker), i == share.begin || i % groups_ == 0,
                   scratch(worker));
   }
 
@@ -243,7 +294,7 @@ class AttendKernel {
       for (std::int64_t g = 0; g < groups_; ++g) {
         AttendItem one = item(s, g, worker);
         if (dbias_.exists()) one.dbias = dbias_.at(s, g, slab);
-        attend_rows_back(sizes_, one, g == 0, g + 1 == groups_, scratch(worker));
+        attend_rows_back(sizes_of(s), one, g == 0, g + 1 == groups_, scratch(worker));
       }
   }
 
@@ -280,7 +331,8 @@ class AttendKernel {
   AttendSizes sizes_;
   Matrices q_, k_, v_, y_, total_, bias_, dy_, dq_, dk_, dv_;
   BiasDerivative dbias_;
-  Ids query_ids_, memory_ids_;
+  Ids query_ids_, memory_ids_, ends_, sources_;
+  std::int64_t last_source_ = 0;
 };
 
 // What the vectors know: f32 and bf16, with sums in f32.

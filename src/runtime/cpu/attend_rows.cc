@@ -1,5 +1,6 @@
 // Two products and a softmax per block of queries forward, five products back. Operands are packed to f32 rows without
-// gaps (padded to whole vectors), keys and values also transposed where a product walks along the memory.
+// gaps (padded to whole vectors), keys and values also transposed where a product walks along the memory. A few queries
+// read keys and values where they lie: packing would cost more than their products.
 #include "runtime/cpu/attend_rows.h"
 
 #include <algorithm>
@@ -49,16 +50,21 @@ HWY_INLINE void fetch(const AttendMatrix& x, std::int64_t offset, std::int64_t c
 }
 
 struct Rows {
-  std::int64_t first, count, all;  // of a matrix that has `all`
+  std::int64_t first, count, all;         // of a matrix that has `all`
+  const std::int64_t* sources = nullptr;  // of each row; null: all have the first
 };
+
+HWY_INLINE std::int64_t start_of(const AttendMatrix& x, const std::int64_t* sources, std::int64_t row) {
+  return row * x.row + (sources ? sources[row] * x.source : 0);
+}
 
 // Rows of `columns` numbers times `scale`, one every `width` floats, zeros behind its end.
 void pack(const AttendMatrix& x, Rows rows, std::int64_t columns, float scale, float* to, std::int64_t width) {
   const F f;
   const VF factor = hn::Set(f, scale);
   for (std::int64_t r = rows.first; r < rows.first + rows.count; ++r, to += width) {
-    const std::int64_t start = r * x.row;
-    if (r + kRowsAhead < rows.all) fetch(x, start + kRowsAhead * x.row, columns);
+    const std::int64_t start = start_of(x, rows.sources, r);
+    if (r + kRowsAhead < rows.all) fetch(x, start_of(x, rows.sources, r + kRowsAhead), columns);
     std::int64_t c = 0;
     if (x.column == 1)
       for (; c + kLanes <= columns; c += kLanes)
@@ -204,22 +210,108 @@ void finish_totals(float* totals, const AttendMatrix& to, std::int64_t first, st
   }
 }
 
+// --- A few queries ---
+
+constexpr std::int64_t kFewQueries = 8;
+
+// Whether rows of numbers that lie side by side can be read in vectors where they lie.
+bool lies_in_rows(const AttendMatrix& x, std::int64_t columns) {
+  return x.column == 1 && (!x.half || columns % kLanes == 0);
+}
+
+// Numbers from `offset` on, zeros behind the last column.
+HWY_INLINE VF load_at(const AttendMatrix& x, std::int64_t offset, std::int64_t column, std::int64_t columns) {
+  if (x.half) return load_half(static_cast<const BF16*>(x.data) + offset + column);
+  const float* from = static_cast<const float*>(x.data) + offset + column;
+  if (column + kLanes <= columns) return hn::LoadU(F(), from);
+  return hn::MaskedLoad(first_lanes(columns, column), F(), from);
+}
+
+// scores[i, m] = q[i] . k[m]
+void score_few(const AttendSizes& s, const AttendItem& item, const float* q, std::int64_t key, float* scores,
+               std::int64_t width) {
+  const F f;
+  for (std::int64_t m = 0; m < s.end; ++m) {
+    const std::int64_t start = start_of(item.k, item.sources, m);
+    if (m + kRowsAhead < s.end) fetch(item.k, start_of(item.k, item.sources, m + kRowsAhead), s.key);
+    for (std::int64_t i = 0; i < s.length; ++i) {
+      VF sum = hn::Zero(f);
+      for (std::int64_t c = 0; c < s.key; c += kLanes)
+        sum = hn::MulAdd(hn::Load(f, q + i * key + c), load_at(item.k, start, c, s.key), sum);
+      scores[i * width + m] = hn::GetLane(hn::SumOfLanes(f, sum));
+    }
+  }
+}
+
+// y[i] = sum over m of weights[i, m] v[m], four vectors of a row at a time.
+void mix_few(const AttendSizes& s, const AttendItem& item, const float* weights, std::int64_t width, float* y,
+             std::int64_t value) {
+  const F f;
+  for (std::int64_t i = 0; i < s.length; ++i) {
+    const std::int64_t seen = s.seen_by(i);
+    for (std::int64_t c = 0; c < s.value; c += 4 * kLanes) {
+      VF y0 = hn::Zero(f), y1 = y0, y2 = y0, y3 = y0;
+      const auto column = [&](std::int64_t start, std::int64_t at, const VF& weight, VF& sum) {
+        if (at < s.value) sum = hn::MulAdd(weight, load_at(item.v, start, at, s.value), sum);
+      };
+      for (std::int64_t m = 0; m < seen; ++m) {
+        const std::int64_t start = start_of(item.v, item.sources, m);
+        if (i == 0 && m + kRowsAhead < seen) fetch(item.v, start_of(item.v, item.sources, m + kRowsAhead), s.value);
+        const VF weight = hn::Set(f, weights[i * width + m]);
+        column(start, c, weight, y0);
+        column(start, c + kLanes, weight, y1);
+        column(start, c + 2 * kLanes, weight, y2);
+        column(start, c + 3 * kLanes, weight, y3);
+      }
+      const auto keep = [&](std::int64_t at, const VF& sum) {
+        if (at < value) hn::Store(sum, f, y + i * value + at);
+      };
+      keep(c, y0);
+      keep(c + kLanes, y1);
+      keep(c + 2 * kLanes, y2);
+      keep(c + 3 * kLanes, y3);
+    }
+  }
+}
+
+// q, y, scores and totals of all queries in scratch.
+void forward_few(const AttendSizes& s, const AttendItem& item, float* scratch) {
+  const std::int64_t key = AttendSizes::padded(s.key), value = AttendSizes::padded(s.value),
+                     width = AttendSizes::padded(s.end);
+  Cut cut{scratch};
+  float *q = cut.take(s.length * key), *y = cut.take(s.length * value), *scores = cut.take(s.length * width),
+        *totals = cut.take(s.length);
+  pack(item.q, {0, s.length, s.length}, s.key, s.scale, q, key);
+  score_few(s, item, q, key, scores, width);
+  for (std::int64_t i = 0; i < s.length; ++i) {
+    const std::int64_t seen = s.seen_by(i);
+    mask(item, i, seen, scores + i * width);
+    totals[i] = exponents(scores + i * width, seen, width);
+  }
+  finish_totals(totals, item.total, 0, s.length);
+  mix_few(s, item, scores, width, y, value);
+  unpack(y, value, totals, 1, item.y, 0, s.length, s.value);
+}
+
 void Forward(const AttendSizes& s, const AttendItem& item, bool fresh, float* scratch) {
+  if (s.length <= kFewQueries && lies_in_rows(item.k, s.key) && lies_in_rows(item.v, s.value))
+    return forward_few(s, item, scratch);
   const std::int64_t key = AttendSizes::padded(s.key), value = AttendSizes::padded(s.value),
                      memory = AttendSizes::padded(s.memory), block_size = s.block();
   Cut cut{scratch};
   float *turned = cut.take(s.key * memory), *v = cut.take(s.memory * value), *q = cut.take(block_size * key),
         *y = cut.take(block_size * value), *scores = cut.take(std::max(block_size * memory, s.memory * key)),
         *totals = cut.take(block_size);
+  const std::int64_t turned_width = AttendSizes::padded(s.end);
   if (fresh) {
-    pack(item.k, {0, s.memory, s.memory}, s.key, 1, scores, key);
-    transpose(scores, key, s.memory, s.key, turned, memory);
-    pack(item.v, {0, s.memory, s.memory}, s.value, 1, v, value);
+    pack(item.k, {0, s.end, s.end, item.sources}, s.key, 1, scores, key);
+    transpose(scores, key, s.end, s.key, turned, turned_width);
+    pack(item.v, {0, s.end, s.end, item.sources}, s.value, 1, v, value);
   }
   for (std::int64_t first = 0; first < s.length; first += block_size) {
     const Block b = block_at(s, first);
     pack(item.q, {first, b.queries, s.length}, s.key, s.scale, q, key);
-    small_product({b.queries, b.width, s.key, q, key, 1, turned, memory, scores, b.width, false});
+    small_product({b.queries, b.width, s.key, q, key, 1, turned, turned_width, scores, b.width, false});
     for (std::int64_t i = 0; i < b.queries; ++i) {
       const std::int64_t seen = s.seen_by(first + i);
       mask(item, first + i, seen, scores + i * b.width);
@@ -322,7 +414,7 @@ std::int64_t AttendSizes::block() const {
 }
 
 std::int64_t AttendSizes::seen_by(std::int64_t query) const {
-  return causal ? std::clamp<std::int64_t>(ahead + query + 1, 0, memory) : memory;
+  return causal ? std::clamp<std::int64_t>(ahead + query + 1, 0, end) : end;
 }
 
 std::int64_t forward_scratch(const AttendSizes& s) {

@@ -11,10 +11,12 @@ struct AttendMatrix {
   void* data = nullptr;
   bool half = false;
   std::int64_t row = 0, column = 0;  // strides in elements
+  std::int64_t source = 0;           // likewise, from one source to the next
 };
 
 struct AttendSizes {
   std::int64_t length = 0, memory = 0, key = 0, value = 0;
+  std::int64_t end = 0;  // of the memory: what lies behind is not read
   float scale = 1;
   bool causal = false;
   std::int64_t ahead = 0;  // the position of the first query less that of the first of the memory
@@ -33,6 +35,7 @@ struct AttendItem {
   AttendMatrix total;                       // one column: of e^(score - the query's largest score)
   const std::int64_t* query_ids = nullptr;  // null: none
   const std::int64_t* memory_ids = nullptr;
+  const std::int64_t* sources = nullptr;  // of each row of k and v; null: all have the first
 };
 
 // Floats of scratch, aligned to 64 bytes.

@@ -4,6 +4,7 @@
 
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/strided_copy.h"
+#include "runtime/host/strided.h"
 #include "runtime/host/views.h"
 
 namespace weft::cpu {
@@ -30,38 +31,64 @@ Kernel concat(const KernelArgs& args) {
   };
 }
 
+// Where rows begin that have a run-time offset each: in the offsets, and in a value whose runs are moved.
+struct OffsetRows {
+  OffsetRows(const TensorView& offset, const TensorView& view)
+      : offset(offset),
+        places(offsets_over(offset, offset.shape)),
+        starts(offsets_over(view, offset.shape)),
+        first(view) {
+    for (const Dim& dim : offset.shape) first = without_dim(first, dim.name);
+  }
+
+  std::size_t count() const { return places.size(); }
+  std::int64_t at(std::size_t row) const { return integer_at(offset, places[row]); }
+
+  TensorView offset;
+  std::vector<std::int64_t> places, starts;
+  TensorView first;  // the first row
+};
+
 Kernel dynamic_slice(const KernelArgs& args) {
-  const TensorView &x = args.inputs[0], &out = args.outputs[0];
   const std::string& dim = args.instr.as<DynamicSlice>()->dim;
-  const std::int64_t size = out.shape.size_of(dim);
-  return [move = StridedCopy(run_of(x, dim, 0, size), out), offset = args.inputs[1],
-          step = x.strides[x.shape.position(dim)], most = x.shape.size_of(dim) - size, workers = args.workers](
-             const StepState&) { move.run(*workers, step * std::clamp<std::int64_t>(integer_at(offset, 0), 0, most)); };
+  const OffsetRows x(args.inputs[1], args.inputs[0]), out(args.inputs[1], args.outputs[0]);
+  const std::int64_t size = out.first.shape.size_of(dim);
+  return [move = StridedCopy(run_of(x.first, dim, 0, size), out.first), x, starts = out.starts,
+          step = x.first.strides[x.first.shape.position(dim)], most = x.first.shape.size_of(dim) - size,
+          workers = args.workers](const StepState&) {
+    for (std::size_t row = 0; row < x.count(); ++row)
+      move.run(*workers, x.starts[row] + step * std::clamp<std::int64_t>(x.at(row), 0, most), starts[row]);
+  };
 }
 
-// The piece over the output from a run-time offset on: at once where it fits, else index by index.
+// The piece over the output from run-time offsets on: at once where it fits, else index by index.
 class UpdateKernel {
  public:
   UpdateKernel(const KernelArgs& args, const std::string& dim)
       : workers_(*args.workers),
         copy_(args.inputs[0], args.outputs[0]),
-        offset_(args.inputs[2]),
+        piece_(args.inputs[2], args.inputs[1]),
+        out_(args.inputs[2], args.outputs[0]),
         size_(args.inputs[1].shape.size_of(dim)),
         whole_(args.outputs[0].shape.size_of(dim)),
         piece_step_(args.inputs[1].strides[args.inputs[1].shape.position(dim)]),
         out_step_(args.outputs[0].strides[args.outputs[0].shape.position(dim)]),
-        all_(args.inputs[1], run_of(args.outputs[0], dim, 0, std::min(size_, whole_)), size_ <= whole_),
-        one_(run_of(args.inputs[1], dim, 0, 1), run_of(args.outputs[0], dim, 0, 1), true) {}
+        all_(piece_.first, run_of(out_.first, dim, 0, std::min(size_, whole_)), size_ <= whole_),
+        one_(run_of(piece_.first, dim, 0, 1), run_of(out_.first, dim, 0, 1), true) {}
 
   void run() const {
     copy_.run(workers_);
-    const std::int64_t at = std::clamp(integer_at(offset_, 0), -size_, whole_);
-    if (at >= 0 && at + size_ <= whole_) return all_.move->run(workers_, 0, at * out_step_);
-    for (std::int64_t i = std::max<std::int64_t>(0, -at); i < std::min(size_, whole_ - at); ++i)
-      one_.move->run(workers_, i * piece_step_, (at + i) * out_step_);
+    for (std::size_t row = 0; row < out_.count(); ++row) put(row);
   }
 
  private:
+  void put(std::size_t row) const {
+    const std::int64_t at = std::clamp(out_.at(row), -size_, whole_), from = piece_.starts[row], to = out_.starts[row];
+    if (at >= 0 && at + size_ <= whole_) return all_.move->run(workers_, from, to + at * out_step_);
+    for (std::int64_t i = std::max<std::int64_t>(0, -at); i < std::min(size_, whole_ - at); ++i)
+      one_.move->run(workers_, from + i * piece_step_, to + (at + i) * out_step_);
+  }
+
   struct Move {
     Move(const TensorView& from, const TensorView& to, bool fits) {
       if (fits) move = std::make_shared<StridedCopy>(from, to);
@@ -71,7 +98,7 @@ class UpdateKernel {
 
   Workers& workers_;
   StridedCopy copy_;
-  TensorView offset_;
+  OffsetRows piece_, out_;
   std::int64_t size_, whole_, piece_step_, out_step_;
   Move all_, one_;
 };

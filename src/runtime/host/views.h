@@ -18,6 +18,16 @@ inline TensorView run_of(TensorView view, const std::string& dim, std::int64_t b
   return view;
 }
 
+// The view at index 0 of a dim.
+inline TensorView without_dim(TensorView view, const std::string& dim) {
+  const auto d = static_cast<std::ptrdiff_t>(view.shape.position(dim));
+  view.shape = view.shape.minus({view.shape.dim(dim)});
+  view.strides.erase(view.strides.begin() + d);
+  if (!view.begin.empty()) view.begin.erase(view.begin.begin() + d);
+  if (!view.whole.empty()) view.whole.erase(view.whole.begin() + d);
+  return view;
+}
+
 inline std::int64_t integer_at(const TensorView& view, std::int64_t offset) {
   return visit_dtype(view.dtype, [&]<class T>() { return to_int64(static_cast<const T*>(view.data)[offset]); });
 }

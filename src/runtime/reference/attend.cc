@@ -55,6 +55,13 @@ class Scores {
     if (operands.bias >= 0) bias_.emplace(args.inputs[at(operands.bias)], dims_, memory_dim_);
     mask(operands.query_ids, row_order());
     mask(operands.memory_ids, dims_.shared.plus({memory_dim_}));
+    if (operands.memory_end >= 0) end_.emplace(args.inputs[at(operands.memory_end)], dims_.shared);
+    if (operands.sources >= 0) {
+      sources_.emplace(args.inputs[at(operands.sources)], dims_.shared.plus({memory_dim_}));
+      const std::size_t dim = dims_.shared.position(rules_.sources);
+      source_size_ = dims_.shared[dim].size;
+      source_step_ = dense_strides(dims_.shared)[dim];
+    }
     find_positions(args.inputs[0], args.inputs[1]);
   }
 
@@ -67,17 +74,33 @@ class Scores {
     for (Packed* x : {&q, &k, &v}) x->read();
     for (Packed& mask : masks_) mask.read();
     if (bias_) bias_->numbers.read();
+    if (end_) end_->read();
+    if (sources_) sources_->read();
+  }
+
+  // The number of the key and value at position m of the memory of shared index s.
+  std::int64_t row_of(std::int64_t s, std::int64_t m) {
+    if (!sources_) return s * memory + m;
+    const double last = static_cast<double>(source_size_ - 1);
+    const auto source = static_cast<std::int64_t>(std::clamp(*sources_->at(s * memory + m), 0.0, last));
+    return (s + (source - s / source_step_ % source_size_) * source_step_) * memory + m;
+  }
+
+  // What lies behind is not read.
+  std::int64_t end_of(std::int64_t s) {
+    return end_ ? static_cast<std::int64_t>(std::clamp(*end_->at(s), 0.0, static_cast<double>(memory))) : memory;
   }
 
   // Fills of_row; -inf where nothing is seen.
   void make(std::int64_t s, std::int64_t r) {
     const double* query = q.at((s * rows + r) * key);
-    for (std::int64_t m = 0; m < memory; ++m) {
+    of_row.assign(of_row.size(), -INFINITY);
+    for (std::int64_t m = 0; m < end_of(s); ++m) {
       double sum = 0;
-      for (std::int64_t d = 0; d < key; ++d) sum += query[d] * k.at((s * memory + m) * key)[d];
+      for (std::int64_t d = 0; d < key; ++d) sum += query[d] * k.at(row_of(s, m) * key)[d];
       sum *= rules_.scale;
       if (bias_) sum += bias_->at(s, r, m);
-      of_row[at(m)] = sees(s, r, m) ? sum : -INFINITY;
+      if (sees(s, r, m)) of_row[at(m)] = sum;
     }
   }
 
@@ -105,8 +128,10 @@ class Scores {
   AttendDims dims_;
   Dim memory_dim_;
   std::optional<OfScores> bias_;
-  std::vector<Packed> masks_;            // the segments of queries and of memory
-  std::vector<std::int64_t> positions_;  // global, of each row
+  std::vector<Packed> masks_;  // the segments of queries and of memory
+  std::optional<Packed> end_, sources_;
+  std::int64_t source_size_ = 1, source_step_ = 1;  // of the sources' dim among the shared ones
+  std::vector<std::int64_t> positions_;             // global, of each row
   std::int64_t memory_begin_ = 0;
 
  public:
@@ -139,9 +164,9 @@ class AttendKernel {
     if (most == -INFINITY) return;
     double total = 0;
     double* y = y_.at((s * scores_.rows + r) * scores_.value);
-    for (std::int64_t m = 0; m < scores_.memory; ++m) {
+    for (std::int64_t m = 0; m < scores_.end_of(s); ++m) {
       const double weight = std::exp(scores_.of_row[at(m)] - most);
-      const double* v = scores_.v.at((s * scores_.memory + m) * scores_.value);
+      const double* v = scores_.v.at(scores_.row_of(s, m) * scores_.value);
       total += weight;
       for (std::int64_t d = 0; d < scores_.value; ++d) y[d] += weight * v[d];
     }
@@ -199,7 +224,7 @@ class AttendBackKernel {
     if (most == -INFINITY) return;
     double mean = 0;
     for (std::int64_t d = 0; d < value; ++d) mean += dy[d] * y[d];
-    for (std::int64_t m = 0; m < scores_.memory; ++m) {
+    for (std::int64_t m = 0; m < scores_.end_of(s); ++m) {
       const std::int64_t j = s * scores_.memory + m;
       const double p = std::exp(scores_.of_row[at(m)] - most) / total;
       double dp = 0;

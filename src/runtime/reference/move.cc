@@ -29,66 +29,67 @@ Kernel concat(const KernelArgs& args) {
   };
 }
 
-Kernel dynamic_slice(const KernelArgs& args) {
-  const TensorView &x = args.inputs[0], &out = args.outputs[0];
-  const std::string& dim = args.instr.as<DynamicSlice>()->dim;
-  const std::int64_t size = out.shape.size_of(dim);
-  return [move = ElementCopy(run_of(x, dim, 0, size), out), offset = args.inputs[1],
-          step = x.strides[x.shape.position(dim)], most = x.shape.size_of(dim) - size](const StepState&) mutable {
-    move.run(step * std::clamp<std::int64_t>(integer_at(offset, 0), 0, most));
-  };
-}
-
-// Writes the piece over the output from a run-time offset on, row by row along `dim`; what falls outside is dropped.
-class UpdateKernel {
+// A run along `dim` of a whole from a run-time offset on, row by row; each row has its offset.
+class RunKernel {
  public:
-  UpdateKernel(const TensorView& piece, const TensorView& offset, const TensorView& out, const std::string& dim)
-      : UpdateKernel(piece, offset, out, piece.shape.minus({piece.shape.dim(dim)}).plus({piece.shape.dim(dim)})) {}
+  RunKernel(const TensorView& whole, const TensorView& piece, const TensorView& offset, const std::string& dim)
+      : RunKernel(whole, piece, offset, piece.shape.minus({piece.shape.dim(dim)}).plus({piece.shape.dim(dim)})) {}
 
-  void run() {
-    const std::int64_t at = std::clamp(integer_at(offset_, 0), -size_, whole_);
-    const std::int64_t first = std::max<std::int64_t>(0, -at), last = std::min(size_, whole_ - at);
-    visit_dtype(out_.dtype, [&]<class T>() {
-      const T* source = static_cast<const T*>(piece_.data);
-      T* target = static_cast<T*>(out_.data);
-      rows_.each([&](const std::int64_t* o, const std::int64_t*) {
-        for (std::int64_t i = first; i < last; ++i)
-          target[o[1] + (at + i) * out_step_] = source[o[0] + i * piece_step_];
-      });
+  // The run, clamped to fit, to the piece.
+  void take() {
+    each_row([&](auto* whole, auto* piece, std::int64_t at) {
+      const std::int64_t begin = std::clamp<std::int64_t>(at, 0, all_ - size_);
+      for (std::int64_t i = 0; i < size_; ++i) piece[i * piece_step_] = whole[(begin + i) * whole_step_];
+    });
+  }
+  // The piece over the run; what falls outside is dropped.
+  void put() {
+    each_row([&](auto* whole, const auto* piece, std::int64_t at) {
+      const std::int64_t begin = std::clamp(at, -size_, all_);
+      for (std::int64_t i = std::max<std::int64_t>(0, -begin); i < std::min(size_, all_ - begin); ++i)
+        whole[(begin + i) * whole_step_] = piece[i * piece_step_];
     });
   }
 
  private:
-  UpdateKernel(const TensorView& piece, const TensorView& offset, const TensorView& out, const Shape& dim_last)
-      : piece_(piece),
+  RunKernel(const TensorView& whole, const TensorView& piece, const TensorView& offset, const Shape& dim_last)
+      : whole_(whole),
+        piece_(piece),
         offset_(offset),
-        out_(out),
         size_(row_length(dim_last)),
-        whole_(out.shape.size_of(dim_last[dim_last.rank() - 1].name)),
+        all_(whole.shape.size_of(dim_last[dim_last.rank() - 1].name)),
+        whole_step_(row_stride(strides_along(whole, dim_last))),
         piece_step_(row_stride(strides_along(piece, dim_last))),
-        out_step_(row_stride(strides_along(out, dim_last))),
-        rows_(dim_last, {strides_along(piece, dim_last), strides_along(out, dim_last)}) {}
+        rows_(dim_last,
+              {strides_along(whole, dim_last), strides_along(piece, dim_last), strides_along(offset, dim_last)}) {}
 
-  TensorView piece_, offset_, out_;
-  std::int64_t size_, whole_, piece_step_, out_step_;
+  template <class Row>
+  void each_row(const Row& row) {
+    visit_dtype(whole_.dtype, [&]<class T>() {
+      rows_.each([&](const std::int64_t* o, const std::int64_t*) {
+        row(static_cast<T*>(whole_.data) + o[0], static_cast<T*>(piece_.data) + o[1], integer_at(offset_, o[2]));
+      });
+    });
+  }
+
+  TensorView whole_, piece_, offset_;
+  std::int64_t size_, all_, whole_step_, piece_step_;
   Rows rows_;
 };
+
+Kernel dynamic_slice(const KernelArgs& args) {
+  return [run = RunKernel(args.inputs[0], args.outputs[0], args.inputs[1], args.instr.as<DynamicSlice>()->dim)](
+             const StepState&) mutable { run.take(); };
+}
 
 Kernel dynamic_update(const KernelArgs& args) {
   const TensorView& out = args.outputs[0];
   return [copy = ElementCopy(args.inputs[0], out),
-          put = UpdateKernel(args.inputs[1], args.inputs[2], out, args.instr.as<DynamicUpdate>()->dim)](
+          run = RunKernel(out, args.inputs[1], args.inputs[2], args.instr.as<DynamicUpdate>()->dim)](
              const StepState&) mutable {
     copy.run();
-    put.run();
+    run.put();
   };
-}
-
-// A value without one dim: where its line at index 0 of the dim starts.
-TensorView without(TensorView view, std::size_t d) {
-  view.shape = view.shape.minus({view.shape[d]});
-  view.strides.erase(view.strides.begin() + static_cast<std::ptrdiff_t>(d));
-  return view;
 }
 
 // For every element of the output: x at (index - start), or zero outside the shard.
@@ -99,7 +100,7 @@ class GatherKernel {
         indices_(indices),
         out_(out),
         d_(x.shape.position(dim)),
-        x_strides_(strides_along(without(x, d_), out.shape)),
+        x_strides_(strides_along(without_dim(x, dim), out.shape)),
         index_strides_(strides_along(indices, out.shape)),
         rows_(out.shape, {x_strides_, index_strides_, out.strides}) {}
 
@@ -139,7 +140,8 @@ class ScatterKernel {
         every_(updates_.shape.plus(indices_.shape)),
         update_strides_(strides_along(updates_, every_)),
         index_strides_(strides_along(indices_, every_)),
-        sum_strides_(strides_along(without(dense_view(nullptr, out_.dtype, out_.shape), d_), every_)),
+        sum_strides_(strides_along(
+            without_dim(dense_view(nullptr, out_.dtype, out_.shape), args.instr.as<ScatterAdd>()->dim), every_)),
         rows_(every_, {update_strides_, index_strides_, sum_strides_}) {
     const auto count = static_cast<std::size_t>(out_.shape.elements());
     sums_ = {static_cast<Wide*>(args.workspace(count * sizeof(Wide))), count};
