@@ -14,6 +14,7 @@ namespace weft::decode {
 
 struct Options {
   std::int64_t max_length = 128;  // the most positions, prompt and end of sequence counted
+  std::int64_t max_tokens = 0;    // the most generated tokens of a row, end of sequence counted; 0: up to max_length
   // Sampling, with one beam. Temperature 0 is greedy.
   double temperature = 0;
   std::int64_t top_k = 0;  // draws from the k likeliest tokens only; 0: from all
@@ -24,19 +25,20 @@ struct Options {
   double alpha = 0.6;       // score = log p / ((5 + tokens) / 6)^alpha; the end of sequence counts as a token
   bool early_stop = true;   // stops when no row can find a sequence better than its worst finished sequence
   std::int64_t n_best = 1;  // the number of beams that run() returns
-  bool never_end = false;   // the end of sequence has probability 0: every row gets max_length positions
+  bool never_end = false;   // the end of sequence has probability 0: every row gets all tokens that it has room for
 };
 
 struct Hypothesis {
   std::vector<std::int32_t> ids = {};  // the generated tokens, without the prompt and the end of sequence
   double score = 0;                    // log p; a beam that ended: divided by the length penalty
-  bool ended = false;                  // true: by the end of sequence; false: by max_length
+  bool ended = false;                  // true: by the end of sequence; false: by max_length or max_tokens
 };
 
 struct Speed {
   std::int64_t rows = 0, tokens = 0;  // tokens: generated, of the best hypothesis of each row, including ends
   std::int64_t steps = 0;             // positions that were computed one by one
   double prefill_seconds = 0, decode_seconds = 0;
+  std::int64_t cache_bytes = 0;  // of the decoder's keys and values, on all processors together if they are split
 };
 
 // Two executables of a session whose variables are the model's weights. The first reads the prompts (and the inputs of an

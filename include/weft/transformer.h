@@ -94,28 +94,31 @@ SequenceGraph training_graph(const TransformerOptions& options, const BatchSizes
 // The graph for scoring, without dropout, label smoothing and z-loss.
 SequenceGraph scoring_graph(const TransformerOptions& options, const BatchSizes& sizes, Site site = Site::current());
 
-// Decoding: the prefill graph reads the prompt and fills the caches; the step graph adds one position. The caches are
-// variables "cache/…". Compile both graphs in one session under one layout. Its rules for length and inputs_length end
-// with '?', because a step has neither dim. With one beam a step writes its caches in place.
+// Decoding: the prefill graph reads prompts and fills the caches; the step graph adds one position to each row. The caches
+// are variables "cache/…". Compile both graphs in one session under one layout. Its rules for length and inputs_length end
+// with '?', because a step has neither dim. A step writes one position of its caches in place and reads only positions
+// that were written. A layout must not split `beams`: UserError at compile, if there are several.
 struct DecodeSizes {
   std::int64_t batch = 1, beams = 1;
   std::int64_t length = 128;       // of the caches: the largest number of positions
   std::int64_t prompt_length = 0;  // of the prompts that prefill reads, at most `length`; 0: prefill reads none
   std::int64_t inputs_length = 0;  // of an encoder-decoder
+  std::int64_t prompts = 0;        // the rows of the batch that one prefill reads; 0: all of them
 };
 
-// Rows may have different lengths, filled up with zeros. Steps begin at the end of the shortest row.
+// Rows may have different lengths, filled up with zeros. The steps of a row begin at the end of its prompt or before it.
 struct PrefillGraph {
   Graph graph;
-  Tensor inputs;    // i32 [batch inputs_length], of an encoder-decoder
-  Tensor targets;   // i32 [batch length=prompt_length]: positions 0, 1, …, for all beams; empty without a prompt
+  Tensor first_row;  // i32 scalar: prefill reads rows first_row, first_row + 1, …; empty if it reads all rows
+  Tensor inputs;     // i32 [batch=prompts inputs_length], of an encoder-decoder
+  Tensor targets;  // i32 [batch=prompts length=prompt_length]: positions 0, 1, …, for all beams; empty without a prompt
   Updates updates;  // empty if there is nothing to read
 };
 
 struct StepGraph {
   Graph graph;
   Tensor tokens;    // i32 [batch beams]: the target at position - 1; 0 at position 0
-  Tensor position;  // i32 scalar
+  Tensor position;  // i32 [batch]: where each row is
   Tensor parents;   // i32 [batch beams]: the beam whose caches the beam continues; empty if beams is 1
   Tensor logits;    // f32 [batch beams vocab], of the target at `position`
   Updates updates;

@@ -1,4 +1,4 @@
-// The loop over positions. Rows of a batch advance together; a row reads its prompt as long as it has tokens.
+// The loop over steps. Each row of a batch has its own position; a row reads its prompt as long as it has tokens.
 #include "weft/decode.h"
 
 #include <algorithm>
@@ -31,14 +31,30 @@ Array padded(const Tensor& to, const std::vector<const Ids*>& rows) {
   return Array(to.shape(), values);
 }
 
+// Of the keys and values among a graph's variables.
+std::int64_t cache_bytes_of(const Graph& graph) {
+  std::int64_t bytes = 0;
+  for (const Tensor& variable : graph.all_variables())
+    if (variable.name().starts_with("cache/") && is_float(variable.dtype()))
+      bytes += variable.shape().elements() * static_cast<std::int64_t>(weft::size_of(variable.dtype()));
+  return bytes;
+}
+
+// A row of the batch: the next token is chosen at `position`, unless the prompt has it.
 struct Row {
   std::size_t number;
   const Ids* prompt;
+  std::int64_t room;  // the most tokens that it gets
   std::unique_ptr<Search> search;
+  std::int64_t position = 0;
 
-  std::int32_t token(std::size_t beam, std::int64_t position) const {
-    if (position < 0) return 0;
-    if (position < size_of(*prompt)) return (*prompt)[static_cast<std::size_t>(position)];
+  bool is_done() const { return search->is_done() || position - size_of(*prompt) >= room; }
+  bool reads() const { return position < size_of(*prompt); }
+
+  // The token before its position.
+  std::int32_t token(std::size_t beam) const {
+    if (position == 0) return 0;
+    if (position <= size_of(*prompt)) return (*prompt)[static_cast<std::size_t>(position - 1)];
     return search->tokens()[beam];
   }
 };
@@ -52,8 +68,6 @@ struct Decoder::State {
   // Of rows `first`, first + 1, … of a run.
   std::vector<std::vector<Hypothesis>> decode(std::size_t first, const std::vector<const Ids*>& prompts,
                                               const std::vector<const Ids*>& inputs);
-  // How many rows from `first` on go together.
-  std::size_t together(const std::vector<Ids>& prompts, std::size_t first) const;
 
   const models::TransformerOptions model;
   const Sizes sizes;
@@ -62,10 +76,10 @@ struct Decoder::State {
   std::function<void(std::size_t, std::int32_t)> listener;
 
  private:
-  // The first position that is still to be computed.
-  std::int64_t read_at_once(const std::vector<const Ids*>& prompts, const std::vector<const Ids*>& inputs);
-  Feeds feeds(const std::vector<Row>& rows, std::int64_t position) const;
-  void step(std::vector<Row>& rows, std::int64_t position);
+  // Moves the rows to the first position that is still to be computed.
+  void read_at_once(std::vector<Row>& rows, const std::vector<const Ids*>& inputs);
+  Feeds feeds(const std::vector<Row>& rows) const;
+  void step(std::vector<Row>& rows);
 
   std::optional<models::PrefillGraph> prefill_;
   std::optional<Executable> run_prefill_;
@@ -86,40 +100,47 @@ Decoder::State::State(Session& session, const models::TransformerOptions& model,
   offer_ = offer(step_.logits, options, site);
   const Tensors fetch{offer_.ids, offer_.log_probabilities};
   run_step_ = session.compile(step_.graph, layout, {.fetch = fetch, .update = step_.updates});
+  speed.cache_bytes = cache_bytes_of(step_.graph);
 }
 
 // What prefill reads beyond a prompt is written over by steps before anyone sees it.
-std::int64_t Decoder::State::read_at_once(const std::vector<const Ids*>& prompts,
-                                          const std::vector<const Ids*>& inputs) {
-  std::int64_t begin = sizes.prompt;
-  for (const Ids* prompt : prompts) begin = std::min(begin, size_of(*prompt));
+void Decoder::State::read_at_once(std::vector<Row>& rows, const std::vector<const Ids*>& inputs) {
+  std::vector<const Ids*> prompts;
+  std::int64_t longest = 0;
+  for (Row& row : rows) {
+    prompts.push_back(row.prompt);
+    row.position = std::min(sizes.prompt, size_of(*row.prompt));
+    longest = std::max(longest, row.position);
+  }
   const bool asks = sizes.inputs > 0 || model.prefix;  // there is more than caches to be set
-  if (!prefill_ || (begin == 0 && !asks)) return 0;
+  if (!prefill_ || (longest == 0 && !asks)) return;
   Feeds feeds;
   if (prefill_->inputs) feeds.emplace_back(prefill_->inputs, padded(prefill_->inputs, inputs));
   if (prefill_->targets) feeds.emplace_back(prefill_->targets, padded(prefill_->targets, prompts));
   speed.prefill_seconds += seconds_of([&] { run_prefill_->run(feeds); });
-  return begin;
 }
 
-// Rows that only fill up the batch are fed zeros.
-Feeds Decoder::State::feeds(const std::vector<Row>& rows, std::int64_t position) const {
-  const auto beams = static_cast<std::size_t>(options.beams);
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(sizes.batch) * beams, 0), parents = tokens;
+// Rows that are done, or only fill up the batch, are fed zeros: at position 0 they cost the least.
+Feeds Decoder::State::feeds(const std::vector<Row>& rows) const {
+  const auto beams = static_cast<std::size_t>(options.beams), batch = static_cast<std::size_t>(sizes.batch);
+  std::vector<std::int32_t> tokens(batch * beams, 0), parents = tokens, positions(batch, 0);
   for (std::size_t i = 0; i < tokens.size(); ++i) parents[i] = static_cast<std::int32_t>(i % beams);
-  for (std::size_t r = 0; r < rows.size(); ++r)
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    if (rows[r].is_done()) continue;
+    positions[r] = static_cast<std::int32_t>(rows[r].position);
     for (std::size_t b = 0; b < beams; ++b) {
-      tokens[r * beams + b] = rows[r].token(b, position - 1);
-      if (position > size_of(*rows[r].prompt)) parents[r * beams + b] = rows[r].search->parents()[b];
+      tokens[r * beams + b] = rows[r].token(b);
+      if (rows[r].position > size_of(*rows[r].prompt)) parents[r * beams + b] = rows[r].search->parents()[b];
     }
+  }
   Feeds feeds{{step_.tokens, Array(step_.tokens.shape(), tokens)},
-              {step_.position, Array::scalar(static_cast<double>(position), DType::kI32)}};
+              {step_.position, Array(step_.position.shape(), positions)}};
   if (step_.parents) feeds.emplace_back(step_.parents, Array(step_.parents.shape(), parents));
   return feeds;
 }
 
-void Decoder::State::step(std::vector<Row>& rows, std::int64_t position) {
-  const Feeds fed = feeds(rows, position);
+void Decoder::State::step(std::vector<Row>& rows) {
+  const Feeds fed = feeds(rows);
   std::vector<double> ids, log_probabilities;
   speed.decode_seconds += seconds_of([&] {
     const Values values = run_step_->run(fed);
@@ -129,25 +150,28 @@ void Decoder::State::step(std::vector<Row>& rows, std::int64_t position) {
   ++speed.steps;
   const std::vector<std::int32_t> whole(ids.begin(), ids.end());
   const std::size_t each = whole.size() / static_cast<std::size_t>(sizes.batch);
-  for (std::size_t r = 0; r < rows.size(); ++r)
-    if (position >= size_of(*rows[r].prompt)) {
-      const bool was_done = rows[r].search->is_done();
-      rows[r].search->take({std::span(whole).subspan(r * each, each),
-                            std::span(std::as_const(log_probabilities)).subspan(r * each, each)});
-      if (listener && options.beams == 1 && !was_done && !rows[r].search->is_done())
-        listener(rows[r].number, rows[r].search->tokens()[0]);
-    }
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    Row& row = rows[r];
+    if (row.is_done()) continue;
+    if (!row.reads())
+      row.search->take({std::span(whole).subspan(r * each, each),
+                        std::span(std::as_const(log_probabilities)).subspan(r * each, each)});
+    const bool chose = !row.reads() && !row.search->is_done();
+    ++row.position;
+    if (listener && options.beams == 1 && chose) listener(row.number, row.search->tokens()[0]);
+  }
 }
 
 std::vector<std::vector<Hypothesis>> Decoder::State::decode(std::size_t first, const std::vector<const Ids*>& prompts,
                                                             const std::vector<const Ids*>& inputs) {
   std::vector<Row> rows;
-  for (const Ids* prompt : prompts)
-    rows.push_back({first + rows.size(), prompt, make_search(options, options.max_length - size_of(*prompt))});
-  const auto is_done = [](const Row& row) { return row.search->is_done(); };
-  for (std::int64_t position = read_at_once(prompts, inputs);
-       position < options.max_length && !std::all_of(rows.begin(), rows.end(), is_done); ++position)
-    step(rows, position);
+  for (const Ids* prompt : prompts) {
+    std::int64_t room = options.max_length - size_of(*prompt);
+    if (options.max_tokens > 0) room = std::min(room, options.max_tokens);
+    rows.push_back({first + rows.size(), prompt, room, make_search(options, room)});
+  }
+  read_at_once(rows, inputs);
+  while (!std::ranges::all_of(rows, &Row::is_done)) step(rows);
   std::vector<std::vector<Hypothesis>> results;
   for (const Row& row : rows) {
     results.push_back(row.search->result());
@@ -155,14 +179,6 @@ std::vector<std::vector<Hypothesis>> Decoder::State::decode(std::size_t first, c
   }
   speed.rows += static_cast<std::int64_t>(rows.size());
   return results;
-}
-
-// A prefix is read at once, so that rows with prefixes of one length go together.
-std::size_t Decoder::State::together(const std::vector<Ids>& prompts, std::size_t first) const {
-  const std::size_t most = std::min(prompts.size() - first, static_cast<std::size_t>(sizes.batch));
-  std::size_t count = 1;
-  while (count < most && (!model.prefix || prompts[first + count].size() == prompts[first].size())) ++count;
-  return count;
 }
 
 Decoder::Decoder(Session& session, const models::TransformerOptions& model, const Layout& layout, std::int64_t batch,
@@ -179,7 +195,8 @@ std::vector<std::vector<Hypothesis>> Decoder::run(const std::vector<Ids>& given,
   check_rows(s.model, s.sizes, s.options, prompts, inputs, site);
   std::vector<std::vector<Hypothesis>> results;
   while (results.size() < prompts.size()) {
-    const std::size_t first = results.size(), count = s.together(prompts, first);
+    const std::size_t first = results.size(),
+                      count = std::min(prompts.size() - first, static_cast<std::size_t>(s.sizes.batch));
     std::vector<const Ids*> some_prompts, some_inputs;
     for (std::size_t r = first; r < first + count; ++r) {
       some_prompts.push_back(&prompts[r]);

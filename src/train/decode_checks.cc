@@ -52,6 +52,7 @@ void check(const models::TransformerOptions& model, const Sizes& sizes, const Op
   models::check(model);
   at_least("decode.bad-batch", "batch", sizes.batch, 1, site);
   at_least("decode.bad-max-length", "max_length", o.max_length, 1, site);
+  at_least("decode.bad-max-tokens", "max_tokens", o.max_tokens, 0, site);
   refuse_option("decode.bad-prompt-length", sizes.prompt < 0 || sizes.prompt > o.max_length, "prompt_length",
                 static_cast<double>(sizes.prompt),
                 "give a whole number from 0 to max_length, which is " + std::to_string(o.max_length), site);

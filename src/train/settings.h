@@ -104,6 +104,7 @@ void each_setting(Config& c, const Visit& visit) {
   visit("decode.top_k", d.top_k, "draw among this many tokens; 0: all");
   visit("decode.top_p", d.top_p, "draw among the likeliest tokens of this probability in all");
   visit("decode.max_length", d.max_length, "most tokens, prompt counted");
+  visit("decode.max_tokens", d.max_tokens, "most tokens that are generated; 0: up to max_length");
   visit("decode.n_best", d.n_best, "texts for each prompt, with beams");
   visit("decode.early_stop", d.early_stop, "the search ends once nothing better can be found");
   visit("decode.never_end", d.never_end, "the end of sequence gets no probability");

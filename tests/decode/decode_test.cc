@@ -175,7 +175,30 @@ TEST(Decoder, TellsItsSpeed) {
   EXPECT_EQ(decoder.speed().steps, 2 * 5);
   EXPECT_GT(decoder.speed().prefill_seconds, 0);
   EXPECT_GT(decoder.speed().decode_seconds, 0);
+  EXPECT_EQ(decoder.speed().cache_bytes,
+            2 * 2 * 8 * 16 * 2 * 4);  // layers, rows, positions, heads x d_kv, k and v, f32
   EXPECT_TRUE(decoder.run({}).empty());
+}
+
+// A row that has its tokens is done, whatever its neighbours still need; beams count the room in their penalty.
+TEST(Decoder, EndsARowAtItsNumberOfTokens) {
+  const TransformerOptions model = small(Kind::kLanguageModel);
+  for (const std::int64_t beams : {1, 3}) {
+    Session session = open({});
+    const decode::Options few{.max_length = 12, .max_tokens = 4, .beams = beams, .never_end = beams == 1};
+    NextToken next(session, model, {}, few.max_length, 0);
+    Decoder decoder(session, model, {}, 2, 0, 1, few);
+    const std::vector<Ids> prompts = {{3, 4, 5}, {7}};
+    const Results got = decoder.run(prompts);
+    for (std::size_t r = 0; r < prompts.size(); ++r) {
+      decode::Options room = few;
+      room.max_length = static_cast<std::int64_t>(prompts[r].size()) + 4;
+      const Hypothesis want =
+          beams == 1 ? plain_greedy(next, prompts[r], room) : plain_beams(next, prompts[r], room)[0];
+      expect_equal(got[r][0], want, str("row ", r, " beams ", beams));
+    }
+    if (beams == 1) EXPECT_EQ(decoder.speed().tokens, 8);
+  }
 }
 
 class DecodeErrors : public ::testing::Test {
@@ -192,6 +215,7 @@ TEST_F(DecodeErrors, OptionsOutOfRange) {
   EXPECT_USER_ERROR(Decoder(session, model, {}, 0, 0, 0),
                     lines("the option batch of decoding cannot be 0", here(), "give a whole number from 1 on"));
   EXPECT_USER_ERROR(make({.max_length = 0}), "the option max_length of decoding cannot be 0", "from 1 on");
+  EXPECT_USER_ERROR(make({.max_tokens = -1}), "the option max_tokens of decoding cannot be -1", "from 0 on");
   EXPECT_USER_ERROR(make({.max_length = 4}, 5), "the option prompt_length of decoding cannot be 5",
                     "give a whole number from 0 to max_length, which is 4");
   EXPECT_USER_ERROR(make({.temperature = -1}), "the option temperature of decoding cannot be -1");

@@ -62,8 +62,9 @@ class GoldenDecoders : public GoldenCaseTest {
     Array tokens(r.step.tokens.shape(), DType::kI32);
     for (std::int64_t b = 0; b < tokens.elements(); ++b)
       tokens.set(b, position == 0 ? 0 : path.at(b * length_ + position - 1));
-    const Feeds feeds = {{r.step.tokens, tokens},
-                         {r.step.position, Array::scalar(static_cast<double>(position), DType::kI32)}};
+    Array positions(r.step.position.shape(), DType::kI32);
+    for (std::int64_t b = 0; b < positions.elements(); ++b) positions.set(b, static_cast<double>(position));
+    const Feeds feeds = {{r.step.tokens, tokens}, {r.step.position, positions}};
     return r.next.run(feeds)[r.step.logits];
   }
 

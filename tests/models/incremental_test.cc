@@ -84,7 +84,8 @@ class Decoding {
 
   Array step(const std::vector<double>& tokens, const std::vector<double>& parents, std::int64_t position) {
     Feeds feeds = {{step_.tokens, Array(step_.tokens.shape(), tokens, DType::kI32)},
-                   {step_.position, Array::scalar(static_cast<double>(position), DType::kI32)}};
+                   {step_.position, Array(step_.position.shape(),
+                                          std::vector<double>(kBatch, static_cast<double>(position)), DType::kI32)}};
     if (step_.parents) feeds.emplace_back(step_.parents, Array(step_.parents.shape(), parents, DType::kI32));
     return next_.run(feeds)[step_.logits];
   }

@@ -10,7 +10,7 @@ namespace weft::models {
 // How a stack of layers goes over its x: where x is, and what its attention looks at and sees.
 struct Pass {
   Dim memory;                // what self-attention looks along
-  Tensor places;             // i32: where each x is in its sequence; [length], or a scalar for one position
+  Tensor places;             // i32: where each x is in its sequence; [length], or [batch] for one position
   AttendOptions seen;        // of self-attention: who sees whom
   bool looks_ahead = false;  // so that distances of relative positions have two signs
   Tensor keep;               // 1 or 0: x that are no padding; empty if there is none
