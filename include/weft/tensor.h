@@ -90,7 +90,10 @@ class DimRefs {
 // A tensor or a number as an operand of an operator, with its line.
 class Operand {
  public:
-  Operand(const Tensor& tensor, Site site = Site::current()) : tensor_(tensor), site_(site) {}
+  // UserError for an empty tensor.
+  Operand(const Tensor& tensor, Site site = Site::current()) : tensor_(tensor), site_(site) {
+    if (!tensor) refuse_empty(site);
+  }
   template <class T>
   requires std::is_arithmetic_v<T> Operand(T number, Site site = Site::current()) : number_(number), site_(site) {}
   Operand(const Number& number, Site site = Site::current()) : number_(number), site_(site) {}
@@ -100,6 +103,8 @@ class Operand {
   const Site& site() const { return site_; }
 
  private:
+  [[noreturn]] static void refuse_empty(const Site& site);
+
   Tensor tensor_;
   Number number_;
   Site site_;

@@ -62,4 +62,11 @@ Shape DimRefs::in(const Tensors& xs, Site site) const {
   return Shape(std::move(dims));
 }
 
+void Operand::refuse_empty(const Site& site) {
+  throw UserError({.code = "op.empty-operand",
+                   .what = "an operand is an empty tensor, which has no value",
+                   .where = site,
+                   .fix = "test the tensor first; gradients() returns an empty Tensor for an x that no y depends on"});
+}
+
 }  // namespace weft

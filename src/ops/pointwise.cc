@@ -100,9 +100,9 @@ Tensor number_like(const Tensor& x, const Number& number, const std::string& op,
 Tensor apply_binary(const OpDef& op, const Operand& x, const Operand& y, Site site) {
   if (!x.tensor() && !y.tensor())
     throw UserError({.code = "pointwise.no-tensor",
-                     .what = str(op.name, " was given two numbers or empty tensors"),
+                     .what = str(op.name, " was given two numbers"),
                      .where = str(op.name, " at ", to_string(site)),
-                     .fix = "give at least one tensor as an operand; an empty Tensor has no value"});
+                     .fix = "give at least one tensor as an operand"});
   const Tensor& some = x.tensor() ? x.tensor() : y.tensor();
   const auto tensor = [&](const Operand& operand) {
     return operand.tensor() ? operand.tensor() : number_like(some, operand.number(), op.name, site);

@@ -1,6 +1,8 @@
 // What a user reads when an op cannot take what it was given: names and sizes, the user's own line, and a cure.
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <vector>
 
 #include "errors/lines.h"
 
@@ -85,8 +87,12 @@ TEST_F(PointwiseErrors, NeedsOtherDtypes) {
 }
 
 TEST_F(PointwiseErrors, NeedsATensor) {
-  EXPECT_USER_ERROR(add(1.0, 2.0), lines("add was given two numbers or empty tensors", "add at " + here(),
-                                         "give at least one tensor as an operand; an empty Tensor has no value"));
+  EXPECT_USER_ERROR(
+      add(1.0, 2.0), lines("add was given two numbers", "add at " + here(), "give at least one tensor as an operand"));
+  for (const auto& use : std::vector<std::function<Tensor()>>{
+           [&] { return x * Tensor(); }, [&] { return Tensor() + x; }, [&] { return select(truth, Tensor(), x); }})
+    EXPECT_USER_ERROR(use(), "an operand is an empty tensor, which has no value",
+                      "test the tensor first; gradients() returns an empty Tensor for an x that no y depends on");
   EXPECT_USER_ERROR(add_n({}), lines("add_n was given no tensors", "add_n at " + here(), "give at least one tensor"));
 }
 
