@@ -66,8 +66,8 @@ class Array {
   }
   const std::byte* bytes() const { return wrapped_ ? wrapped_ : owned_.data(); }
 
-  // One element by its row-major index. set() rounds to the dtype: integers towards zero and to the ends of their
-  // range. A double may lose digits of an i64, a Number does not.
+  // One element by its row-major index; UserError for an index that no element has. set() rounds to the dtype: integers
+  // towards zero and to the ends of their range. A double may lose digits of an i64, a Number does not.
   double at(std::int64_t index) const;
   Number number(std::int64_t index) const;
   void set(std::int64_t index, const Number& value);

@@ -50,10 +50,22 @@ std::unique_ptr<comm::Wire> wire_of(const wire::Choice& choice, const Mesh& mesh
                    .fix = "use wire::threads() or wire::mpi()"});
 }
 
+void check_options(const Mesh& mesh, const SessionOptions& options) {
+  const auto refuse = [&](ErrorCode code, bool is_wrong, const std::string& what, const std::string& fix) {
+    if (is_wrong) throw UserError({.code = code, .what = what, .where = str("session on mesh ", mesh), .fix = fix});
+  };
+  refuse("session.bad-deadline", !(options.deadline_seconds > 0),
+         str("processors cannot wait ", options.deadline_seconds, " s for each other"),
+         "give SessionOptions::deadline_seconds a number above 0");
+  refuse("session.bad-workers", options.workers < 0, str("a processor cannot have ", options.workers, " threads"),
+         "give SessionOptions::workers a number of threads, or 0 for the engine's choice");
+}
+
 }  // namespace
 
 Session SessionState::open(const Mesh& mesh, std::unique_ptr<comm::Wire> wire, const Engine& engine,
                            const SessionOptions& options) {
+  check_options(mesh, options);
   return open(std::make_shared<Processors>(
                   mesh, std::move(wire), engine,
                   ProcessorOptions{.deadline_seconds = options.deadline_seconds, .workers = options.workers}),

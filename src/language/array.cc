@@ -21,6 +21,27 @@ void check_count(const Shape& shape, std::size_t count, const Place& where = "Ar
          .fix = "give as many values as the shape has elements, in row-major order"});
 }
 
+void check_index(const Array& array, std::int64_t index) {
+  if (index < 0 || index >= array.elements())
+    throw UserError({.code = "array.index-out-of-range",
+                     .what = str("element ", index, " of an array of shape ", array.shape(), ", which has ",
+                                 array.elements(), " elements"),
+                     .where = "Array::at, number and set",
+                     .fix = "give a row-major index from 0 to one less than the number of elements"});
+}
+
+std::vector<std::byte> zeros(const Shape& shape, DType dtype) {
+  const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+  try {
+    return std::vector<std::byte>(bytes);
+  } catch (const std::exception&) {
+    throw RunError({.code = "array.no-memory",
+                    .what = str("this machine does not give the ", bytes, " bytes of an array of shape ", shape),
+                    .where = "Array",
+                    .fix = "use a smaller array; a session holds large values in shards"});
+  }
+}
+
 // The C++ type that stores the dtype.
 const char* stored_as(DType dtype) {
   switch (dtype) {
@@ -63,8 +84,7 @@ void print_elements(std::ostream& out, const Array& array, std::size_t dim, std:
 
 }  // namespace
 
-Array::Array(Shape shape, DType dtype)
-    : shape_(std::move(shape)), dtype_(dtype), owned_(static_cast<std::size_t>(shape_.elements()) * size_of(dtype)) {}
+Array::Array(Shape shape, DType dtype) : shape_(std::move(shape)), dtype_(dtype), owned_(zeros(shape_, dtype)) {}
 
 Array::Array(Shape shape, const std::vector<float>& values) : Array(std::move(shape), DType::kF32) {
   check_count(shape_, values.size());
@@ -117,10 +137,12 @@ void Array::check_stored_as(DType wanted, Site site) const {
 }
 
 double Array::at(std::int64_t index) const {
+  check_index(*this, index);
   return visit_dtype(dtype_, [&]<class T>() { return to_double(reinterpret_cast<const T*>(bytes())[index]); });
 }
 
 Number Array::number(std::int64_t index) const {
+  check_index(*this, index);
   return visit_dtype(dtype_, [&]<class T>() -> Number {
     const T x = reinterpret_cast<const T*>(bytes())[index];
     if constexpr (std::is_integral_v<T>) return x;
@@ -129,6 +151,7 @@ Number Array::number(std::int64_t index) const {
 }
 
 void Array::set(std::int64_t index, const Number& value) {
+  check_index(*this, index);
   visit_dtype(dtype_, [&]<class T>() { reinterpret_cast<T*>(bytes())[index] = from_number<T>(value); });
 }
 

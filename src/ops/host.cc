@@ -44,6 +44,12 @@ void scalar_metric(const std::string& name, const Tensor& x, Site site) {
                      .what = str("metric '", name, "' is inside the body of a loop"),
                      .where = str("scalar_metric at ", to_string(site)),
                      .fix = "return it from the body, carried or summed, and report the result of loop()"});
+  for (const TensorId id : x.graph()->metrics)
+    if (const Node& other = x.graph()->node(id); other.attrs.get<std::string>("text") == name)
+      throw UserError({.code = "metric.duplicate-name",
+                       .what = str("there is a metric '", name, "' already, at ", to_string(other.site)),
+                       .where = str("scalar_metric at ", to_string(site)),
+                       .fix = "give the metric another name"});
   x.graph()->metrics.push_back(hand_over(x, "metric", name, site).id());
 }
 

@@ -1,4 +1,6 @@
 // What a user reads from sessions, executables, explain, the bench and the built-in models.
+#include <cmath>
+
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -32,6 +34,15 @@ TEST_F(SessionErrors, UnknownWireOrRuntime) {
   EXPECT_USER_ERROR(Session(Mesh::parse("p:2"), wire::threads(), device::Choice{"abacus"}),
                     lines("there is no device 'abacus'", "session on mesh p:2",
                           "use one of the devices of this build: cpu, reference"));
+}
+
+TEST_F(SessionErrors, OptionsOutOfRange) {
+  const auto with = [](const SessionOptions& options) { Session(Mesh(), wire::threads(), device::cpu(), options); };
+  for (const double seconds : {0.0, -1.0, std::nan("")})
+    EXPECT_USER_ERROR(with({.deadline_seconds = seconds}), "processors cannot wait ", " s for each other\n",
+                      "give SessionOptions::deadline_seconds a number above 0");
+  EXPECT_USER_ERROR(with({.workers = -3}), "a processor cannot have -3 threads",
+                    "give SessionOptions::workers a number of threads, or 0 for the engine's choice");
 }
 
 TEST_F(SessionErrors, UnknownVariable) {

@@ -298,5 +298,22 @@ TEST(LanguageErrors, ValueAndGradNeedsAScalarOfItsTensors) {
                     "leave out this tensor, or use it in the function");
 }
 
+TEST(ArrayErrors, IndexThatNoElementHas) {
+  Array array({{"a", 4}}, DType::kF32);
+  for (const std::int64_t index : {std::int64_t{-1}, std::int64_t{4}}) {
+    const std::string what = "element " + std::to_string(index) + " of an array of shape [a=4], which has 4 elements";
+    const std::string fix = "give a row-major index from 0 to one less than the number of elements";
+    EXPECT_USER_ERROR(array.at(index), what, fix);
+    EXPECT_USER_ERROR(array.number(index), what, fix);
+    EXPECT_USER_ERROR(array.set(index, 1), what, fix);
+  }
+}
+
+TEST(ArrayErrors, MoreThanTheMemory) {
+  EXPECT_RUN_ERROR(Array({{"big", std::int64_t{1} << 52}}, DType::kF64),
+                   "this machine does not give the 36028797018963968 bytes of an array of shape [big=4503599627370496]",
+                   "use a smaller array; a session holds large values in shards");
+}
+
 }  // namespace
 }  // namespace weft::language_errors_test

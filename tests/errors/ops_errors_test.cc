@@ -87,8 +87,8 @@ TEST_F(PointwiseErrors, NeedsOtherDtypes) {
 }
 
 TEST_F(PointwiseErrors, NeedsATensor) {
-  EXPECT_USER_ERROR(
-      add(1.0, 2.0), lines("add was given two numbers", "add at " + here(), "give at least one tensor as an operand"));
+  EXPECT_USER_ERROR(add(1.0, 2.0),
+                    lines("add was given two numbers", "add at " + here(), "give at least one tensor as an operand"));
   for (const auto& use : std::vector<std::function<Tensor()>>{
            [&] { return x * Tensor(); }, [&] { return Tensor() + x; }, [&] { return select(truth, Tensor(), x); }})
     EXPECT_USER_ERROR(use(), "an operand is an empty tensor, which has no value",
@@ -373,6 +373,9 @@ TEST_F(OtherErrors, ScalarMetric) {
   EXPECT_USER_ERROR(scalar_metric("loss", x),
                     lines("metric 'loss' of 'x' [a=6 b=4] is not a scalar", "scalar_metric at " + here(),
                           "reduce it first, for instance with mean()"));
+  scalar_metric("loss", mean(x));
+  EXPECT_USER_ERROR(scalar_metric("loss", reduce_sum(x)), "there is a metric 'loss' already, at ",
+                    "give the metric another name");
 }
 
 TEST_F(OtherErrors, WithLayout) {
