@@ -103,7 +103,7 @@ std::string right_side(const Program& p, const Instr& instr) {
   if (!inputs.empty()) out += " " + join(inputs, ", ");
   out += str(fields_text(instr.operation, p.mesh), "  @", name_of(instr.origin.phase));
   if (instr.origin.recompute) out += str("#", instr.origin.recompute);
-  for (const std::string& cause : instr.origin.causes) out += " " + quoted(cause);
+  for (const std::string& cause : instr.origin.causes) out += " " + weft::quoted(cause);
   return out;
 }
 
@@ -156,7 +156,7 @@ void print_lines(std::ostream& out, const Program& p, const std::string& indent)
 
 std::string to_text(const Program& p) {
   std::ostringstream out;
-  out << "weft program 1\nmesh " << p.mesh.text() << "\nlayout " << quoted(p.layout) << "\n";
+  out << "weft program 1\nmesh " << p.mesh.text() << "\nlayout " << weft::quoted(p.layout) << "\n";
   print_lines(out, p, "");
   return out.str();
 }
