@@ -62,7 +62,7 @@ void add_config_options(CLI::App& sub, ConfigWords& words) {
   sub.add_option("--store", words.store, "mesh.store: the storage layout of the variables");
   sub.add_option("--store-level", words.store_level, "mesh.store_level: 1, 2 or 3");
   sub.add_option("--wire", words.wire, "mesh.wire: threads or mpi; default: mpi under mpirun or srun, else threads");
-  sub.add_option("--device", words.device, "mesh.device: what computes; weft doctor lists the devices of this build");
+  sub.add_option("--device", words.device, "mesh.device: what computes; weft doctor lists the devices");
   sub.add_option("--allow-change", words.allow_change,
                  "A setting, marked identity in docs/config.md, that may differ from the run's; may be repeated")
       ->allow_extra_args(false);

@@ -51,7 +51,8 @@ struct Choice {
 };
 Choice cpu();        // fast: vectors, oneDNN's products, all cores that the process may use
 Choice reference();  // slow and readable; tests compare all devices with it
-// The names of the devices of this build, the default first: the values of --device.
+Choice cuda();       // one NVIDIA card for all processors of the mesh; UserError says why it cannot be used
+// The names of all devices, the default first: the values of --device.
 std::vector<std::string> names();
 }  // namespace device
 

@@ -8,6 +8,7 @@
 #include "api/system_files.h"
 #include "base/str.h"
 #include "comm/wire.h"
+#include "runtime/cuda/open.h"
 #include "weft/error.h"
 #include "weft/session.h"
 
@@ -68,7 +69,8 @@ std::vector<std::pair<std::string, std::string>> doctor() {
   const std::string mpi = comm::mpi_version();
   return {{"wires", mpi.empty() ? "threads" : str("threads, mpi (", mpi.substr(0, mpi.find_first_of(",\n")), ")")},
           {"devices", join(device::names(), ", ")},
-          {"not in this build", str(mpi.empty() ? "wires mpi, nccl" : "wire nccl", "; device cuda")},
+          {"device cuda", cuda_library().engine ? cuda_library().found : str("not used: ", cuda_library().found)},
+          {"not in this build", mpi.empty() ? "wires mpi, nccl" : "wire nccl"},
           {"processor", field("/proc/cpuinfo", "model name")},
           {"cores", cores()},
           {"simd", simd()},

@@ -20,11 +20,8 @@ wire::Choice wire::mpi() { return {"mpi"}; }
 device::Choice device::cpu() { return {"cpu"}; }
 device::Choice device::reference() { return {"reference"}; }
 
-std::vector<std::string> device::names() {
-  std::vector<std::string> names;
-  for (const Engine* engine : engines()) names.push_back(engine->name());
-  return names;
-}
+device::Choice device::cuda() { return {"cuda"}; }
+std::vector<std::string> device::names() { return engine_names(); }
 
 const SessionVariable& SessionState::variable(const std::string& name) const {
   const auto found = variables.find(name);

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/str.h"
+#include "runtime/cuda/open.h"
 #include "runtime/host/host_engine.h"
 #include "weft/error.h"
 
@@ -16,6 +17,8 @@ void find_missing(const Program& program, const Engine& engine, std::set<std::st
     else if (!is_view(instr) && !instr.is<Done>() && !engine.has(instr)) missing.insert(name_of(instr));
   }
 }
+
+constexpr const char* kCuda = "cuda";  // an engine in a library, which is opened when a program asks for it
 
 std::vector<const Engine*>& registry() {
   static std::vector<const Engine*> all = {&cpu_engine(), &reference_engine()};
@@ -50,16 +53,29 @@ const std::vector<const Engine*>& engines() { return registry(); }
 
 void add_engine(const Engine& engine) { registry().push_back(&engine); }
 
-const Engine& engine_named(const std::string& name, const std::string& where) {
+std::vector<std::string> engine_names() {
   std::vector<std::string> names;
-  for (const Engine* engine : engines()) {
+  for (const Engine* engine : engines()) names.push_back(engine->name());
+  names.push_back(kCuda);
+  return names;
+}
+
+const Engine& engine_named(const std::string& name, const std::string& where) {
+  for (const Engine* engine : engines())
     if (engine->name() == name) return *engine;
-    names.push_back(engine->name());
+  if (name == kCuda) {
+    const CudaLibrary& cuda = cuda_library();
+    if (!cuda.engine)
+      throw UserError({.code = "device.cuda-unusable",
+                       .what = str("the device 'cuda' cannot be used: ", cuda.found),
+                       .where = where,
+                       .fix = cuda.fix});
+    return *cuda.engine;
   }
   throw UserError({.code = "device.unknown",
                    .what = str("there is no device '", name, "'"),
                    .where = where,
-                   .fix = str("use one of the devices of this build: ", join(names, ", "))});
+                   .fix = str("use one of the devices: ", join(engine_names(), ", "))});
 }
 
 }  // namespace weft

@@ -150,7 +150,9 @@ void check_engine(const Program& program, const Engine& engine);
 const std::vector<const Engine*>& engines();
 // Makes an engine of the caller's known by its name, for the rest of the program's life.
 void add_engine(const Engine& engine);
-// UserError if there is none of that name.
+// The names of these engines and of engines in libraries that are opened on demand, which may prove unusable.
+std::vector<std::string> engine_names();
+// UserError if there is none of that name, or if it cannot be used here.
 const Engine& engine_named(const std::string& name, const std::string& where);
 
 }  // namespace weft

@@ -33,7 +33,7 @@ TEST_F(SessionErrors, UnknownWireOrRuntime) {
       lines("there is no wire 'pigeons'", "session on mesh of one processor", "use wire::threads() or wire::mpi()"));
   EXPECT_USER_ERROR(Session(Mesh::parse("p:2"), wire::threads(), device::Choice{"abacus"}),
                     lines("there is no device 'abacus'", "session on mesh p:2",
-                          "use one of the devices of this build: cpu, reference"));
+                          "use one of the devices: cpu, reference, cuda"));
 }
 
 TEST_F(SessionErrors, OptionsOutOfRange) {

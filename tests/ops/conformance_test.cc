@@ -38,7 +38,7 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
 }
 
 std::vector<Array> run(const BuiltSample& built, const Mesh& mesh, const std::string& layout, std::optional<DType> as,
-                       const device::Choice& device = device::cpu()) {
+                       const device::Choice& device = test::device_under_test()) {
   return test::in_every_process(
       mesh, {.print = [](const std::string&) {}},
       [&](Session& session) {

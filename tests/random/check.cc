@@ -58,7 +58,7 @@ bool is_finite(const Wanted& want) {
 // On one processor: the reference engine in f64, the cpu engine in the graph's own dtypes.
 std::optional<Failure> check_one(Truth& truth, bool wide) {
   try {
-    Compiled one = compile(truth.built, wide, Mesh(), "", {}, wide ? device::reference() : device::cpu());
+    Compiled one = compile(truth.built, wide, Mesh(), "", {}, wide ? device::reference() : test::device_under_test());
     if (const auto differs = difference(run(one, truth.built, wide), truth.want, {wide}, &truth.compared))
       return Failure{"one processor differs", *differs};
   } catch (const std::exception& error) {
@@ -117,7 +117,7 @@ Verdict check_layout(const Conditions& c, const Truth& truth, Passes passes) {
   try {
     Compiled compiled =
         compile(truth.built, c.wide, mesh, c.layout, c.store.empty() ? Store() : Store::parse(c.store, c.store_level),
-                c.on_reference ? device::reference() : device::cpu());
+                c.on_reference ? device::reference() : test::device_under_test());
     if (!c.own_layouts && !legal) return {.failure = Failure{"accepted", "a layout that cannot work was taken"}};
     std::map<std::string, Array> variables;
     if (passes != Passes::kNone) variables = variables_of(compiled.session);

@@ -32,6 +32,11 @@ void expect_same_bits(const std::vector<Array>& a, const std::vector<Array>& b) 
 
 }  // namespace
 
+device::Choice device_under_test() {
+  const char* name = std::getenv("WEFT_TEST_DEVICE");
+  return name ? device::Choice{name} : device::cpu();
+}
+
 int ranks() { return chosen() == "mpi" ? comm::launched().value_or(comm::Launch{}).size : 0; }
 
 bool can_have(const Mesh& mesh) { return ranks() == 0 || mesh.size() == 1 || mesh.size() == ranks(); }

@@ -16,6 +16,9 @@
 
 namespace weft::test {
 
+// The device that tests over all ops and graphs hold to the reference: WEFT_TEST_DEVICE names it; cpu if it is not set.
+device::Choice device_under_test();
+
 // One process's view of a wire that all share.
 class OneOfMany : public comm::Wire {
  public:
@@ -45,11 +48,12 @@ std::vector<std::exception_ptr> as_processes(int processes, int processors,
 // A session in each process of the chosen wire. All must give the same bits, which are returned; the first error is thrown.
 std::vector<Array> in_every_process(const Mesh& mesh, const SessionOptions& options,
                                     const std::function<std::vector<Array>(Session&)>& body,
-                                    const device::Choice& device = device::cpu());
+                                    const device::Choice& device = device_under_test());
 
 // A session of this process, with all processors of the mesh or, under mpirun, with its one. All sessions of ranks share
 // one wire, since it takes long to make one; what one processor does alone goes over no wire.
-Session open_session(const Mesh& mesh, const SessionOptions& options, const device::Choice& device = device::cpu());
+Session open_session(const Mesh& mesh, const SessionOptions& options,
+                     const device::Choice& device = device_under_test());
 
 // Whether a mesh can be had: under mpirun it must have as many processors as there are ranks, or one.
 bool can_have(const Mesh& mesh);

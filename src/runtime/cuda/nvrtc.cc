@@ -11,14 +11,14 @@ namespace weft::cuda {
 
 namespace {
 
-void check(nvrtcResult result, const char* call) {
+void check_nvrtc(nvrtcResult result, const char* call) {
   if (result != NVRTC_SUCCESS) throw InternalError(str(call, " failed: ", nvrtcGetErrorString(result)));
 }
 
 class Compilation {
  public:
   explicit Compilation(const std::string& source) {
-    check(nvrtcCreateProgram(&program_, source.c_str(), "weft.cu", 0, nullptr, nullptr), "nvrtcCreateProgram");
+    check_nvrtc(nvrtcCreateProgram(&program_, source.c_str(), "weft.cu", 0, nullptr, nullptr), "nvrtcCreateProgram");
   }
   Compilation(const Compilation&) = delete;
   Compilation& operator=(const Compilation&) = delete;
@@ -26,26 +26,34 @@ class Compilation {
 
   void run(const std::string& architecture) {
     const std::string target = "--gpu-architecture=" + architecture;
-    const std::array options = {target.c_str(), "--std=c++20",     "--fmad=false",
-                                "--ftz=false",  "--prec-div=true", "--prec-sqrt=true"};
+    const std::array options = {target.c_str(),    "--std=c++20",      "--fmad=false",   "--ftz=false",
+                                "--prec-div=true", "--prec-sqrt=true", "-default-device"};
     if (nvrtcCompileProgram(program_, static_cast<int>(options.size()), options.data()) != NVRTC_SUCCESS)
       throw InternalError(str("NVRTC refuses a source: ", log()));
   }
 
   std::string ptx() const {
     std::size_t size = 0;
-    check(nvrtcGetPTXSize(program_, &size), "nvrtcGetPTXSize");
+    check_nvrtc(nvrtcGetPTXSize(program_, &size), "nvrtcGetPTXSize");
     std::string text(size, '\0');
-    check(nvrtcGetPTX(program_, text.data()), "nvrtcGetPTX");
+    check_nvrtc(nvrtcGetPTX(program_, text.data()), "nvrtcGetPTX");
     return text;
+  }
+
+  std::string cubin() const {
+    std::size_t size = 0;
+    check_nvrtc(nvrtcGetCUBINSize(program_, &size), "nvrtcGetCUBINSize");
+    std::string binary(size, '\0');
+    check_nvrtc(nvrtcGetCUBIN(program_, binary.data()), "nvrtcGetCUBIN");
+    return binary;
   }
 
  private:
   std::string log() const {
     std::size_t size = 0;
-    check(nvrtcGetProgramLogSize(program_, &size), "nvrtcGetProgramLogSize");
+    check_nvrtc(nvrtcGetProgramLogSize(program_, &size), "nvrtcGetProgramLogSize");
     std::string text(size, '\0');
-    check(nvrtcGetProgramLog(program_, text.data()), "nvrtcGetProgramLog");
+    check_nvrtc(nvrtcGetProgramLog(program_, text.data()), "nvrtcGetProgramLog");
     return text;
   }
 
@@ -58,6 +66,12 @@ std::string compile_to_ptx(const std::string& source, const std::string& archite
   Compilation compilation(source);
   compilation.run(architecture);
   return compilation.ptx();
+}
+
+std::string compile_to_cubin(const std::string& source, const std::string& architecture) {
+  Compilation compilation(source);
+  compilation.run(architecture);
+  return compilation.cubin();
 }
 
 }  // namespace weft::cuda

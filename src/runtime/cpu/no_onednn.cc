@@ -1,0 +1,26 @@
+// A build without oneDNN: the CPU engine has no products and no convolutions of its own, and the reference serves them.
+#include "runtime/cpu/convolution.h"
+#include "runtime/cpu/product.h"
+#include "weft/error.h"
+
+namespace weft::cpu {
+
+bool has_product(DType, DType) { return false; }
+
+struct Product::Bound {};
+Product::Product(const ProductShape&) { throw InternalError("a product without oneDNN"); }
+Product::Product(Product&&) noexcept = default;
+Product& Product::operator=(Product&&) noexcept = default;
+Product::~Product() = default;
+std::size_t Product::scratch_bytes() const { return 0; }
+void Product::run(const void*, const void*, void*, void*) {}
+
+struct Convolution::Bound {};
+std::optional<Convolution> Convolution::make(const ConvolutionShape&) { return std::nullopt; }
+Convolution::Convolution(Convolution&&) noexcept = default;
+Convolution& Convolution::operator=(Convolution&&) noexcept = default;
+Convolution::~Convolution() = default;
+std::size_t Convolution::scratch_bytes() const { return 0; }
+void Convolution::run(void*, void*, void*, std::byte*) {}
+
+}  // namespace weft::cpu

@@ -1,0 +1,119 @@
+// The CUDA engine: its instructions, and what the library exports.
+#include <map>
+
+#include "base/str.h"
+#include "runtime/cuda/device.h"
+#include "runtime/cuda/entry.h"
+#include "runtime/cuda/instructions.h"
+#include "runtime/cuda/products.h"
+#include "runtime/cuda/sweep.h"
+#include "runtime/cuda/table.h"
+#include "weft/error.h"
+
+namespace weft::cuda {
+
+namespace {
+
+const std::map<std::string, Instruction>& table() {
+  static const std::map<std::string, Instruction> kTable = {{Map::kName, map},
+                                                            {Contract::kName, contract},
+                                                            {ReduceDims::kName, reduce},
+                                                            {Copy::kName, copy},
+                                                            {Concat::kName, concat},
+                                                            {DynamicSlice::kName, dynamic_slice},
+                                                            {DynamicUpdate::kName, dynamic_update},
+                                                            {Gather::kName, gather},
+                                                            {ScatterAdd::kName, scatter_add},
+                                                            {Scan::kName, scan},
+                                                            {Sort::kName, sort},
+                                                            {Convolve::kName, convolve},
+                                                            {Pool::kName, pool},
+                                                            {Attend::kName, attend},
+                                                            {AttendBack::kName, attend_back},
+                                                            {Random::kName, random},
+                                                            {AxisIndex::kName, axis_index},
+                                                            {Constant::kName, constant},
+                                                            {Fused::kName, fused}};
+  return kTable;
+}
+
+}  // namespace
+
+Instruction find_instruction(const std::string& name) {
+  const auto found = table().find(name);
+  return found == table().end() ? nullptr : found->second;
+}
+
+Instruction instruction_named(const std::string& name) {
+  const Instruction found = find_instruction(name);
+  internal_check(found != nullptr, "an instruction that the CUDA engine lacks");
+  return found;
+}
+
+bool has_instruction(const Instr& instr) {
+  return is_collective(instr) || instr.is<Host>() || find_instruction(name_of(instr)) != nullptr;
+}
+
+std::int64_t workspace_bytes(const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>&) {
+  if (const auto* fused = instr.as<Fused>()) return sweep_bytes(*fused->body);
+  if (instr.is<ReduceDims>()) {
+    const Program body = body_of_one(program, instr);
+    return can_sweep(body) ? sweep_bytes(body) : 0;
+  }
+  if (instr.is<AttendBack>()) return attend_back_bytes(program, instr);
+  return 0;
+}
+
+namespace {
+
+class CudaEngine : public Engine {
+ public:
+  const std::string& name() const override { return name_; }
+  const Target& target() const override { return target_; }
+  bool has(const Instr& instr) const override { return has_instruction(instr); }
+  Devices open(comm::Wire& wire, const Mesh& mesh, const DeviceOptions&) const override {
+    return open_devices(wire, mesh);
+  }
+  BindReport describe(const std::shared_ptr<const Compiled>& compiled, const DeviceOptions&) const override {
+    BindReport report{.scratch_bytes = kCardScratch};
+    list(compiled->program, report.instructions);
+    return report;
+  }
+
+  Roofs measure(int processors, const DeviceOptions&) const override {
+    Card card;
+    const Roofs all = measure_card(card);
+    return {all.flops_per_second / processors, all.bytes_per_second / processors};
+  }
+
+ private:
+  void list(const Program& program, std::vector<RunInstr>& all) const {
+    for (const Instr& instr : program.body) {
+      if (const auto* loop = instr.as<Loop>()) list(*loop->body, all);
+      if (!is_view(instr) && !instr.is<Done>()) all.push_back({&program, &instr, false, name_});
+    }
+  }
+
+  const std::string name_ = "cuda";
+  const Target target_ = {
+      .fusing = {.maps = true, .reductions = true}, .alignment = kCardAlignment, .workspace_bytes = workspace_bytes};
+};
+
+}  // namespace
+
+const Engine& cuda_engine() {
+  static const CudaEngine engine;
+  return engine;
+}
+
+}  // namespace weft::cuda
+
+extern "C" void weft_cuda_engine_1(weft::CudaLibrary& library) {
+  try {
+    library.found = weft::cuda::describe_card();
+    library.engine = &weft::cuda::cuda_engine();
+  } catch (const weft::Error& error) {
+    library.found = error.text().what;
+    library.fix = error.text().fix;
+  }
+}

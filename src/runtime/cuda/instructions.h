@@ -1,0 +1,32 @@
+// Every instruction of the CUDA engine: appends its kernels and library calls to Work.
+#pragma once
+
+#include "runtime/cuda/work.h"
+
+namespace weft::cuda {
+
+void map(const Work& work);
+void fused(const Work& work);
+void reduce(const Work& work);
+void scan(const Work& work);
+void copy(const Work& work);
+void concat(const Work& work);
+void dynamic_slice(const Work& work);
+void dynamic_update(const Work& work);
+void gather(const Work& work);
+void scatter_add(const Work& work);
+void sort(const Work& work);
+void convolve(const Work& work);
+void pool(const Work& work);
+void attend(const Work& work);
+void attend_back(const Work& work);
+void random(const Work& work);
+void axis_index(const Work& work);
+void constant(const Work& work);
+
+// See WorkspaceBytes.
+std::int64_t workspace_bytes(const Program& program, const Instr& instr,
+                             const ByValue<std::vector<std::int64_t>>& strides);
+std::int64_t attend_back_bytes(const Program& program, const Instr& instr);
+
+}  // namespace weft::cuda

@@ -1,0 +1,10 @@
+// The text that stands before all kernels: pointwise functions, stored types, joins over threads, random numbers.
+#pragma once
+
+#include <string>
+
+namespace weft::cuda {
+
+std::string kernel_prelude();
+
+}  // namespace weft::cuda

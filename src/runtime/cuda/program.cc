@@ -1,0 +1,431 @@
+#include "runtime/cuda/program.h"
+
+#include <cstring>
+
+#include "base/index.h"
+#include "base/str.h"
+#include "comm/failure.h"
+#include "program/builder.h"
+#include "runtime/cuda/collectives.h"
+#include "runtime/cuda/instructions.h"
+#include "runtime/cuda/products.h"
+#include "runtime/cuda/sweep.h"
+#include "runtime/cuda/table.h"
+#include "runtime/host/checks.h"
+#include "runtime/host/host_clock.h"
+#include "runtime/host/strided.h"
+#include "runtime/processor_names.h"
+#include "weft/error.h"
+
+namespace weft::cuda {
+
+// An instruction of a block with its work, for all processors.
+struct CudaProgram::Step : RunInstr {
+  std::vector<Issue> issues = {};
+  std::unique_ptr<Block> body = {};          // of a loop
+  std::vector<Issue> first = {}, next = {};  // moves of a loop: before the first trip, after each trip
+  std::vector<std::int64_t*> iterations = {};
+  const bool* stop = nullptr;
+  std::int64_t trips = 0;
+  std::vector<std::pair<std::string, TensorView>> checked = {};  // results that a checked run looks at
+  std::vector<std::pair<TensorView, TensorView>> ids = {};       // tables and ids
+  Print* print = nullptr;
+  std::int64_t number = 0;
+};
+
+// A value for print() or a metric.
+struct CudaProgram::Print {
+  std::string what, text;
+  TensorView from;  // dense, on the card
+  Array value;
+};
+
+// The instructions of a program, or of a loop's body, with a place for every value on every processor.
+class CudaProgram::Block {
+ public:
+  Block(CudaProgram& owner, const Program& program, const MemoryPlan& plan,
+        const Indexed<ProcessorId, std::byte*>& arenas, const Indexed<ProcessorId, std::map<ValueId, void*>>& held)
+      : owner_(owner), program_(program) {
+    for (const ProcessorId p : arenas.ids()) place_values(p, plan, arenas[p], held[p]);
+    bind(plan, arenas);
+    for (const std::unique_ptr<Step>& step : steps_) {
+      step->number = static_cast<std::int64_t>(owner.steps_.size());
+      owner.steps_.push_back(step.get());
+    }
+  }
+
+  const TensorView& view(ProcessorId processor, ValueId id) const { return views_[processor][id]; }
+  bool stops_or_prints_inside() const {
+    for (const std::unique_ptr<Step>& step : steps_)
+      if (step->body && (step->stop || step->body->prints() || step->body->stops_or_prints_inside())) return true;
+    return false;
+  }
+  bool prints() const {
+    for (const std::unique_ptr<Step>& step : steps_)
+      if (step->print) return true;
+    return false;
+  }
+  std::int64_t launches() const {
+    std::int64_t count = 0;
+    for (const std::unique_ptr<Step>& step : steps_)
+      count += static_cast<std::int64_t>(step->issues.size()) + (step->body ? step->trips * step->body->launches() : 0);
+    return count;
+  }
+
+  // `in_loop`: values for the host are handed over at once, since the next trip writes over them.
+  void issue(bool in_loop) const {
+    for (const std::unique_ptr<Step>& step : steps_) {
+      owner_.current_.store(step.get(), std::memory_order_relaxed);
+      const TraceSpan span(owner_.log_, step->number);
+      run(*step, in_loop);
+      if (owner_.log_) check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+    }
+  }
+
+ private:
+  cudaStream_t stream() const { return owner_.card_.stream(); }
+
+  void place_values(ProcessorId processor, const MemoryPlan& plan, std::byte* arena,
+                    const std::map<ValueId, void*>& held) {
+    const ByValue<std::vector<std::int64_t>> strides = strides_of(program_);
+    ByValue<TensorView> views;
+    for (const ValueId id : program_.values.ids()) {
+      const Value& value = program_.values[id];
+      TensorView view{nullptr,
+                      value.dtype,
+                      value.shape,
+                      strides[id],
+                      shard_begin(value.shape, value.sharding, program_.mesh, processor),
+                      {}};
+      for (const Dim& dim : global_shape(value.shape, value.sharding, program_.mesh)) view.whole.push_back(dim.size);
+      const auto external = held.find(id);
+      const int storage = plan.storage_of[id];
+      if (external != held.end()) view.data = external->second;
+      else if (storage != MemoryPlan::kExternal) view.data = arena + plan.storages[at(storage)].offset;
+      views.push_back(std::move(view));
+    }
+    for (const auto& [next, last] : plan.over) views[next].data = views[last].data;
+    for (const Instr& instr : program_.body) {
+      if (!is_view(instr)) continue;
+      const TensorView& from = views[instr.inputs[0]];
+      std::int64_t offset = 0;
+      if (const auto* view = instr.as<View>()) offset = view->offset;
+      if (const auto* shard = instr.as<Shard>()) {
+        const std::size_t dim = from.shape.position(shard->dim);
+        offset = program_.mesh.coordinate(processor, shard->axes) * views[instr.outputs[0]].shape[dim].size *
+                 from.strides[dim];
+      }
+      views[instr.outputs[0]].data =
+          static_cast<std::byte*>(from.data) + offset * static_cast<std::int64_t>(size_of(from.dtype));
+    }
+    views_.push_back(std::move(views));
+  }
+
+  std::function<void*(std::size_t)> workspace_of(const MemoryPlan& plan, int position, std::byte* arena) const {
+    const auto found = plan.workspaces.find(position);
+    const Storage storage = found == plan.workspaces.end() ? Storage{} : plan.storages[at(found->second)];
+    auto used = std::make_shared<std::int64_t>(0);
+    return [storage, used, begin = arena + storage.offset](std::size_t bytes) -> void* {
+      std::byte* piece = begin + *used;
+      *used += card_aligned(static_cast<std::int64_t>(bytes));
+      internal_check(*used <= storage.bytes, "a kernel asks for more workspace than was planned");
+      return piece;
+    };
+  }
+
+  Work work_of(ProcessorId processor, const Instr& instr, std::function<void*(std::size_t)> workspace,
+               std::vector<Issue>& issues) const {
+    Work work{program_, instr, {}, {}, processor, std::move(workspace), owner_.card_, owner_.kernels_, issues};
+    for (const ValueId id : instr.inputs) work.inputs.push_back(view(processor, id));
+    for (const ValueId id : instr.outputs) work.outputs.push_back(view(processor, id));
+    return work;
+  }
+
+  void bind(const MemoryPlan& plan, const Indexed<ProcessorId, std::byte*>& arenas) {
+    for (int i = 0; i < static_cast<int>(program_.body.size()); ++i) {
+      const Instr& instr = program_.body[at(i)];
+      if (is_view(instr) || instr.is<Done>()) continue;
+      auto step = std::make_unique<Step>(Step{{&program_, &instr, false, "cuda"}});
+      if (instr.is<Loop>()) {
+        bind_loop(*step, plan.loops.at(i), arenas);
+      } else {
+        std::vector<Work> works;
+        for (const ProcessorId p : owner_.program().mesh.processors())
+          works.push_back(work_of(p, instr, workspace_of(plan, i, arenas[p]), step->issues));
+        if (is_collective(instr)) collective(works);
+        else if (instr.is<Host>()) bind_print(*step, works[0]);
+        else
+          for (const Work& work : works) instruction_named(name_of(instr))(work);
+      }
+      note_checks(*step, instr);
+      steps_.push_back(std::move(step));
+    }
+  }
+
+  void bind_print(Step& step, const Work& work) {
+    const auto& operation = *work.instr.as<Host>();
+    auto print = std::make_unique<Print>(
+        Print{operation.what, operation.text, work.inputs[0], Array(work.inputs[0].shape, work.inputs[0].dtype)});
+    step.print = print.get();
+    owner_.prints_.push_back(std::move(print));
+  }
+
+  void note_checks(Step& step, const Instr& instr) const {
+    for (const ProcessorId p : owner_.program().mesh.processors()) {
+      if (owner_.checks_.finite)
+        for (const ValueId id : instr.outputs) step.checked.emplace_back(program_.values[id].name, view(p, id));
+      if (owner_.checks_.ids && looks_up_ids(instr))
+        step.ids.emplace_back(view(p, instr.inputs[0]), view(p, instr.inputs[1]));
+    }
+  }
+
+  // The carried values lie where the loop's outputs do; what the body writes elsewhere is moved there after each trip.
+  void bind_loop(Step& step, const MemoryPlan::Inner& inner, const Indexed<ProcessorId, std::byte*>& arenas) {
+    const Instr& instr = *step.instr;
+    const Loop& loop = *instr.as<Loop>();
+    const Program& body = *loop.body;
+    const MemoryPlan& plan = inner.plan[0];
+    const std::size_t carried = instr.outputs.size();
+    Indexed<ProcessorId, std::byte*> inside;
+    Indexed<ProcessorId, std::map<ValueId, void*>> held;
+    for (const ProcessorId p : owner_.program().mesh.processors()) {
+      inside.push_back(arenas[p] + inner.offset);
+      held.emplace_back();
+      for (std::size_t i = 0; i < instr.inputs.size(); ++i)
+        held.back()[body.inputs[i + 1].value] = view(p, i < carried ? instr.outputs[i] : instr.inputs[i]).data;
+      const Work work = work_of(p, instr, {}, step.first);
+      for (std::size_t k = 0; k < carried; ++k)
+        copy_elements(work, view(p, instr.inputs[k]), view(p, instr.outputs[k]));
+    }
+    step.body = std::make_unique<Block>(owner_, body, plan, inside, held);
+    for (const ProcessorId p : owner_.program().mesh.processors()) {
+      const Work work = work_of(p, instr, {}, step.next);
+      for (const auto& [k, how] : plan.moves) {
+        using How = MemoryPlan::Move::How;
+        const TensorView &made = step.body->view(p, body.outputs[k].value), &place = view(p, instr.outputs[k]);
+        const auto saved = [&] {
+          return dense_view(inside[p] + plan.storages[at(plan.ring_storage)].offset, place.dtype, place.shape);
+        };
+        copy_elements(work, how == How::kPlaceSaved ? saved() : made, how == How::kSave ? saved() : place);
+      }
+      step.iterations.push_back(static_cast<std::int64_t*>(step.body->view(p, body.inputs[0].value).data));
+    }
+    step.trips = loop.trips;
+    if (loop.stops)
+      step.stop = static_cast<const bool*>(step.body->view(ProcessorId(0), body.outputs.back().value).data);
+  }
+
+  // The number of a trip goes to the card by kernels: a captured trip has its own.
+  void set_iteration(const Step& step, std::int64_t i) const {
+    for (std::int64_t* place : step.iterations) {
+      check(cudaMemsetAsync(place, 0, sizeof *place, stream()), "cudaMemsetAsync");
+      for (std::size_t byte = 0; byte < 3; ++byte)  // kMostTrips fits
+        if (const int value = static_cast<int>(i >> (8 * byte) & 255))
+          check(cudaMemsetAsync(reinterpret_cast<std::byte*>(place) + byte, value, 1, stream()), "cudaMemsetAsync");
+    }
+  }
+
+  void run(const Step& step, bool in_loop) const {
+    for (const auto& [table, ids] : step.ids) check_ids(step, table, ids);
+    for (const Issue& issue : step.issues) issue(stream());
+    if (step.body) run_loop(step);
+    if (step.print && in_loop) owner_.hand_over(*step.print);
+    for (const auto& [name, result] : step.checked) check_finite(name, result);
+  }
+
+  void run_loop(const Step& step) const {
+    for (const Issue& issue : step.first) issue(stream());
+    for (std::int64_t i = 0; i < step.trips; ++i) {
+      set_iteration(step, i);
+      step.body->issue(true);
+      bool stops = false;
+      if (step.stop) {
+        check(cudaMemcpyAsync(&stops, step.stop, sizeof stops, cudaMemcpyDeviceToHost, stream()), "cudaMemcpyAsync");
+        check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+      }
+      for (const Issue& issue : step.next) issue(stream());
+      if (stops) break;
+    }
+    owner_.current_.store(&step, std::memory_order_relaxed);
+  }
+
+ public:
+  // All memory that a view spans, on the host.
+  struct HostCopy {
+    std::vector<std::byte> bytes;
+    TensorView view;
+    HostCopy(const TensorView& from, cudaStream_t stream) : view(from) {
+      std::int64_t span = 1;
+      for (std::size_t d = 0; d < from.shape.rank(); ++d) span += (from.shape[d].size - 1) * from.strides[d];
+      bytes.resize(static_cast<std::size_t>(span) * size_of(from.dtype));
+      check(cudaMemcpyAsync(bytes.data(), from.data, bytes.size(), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
+      check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+      view.data = bytes.data();
+    }
+  };
+
+ private:
+  void check_ids(const Step& step, const TensorView& table, const TensorView& ids) const {
+    const HostCopy copied(ids, stream());
+    const std::string found = id_out_of_range(table, copied.view, step.instr->as<Gather>()->dim);
+    if (!found.empty()) throw RunError({.code = "run.id-out-of-range", .what = found, .where = "", .fix = ""});
+  }
+
+  void check_finite(const std::string& name, const TensorView& result) const {
+    if (!is_float(result.dtype)) return;
+    const HostCopy copied(result, stream());
+    const std::string found = not_finite(copied.view);
+    if (!found.empty())
+      throw RunError({.code = "run.not-finite", .what = str("'", name, "' has ", found), .where = "", .fix = ""});
+  }
+
+  CudaProgram& owner_;
+  const Program& program_;
+  Indexed<ProcessorId, ByValue<TensorView>> views_;
+  std::vector<std::unique_ptr<Step>> steps_;
+};
+
+CudaProgram::CudaProgram(std::shared_ptr<const Compiled> compiled, Card& card, const Places& places,
+                         const Checks& checks)
+    : compiled_(std::move(compiled)), card_(card), checks_(checks) {
+  Indexed<ProcessorId, std::map<ValueId, void*>> held(at(processors()));
+  for (const ProcessorId p : held.ids())
+    for (std::size_t v = 0; v < program().variables.size(); ++v)
+      held[p][program().variables[v].value] = places.variables[p].at(v);
+  block_ = std::make_unique<Block>(*this, program(), compiled_->plan, places.arenas, held);
+  bind_updates(places);
+  kernels_.compile(card_.architecture());
+  check(cudaMallocHost(reinterpret_cast<void**>(&words_), sizeof(StepWords)), "cudaMallocHost");
+}
+
+CudaProgram::~CudaProgram() {
+  cudaStreamSynchronize(card_.stream());
+  if (graph_) cudaGraphExecDestroy(graph_);
+  if (words_) cudaFreeHost(words_);
+}
+
+// What the plan saves is saved before any variable is written: updates and outputs are of old contents.
+void CudaProgram::bind_updates(const Places& places) {
+  const MemoryPlan& plan = compiled_->plan;
+  const Instr none{Copy{}, {}, {}, {}};
+  std::vector<Issue> commits;
+  for (const ProcessorId p : program().mesh.processors()) {
+    const Work saves{program(), none, {}, {}, p, {}, card_, kernels_, commits_};
+    const Work updates{program(), none, {}, {}, p, {}, card_, kernels_, commits};
+    std::map<ValueId, TensorView> saved;
+    for (const auto& [id, storage] : plan.saved_views) {
+      const TensorView& from = block_->view(p, id);
+      std::byte* place = places.arenas[p] + plan.storages[at(storage)].offset;
+      saved[id] = dense_view(place, from.dtype, from.shape);
+      copy_elements(saves, from, saved[id]);
+    }
+    const auto contents = [&](ValueId id) { return saved.contains(id) ? saved.at(id) : block_->view(p, id); };
+    for (const ProgramVariable& variable : program().variables)
+      if (variable.update && *variable.update != variable.value)
+        copy_elements(updates, contents(*variable.update), block_->view(p, variable.value));
+    saved_outputs_.emplace_back();
+    for (const ProgramOutput& output : program().outputs)
+      if (saved.contains(output.value)) saved_outputs_.back()[output.value] = saved.at(output.value).data;
+  }
+  commits_.insert(commits_.end(), commits.begin(), commits.end());
+}
+
+void* CudaProgram::input(ProcessorId processor, std::size_t i) const {
+  return block_->view(processor, program().inputs[i].value).data;
+}
+
+void* CudaProgram::output(ProcessorId processor, std::size_t i) const {
+  const ValueId id = program().outputs[i].value;
+  const auto& saved = saved_outputs_[processor];
+  const auto found = saved.find(id);
+  return found != saved.end() ? found->second : block_->view(processor, id).data;
+}
+
+// A step is captured once and launched as one graph, unless the host has a part in it.
+bool CudaProgram::can_capture() const {
+  constexpr std::int64_t kMostNodes = 100'000;
+  return !checks_.finite && !checks_.ids && !block_->stops_or_prints_inside() &&
+         block_->launches() * processors() <= kMostNodes;
+}
+
+void CudaProgram::issue_all() {
+  block_->issue(false);
+  for (const Issue& commit : commits_) commit(card_.stream());
+}
+
+void CudaProgram::capture() {
+  tried_capture_ = true;
+  if (!can_capture()) return;
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamBeginCapture(card_.stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  issue_all();
+  check(cudaStreamEndCapture(card_.stream(), &graph), "cudaStreamEndCapture");
+  const cudaError_t status = cudaGraphInstantiate(&graph_, graph, 0);
+  cudaGraphDestroy(graph);
+  check(status, "cudaGraphInstantiate");
+}
+
+void CudaProgram::start(const StepArgs& step) {
+  card_.use();
+  host_ = step.host;
+  *words_ = {step.seed, step.step, 0};
+  log_ = trace_ && trace_->covers(step.step) ? trace_ : nullptr;
+  if (log_) log_->enter(step.step);
+  try {
+    check(cudaMemcpyAsync(card_.step_words(), words_, sizeof(StepWords), cudaMemcpyHostToDevice, card_.stream()),
+          "cudaMemcpyAsync");
+    const TraceSpan whole(log_, TraceRecord::kProgram);
+    if (log_) return issue_all();
+    if (!tried_capture_) capture();
+    if (graph_) check(cudaGraphLaunch(graph_, card_.stream()), "cudaGraphLaunch");
+    else issue_all();
+  } catch (const comm::FailureError&) {
+    throw;
+  } catch (const Error& error) {
+    fail(error.text().what);
+  }
+}
+
+void CudaProgram::wait() {
+  try {
+    check(cudaStreamSynchronize(card_.stream()), "cudaStreamSynchronize");
+    current_.store(nullptr, std::memory_order_relaxed);
+    for (const Step* step : steps_)
+      if (step->print && step->program == &program()) hand_over(*step->print);
+    host_ = {};  // it may own the session that owns this program
+  } catch (const Error& error) {
+    fail(error.text().what);
+  }
+}
+
+void CudaProgram::hand_over(Print& print) const {
+  if (!host_) return;
+  const Block::HostCopy copied(print.from, card_.stream());
+  weft::copy_elements(copied.view, dense_view(print.value.bytes(), copied.view.dtype, copied.view.shape));
+  host_({print.what, print.text, print.value});
+}
+
+void CudaProgram::fail(const std::string& cause) {
+  host_ = {};
+  const Step* step = current_.load();
+  comm::Failure failure{.kind = comm::Failure::Kind::kInstruction, .processor = ProcessorId(0), .cause = cause};
+  if (step) {
+    failure.instruction = name_of(*step->instr);
+    failure.tensor = step->tensor();
+    failure.lines = step->lines();
+  }
+  throw comm::FailureError(std::move(failure), {}, processor_names(program().mesh));
+}
+
+std::string CudaProgram::doing() const {
+  const Step* step = current_.load();
+  return step ? str(step->name_and_tensor(), ", ", step->lines()) : "";
+}
+
+std::vector<RunInstr> CudaProgram::instructions() const {
+  std::vector<RunInstr> all;
+  for (const Step* step : steps_) all.push_back(*step);
+  return all;
+}
+
+}  // namespace weft::cuda

@@ -1,0 +1,71 @@
+// CudaProgram: a program on the processors of one card. One thread of the host puts the work of all processors on one
+// stream, instruction after instruction, so that collectives are kernels that read what their group wrote before.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "program/compiled.h"
+#include "runtime/cuda/work.h"
+#include "runtime/engine.h"
+
+namespace weft::cuda {
+
+// Where a program lies: per processor of the card.
+struct Places {
+  Indexed<ProcessorId, std::byte*> arenas;
+  Indexed<ProcessorId, std::vector<void*>> variables;  // of each processor, by variable
+};
+
+class CudaProgram {
+ public:
+  CudaProgram(std::shared_ptr<const Compiled> compiled, Card& card, const Places& places, const Checks& checks);
+  ~CudaProgram();
+  CudaProgram(const CudaProgram&) = delete;
+  CudaProgram& operator=(const CudaProgram&) = delete;
+
+  const Program& program() const { return compiled_->program; }
+  void* input(ProcessorId processor, std::size_t i) const;
+  void* output(ProcessorId processor, std::size_t i) const;
+
+  void start(const StepArgs& step);  // puts a step on the stream
+  void wait();                       // for its end; hands over what print() and metrics say
+  std::string doing() const;
+  void trace_to(TraceLog* log) { trace_ = log; }
+  std::vector<RunInstr> instructions() const;
+
+ private:
+  class Block;
+  struct Step;
+  struct Print;
+
+  int processors() const { return program().mesh.size(); }
+  void bind_updates(const Places& places);
+  void hand_over(Print& print) const;
+  void issue_all();
+  bool can_capture() const;
+  void capture();
+  [[noreturn]] void fail(const std::string& cause);
+
+  const std::shared_ptr<const Compiled> compiled_;
+  Card& card_;
+  const Checks checks_;
+  KernelSet kernels_;
+  std::unique_ptr<Block> block_;
+  std::vector<Issue> commits_;
+  Indexed<ProcessorId, std::map<ValueId, void*>> saved_outputs_;
+  std::vector<const Step*> steps_;  // by number
+  std::vector<std::unique_ptr<Print>> prints_;
+  std::atomic<const Step*> current_ = nullptr;
+  TraceLog* trace_ = nullptr;
+  TraceLog* log_ = nullptr;                     // of the present step
+  std::function<void(const HostEvent&)> host_;  // while a step runs
+  StepWords* words_ = nullptr;                  // in pinned memory
+  cudaGraphExec_t graph_ = nullptr;
+  bool tried_capture_ = false;
+};
+
+}  // namespace weft::cuda

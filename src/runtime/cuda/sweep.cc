@@ -1,0 +1,669 @@
+#include "runtime/cuda/sweep.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/index.h"
+#include "base/str.h"
+#include "program/fusible.h"
+#include "runtime/cuda/text.h"
+#include "runtime/host/strided.h"
+#include "weft/error.h"
+
+namespace weft::cuda {
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr std::int64_t kMostTeams = 1024, kMostSplits = 64;
+
+// How the walk divides rows x columns, by sizes alone where it decides about the workspace.
+struct Division {
+  std::int64_t rows = 1, columns = 1, width = 1;  // `width`: neighbouring columns of one thread
+  // rows: a team of `team` threads has a row; `per_block` teams.
+  std::int64_t team = 1, per_block = 1, teams = 1, packs = 1;
+  // tiles: across x down threads; `splits` blocks share the rows of a tile.
+  std::int64_t across = 1, down = 1, tiles = 1, splits = 1;
+
+  Division(std::int64_t r, std::int64_t c, std::int64_t w) : rows(r), columns(c), width(w) {
+    const std::int64_t each = divided_up(columns, width);
+    team = std::clamp<std::int64_t>(power_of_two_above(rows < 264 ? each : divided_up(each, 4)), 1, 1024);
+    per_block = std::max<std::int64_t>(1, 128 / team);
+    if (team > 32) per_block = 1;
+    teams = std::min(divided_up(rows, per_block), std::max<std::int64_t>(1, kMostTeams / per_block)) * per_block;
+    packs = divided_up(each, team);
+    down = std::min<std::int64_t>(8, power_of_two_above(rows));
+    across = kThreads / down;
+    if (each < across) {
+      across = power_of_two_above(each);
+      down = kThreads / across;
+    }
+    tiles = divided_up(each, across);
+    splits = std::clamp<std::int64_t>(divided_up(rows, down * 4), 1, kMostSplits);
+  }
+};
+
+class Sweep {
+ public:
+  Sweep(const Work& work, const Program& body)
+      : work_(work),
+        body_(body),
+        plan_(*row_plan(body)),
+        rows_(plan_.rows),
+        columns_(plan_.cols),
+        division_(size_of_dims(rows_), size_of_dims(columns_), 1) {
+    for (std::size_t i = 0; i < body.inputs.size(); ++i) operand_of_[body.inputs[i].value] = i;
+    for (const Instr& instr : body.body) maker_[instr.outputs[0]] = &instr;
+    find_runs();
+    division_ = Division(division_.rows, division_.columns, best_width());
+  }
+
+  void run() {
+    for (const Instr& instr : body_.body)
+      if (plan_.late[instr.outputs[0]] && instr.is<ReduceDims>()) take_partials(instr);
+    const bool in_rows = plan_.whole_rows;
+    if (in_rows) by_rows();
+    else if (!partials_.empty()) by_tiles();
+    else if (has_outputs(Extent::kFull)) flat();
+    if (!in_rows && has_outputs(Extent::kRow)) row_results();
+    if (has_outputs(Extent::kColumn)) column_results();
+    if (has_outputs(Extent::kScalar)) scalar_results();
+  }
+
+ private:
+  // Text of the statements that compute row values (and scalars), each once.
+  struct RowFrame {
+    std::string text;
+    std::map<ValueId, std::string> known;
+  };
+  // Text of one pack of elements: before, inside and behind the loop over its width.
+  struct ElementFrame {
+    RowFrame& row;
+    std::int64_t width;
+    bool cached = false;  // operands lie in registers, loaded before
+    std::string before = {}, inside = {}, behind = {};
+    std::map<ValueId, std::string> known = {};
+    std::set<std::size_t> placed = {};  // operands and results whose column offset is known
+  };
+  struct Partial {
+    const Instr* instr;
+    std::string name;
+    bool scalar;
+    void* data;
+  };
+
+  static std::int64_t size_of_dims(const std::vector<Dim>& dims) {
+    std::int64_t size = 1;
+    for (const Dim& dim : dims) size *= dim.size;
+    return size;
+  }
+
+  // ---- operands
+
+  std::size_t operands() const { return work_.inputs.size(); }
+  const TensorView& view(std::size_t k) const {
+    return k < operands() ? work_.inputs[k] : work_.outputs[k - operands()];
+  }
+  Extent extent(ValueId id) const { return plan_.extents[id]; }
+  // Has a number for every element, or for every column: where there are no rows the two are one.
+  bool is_of_elements(ValueId id) const { return extent(id) == Extent::kFull || extent(id) == Extent::kColumn; }
+  const Value& value(ValueId id) const { return body_.values[id]; }
+  const Program* program() const { return &work_.program; }
+
+  void find_runs() {
+    const auto strides = [&](const std::vector<Dim>& dims) {
+      std::vector<std::vector<std::int64_t>> all;
+      for (std::size_t k = 0; k < operands() + work_.outputs.size(); ++k)
+        all.push_back(strides_along(view(k), Shape(dims)));
+      return all;
+    };
+    row_runs_ = joined_runs(rows_, strides(rows_));
+    column_runs_ = joined_runs(columns_, strides(columns_));
+  }
+
+  std::int64_t last_stride(std::size_t k) const { return column_runs_.empty() ? 0 : column_runs_.back().strides[k]; }
+
+  bool is_aligned(std::size_t k, std::int64_t width) const {
+    const auto bytes = static_cast<std::int64_t>(size_of(view(k).dtype));
+    if (reinterpret_cast<std::uintptr_t>(view(k).data) % static_cast<std::uintptr_t>(bytes * width) != 0) return false;
+    for (const Run& run : row_runs_)
+      if (run.strides[k] % width != 0) return false;
+    for (std::size_t r = 0; r + 1 < column_runs_.size(); ++r)
+      if (column_runs_[r].strides[k] % width != 0) return false;
+    return last_stride(k) == 1;
+  }
+
+  // Wide enough that the narrowest of the large values is moved 16 bytes at a time, but no more than 32 of any.
+  std::int64_t best_width() const {
+    if (column_runs_.empty()) return 1;
+    std::size_t least = 8, most = 1;
+    bool any = false;
+    for (std::size_t k = 0; k < operands() + work_.outputs.size(); ++k) {
+      if (last_stride(k) != 1) continue;
+      least = std::min(least, size_of(view(k).dtype));
+      most = std::max(most, size_of(view(k).dtype));
+      any = true;
+    }
+    if (!any) return 1;
+    for (auto width = static_cast<std::int64_t>(std::min<std::size_t>(16 / least, 32 / most)); width > 1; width /= 2) {
+      if (column_runs_.back().size % width != 0) continue;
+      for (std::size_t k = 0; k < operands() + work_.outputs.size(); ++k)
+        if (is_aligned(k, width)) return width;
+    }
+    return 1;
+  }
+
+  bool has_outputs(Extent which) const {
+    return std::ranges::any_of(body_.outputs, [&](const ProgramOutput& o) { return extent(o.value) == which; });
+  }
+
+  void take_partials(const Instr& instr) {
+    const ValueId id = instr.outputs[0];
+    const bool scalar = extent(id) == Extent::kScalar;
+    const Division least(division_.rows, division_.columns, 1);
+    const auto bytes =
+        static_cast<std::size_t>(partial_count(least, plan_.whole_rows, scalar)) * wide_size(value(id).dtype);
+    partials_.push_back({&instr, str("partial", id), scalar, work_.workspace(bytes)});
+  }
+
+ public:
+  // The most partial sums of one reduction.
+  static std::int64_t partial_count(const Division& d, bool by_rows, bool scalar) {
+    const std::int64_t groups = by_rows  ? std::min(d.rows + 128, kMostTeams + 128)
+                                : scalar ? d.tiles * d.splits
+                                         : d.splits;
+    return groups * (scalar ? 1 : d.columns);
+  }
+
+ private:
+  // ---- parameters
+
+  std::vector<Param> params() {
+    std::vector<Param> all;
+    for (std::size_t k = 0; k < operands(); ++k) all.push_back(in(view(k).dtype, str("x", k), view(k).data));
+    for (std::size_t k = operands(); k < operands() + work_.outputs.size(); ++k)
+      all.push_back(out(view(k).dtype, str("x", k), view(k).data));
+    for (const Partial& p : partials_)
+      all.push_back(typed(wide_type(value(p.instr->outputs[0]).dtype), p.name, p.data));
+    for (const auto& [key, place] : begins_) all.push_back(number(place.first, place.second));
+    return all;
+  }
+
+  // The first global index of a value's shard along a dim, as a parameter.
+  std::string begin_of(ValueId id, const std::string& dim) {
+    const Value& v = value(id);
+    auto& place = begins_[{id, dim}];
+    if (place.first.empty())
+      place = {str("begin", begins_.size()),
+               shard_begin(v.shape, v.sharding, work_.program.mesh, work_.processor)[v.shape.position(dim)]};
+    return place.first;
+  }
+
+  // ---- values
+
+  static std::string index_in(const std::vector<Dim>& dims, const std::string& dim, const std::string& i) {
+    std::int64_t inner = 1;
+    for (std::size_t d = dims.size(); d-- > 0; inner *= dims[d].size)
+      if (dims[d].name == dim) return str("(long long)(", i, " / ", inner, " % ", dims[d].size, ")");
+    return {};
+  }
+
+  MapText map_of(const Instr& instr, const std::vector<std::string>& args, const std::string& column) {
+    return map_text(instr.as<Map>()->nodes, args, str("n", instr.outputs[0]), [&](const std::string& dim) {
+      std::string index = index_in(rows_, dim, "r");
+      if (index.empty()) index = index_in(columns_, dim, column);
+      return str(begin_of(instr.outputs[0], dim), " + ", index);
+    });
+  }
+
+  // The register of a row value or a scalar.
+  std::string row_value(ValueId id, RowFrame& frame) {
+    if (const auto found = frame.known.find(id); found != frame.known.end()) return found->second;
+    std::string name;
+    if (const auto operand = operand_of_.find(id); operand != operand_of_.end()) {
+      const std::size_t k = operand->second;
+      name = str("v", id);
+      frame.text += str("const ", register_type(view(k).dtype), " ", name, " = get(x", k, "[",
+                        offset_text(row_runs_, k, "r"), "]);\n");
+    } else {
+      const Instr& instr = *maker_.at(id);
+      internal_check(instr.is<Map>(), "a reduction is used before its sweep");
+      std::vector<std::string> args;
+      for (const ValueId arg : instr.inputs) args.push_back(row_value(arg, frame));
+      const MapText map = map_of(instr, args, "0");
+      frame.text += map.statements;
+      name = map.result;
+    }
+    return frame.known[id] = name;
+  }
+
+  std::string place(std::size_t k, ElementFrame& frame) {
+    const std::string name = str("o", k);
+    if (frame.placed.insert(k).second)
+      frame.before += str("const long long ", name, " = ", offset_text(row_runs_, k, "r"), " + ",
+                          offset_text(column_runs_, k, "c"), ";\n");
+    return name;
+  }
+
+  std::string load(ValueId id, std::size_t k, ElementFrame& frame) {
+    const std::string name = str("v", id), type = stored_type(view(k).dtype);
+    const std::string declared = str("const ", register_type(view(k).dtype), " ", name, " = get(");
+    if (frame.width > 1 && is_aligned(k, frame.width)) {
+      const std::string pack = frame.cached && is_cached(k) ? str("p", k, "[j]") : str("p", k);
+      if (!(frame.cached && is_cached(k)))
+        frame.before += str("const Pack<", type, ", ", frame.width, "> ", pack, " = *(const Pack<", type, ", ",
+                            frame.width, ">*)(x", k, " + ", place(k, frame), ");\n");
+      frame.inside += str(declared, pack, ".v[w]);\n");
+    } else if (frame.width > 1 && last_stride(k) == 0) {
+      frame.before += str(declared, "x", k, "[", place(k, frame), "]);\n");
+    } else {
+      frame.inside += str(declared, "x", k, "[", place(k, frame), " + w * ", last_stride(k), "ll]);\n");
+    }
+    return name;
+  }
+
+  // The register of any value at an element.
+  std::string element_value(ValueId id, ElementFrame& frame) {
+    if (const auto found = frame.known.find(id); found != frame.known.end()) return found->second;
+    if (const Extent e = extent(id); e == Extent::kRow || e == Extent::kScalar) return row_value(id, frame.row);
+    std::string name;
+    if (const auto operand = operand_of_.find(id); operand != operand_of_.end()) {
+      name = load(id, operand->second, frame);
+    } else {
+      const Instr& instr = *maker_.at(id);
+      internal_check(instr.is<Map>(), "a reduction is used before its sweep");
+      std::vector<std::string> args;
+      for (const ValueId arg : instr.inputs) args.push_back(element_value(arg, frame));
+      const MapText map = map_of(instr, args, "(c + w)");
+      frame.inside += map.statements;
+      name = map.result;
+    }
+    return frame.known[id] = name;
+  }
+
+  void store(std::size_t output, const std::string& reg, ElementFrame& frame, const std::string& guard) {
+    const std::size_t k = operands() + output;
+    const std::string type = stored_type(view(k).dtype), where = place(k, frame);
+    if (frame.width > 1 && is_aligned(k, frame.width)) {
+      const std::string pack = str("Pack<", type, ", ", frame.width, ">");
+      frame.before += str(pack, " q", k, ";\n");
+      frame.inside += str("q", k, ".v[w] = put<", type, ">(", reg, ");\n");
+      frame.behind += str(guard, "*(", pack, "*)(x", k, " + ", where, ") = q", k, ";\n");
+    } else {
+      frame.inside += str(guard, "x", k, "[", where, " + w * ", last_stride(k), "ll] = put<", type, ">(", reg, ");\n");
+    }
+  }
+
+  static std::string text_of(const ElementFrame& frame) {
+    return str("{\n", frame.before, "#pragma unroll\nfor (int w = 0; w < ", frame.width, "; ++w) {\n", frame.inside,
+               "}\n", frame.behind, "}\n");
+  }
+
+  // All full results; what joins rows of full or row values, by joined(partial, number).
+  template <class Joined>
+  void full_results(ElementFrame& frame, const std::string& guard, const Joined& joined) {
+    std::vector<std::pair<std::size_t, std::string>> stores;
+    for (std::size_t o = 0; o < body_.outputs.size(); ++o)
+      if (extent(body_.outputs[o].value) == Extent::kFull)
+        stores.emplace_back(o, element_value(body_.outputs[o].value, frame));
+    for (const Partial& p : partials_) {
+      const ValueId from = p.instr->inputs[0];
+      if (is_of_elements(from)) joined(p, element_value(from, frame));
+    }
+    for (const auto& [o, reg] : stores) store(o, reg, frame, guard);
+  }
+
+  std::string joining(const Partial& p, const std::string& sum, const std::string& reg) const {
+    return str(sum, " = ", join_type(p.instr->as<ReduceDims>()->how), "()(", sum, ", (",
+               wide_type(value(p.instr->outputs[0]).dtype), ")widen(", reg, "));\n");
+  }
+  std::string start_of(const Partial& p) const {
+    return join_start(p.instr->as<ReduceDims>()->how, value(p.instr->outputs[0]).dtype);
+  }
+  std::string wide_of(const Partial& p) const { return wide_type(value(p.instr->outputs[0]).dtype); }
+
+  // ---- flat
+
+  void flat() {
+    const std::int64_t each = division_.columns / division_.width, packs = division_.rows * each;
+    RowFrame row;
+    ElementFrame frame{row, division_.width};
+    full_results(frame, "", [](const Partial&, const std::string&) {});
+    work_.launch(divided_up(packs, kThreads), kThreads, params(),
+                 str("const ", index_type(), " i = blockIdx.x * (", index_type(), ")", kThreads,
+                     " + threadIdx.x;\nif (i >= ", packs, ") return;\nconst ", index_type(), " r = i / ", each,
+                     ", c = i % ", each, " * ", division_.width, ";\n", row.text, text_of(frame)));
+  }
+
+  std::string index_type() const {
+    return division_.rows * division_.columns < (std::int64_t{1} << 31) ? "unsigned" : "unsigned long long";
+  }
+
+  // ---- rows
+
+  // The pass after which a value is known: how many reductions along the row come one after another before it.
+  int level(ValueId id) {
+    if (const auto found = levels_.find(id); found != levels_.end()) return found->second;
+    int most = 0;
+    if (const auto maker = maker_.find(id); maker != maker_.end()) {
+      for (const ValueId arg : maker->second->inputs) most = std::max(most, level(arg));
+      if (maker->second->is<ReduceDims>() && extent(id) == Extent::kRow) ++most;
+    }
+    return levels_[id] = most;
+  }
+
+  bool is_cached(std::size_t k) const { return cached_.contains(k); }
+
+  // Operands that several passes read stay in registers where they fit.
+  void choose_cached(int passes) {
+    if (passes < 2 || division_.packs > 8) return;
+    std::int64_t bytes = 0;
+    for (const auto& [id, k] : operand_of_) {
+      if (extent(id) != Extent::kFull || division_.width == 1 || !is_aligned(k, division_.width)) continue;
+      const auto own = division_.packs * division_.width * static_cast<std::int64_t>(size_of(view(k).dtype));
+      if (bytes + own > 192) continue;
+      bytes += own;
+      cached_.insert(k);
+    }
+  }
+
+  std::string over_packs(const std::string& inside) const {
+    const bool whole = division_.packs * division_.team * division_.width == division_.columns;
+    return str(division_.packs <= 8 ? "#pragma unroll\n" : "", "for (int j = 0; j < ", division_.packs,
+               "; ++j) {\nconst unsigned c = (j * ", division_.team, " + t) * ", division_.width, ";\n",
+               whole ? "" : str("if (c < ", division_.columns, ") "), inside, "}\n");
+  }
+
+  // Whether column sums of a thread fit its registers.
+  bool sums_in_registers() const { return division_.packs * division_.width <= 32 && division_.packs <= 8; }
+
+  std::string sum_place(const Partial& p) const {
+    return sums_in_registers() ? str("sum_", p.name, "[j * ", division_.width, " + w]")
+                               : str(p.name, "[group * ", division_.columns, "ll + c + w]");
+  }
+
+  void by_rows() {
+    int passes = 1;
+    for (const Instr& instr : body_.body) passes = std::max(passes, level(instr.outputs[0]) + 1);
+    choose_cached(passes);
+    RowFrame row;
+    for (const auto& [id, k] : operand_of_)
+      if (extent(id) == Extent::kRow) row_value(id, row);
+    load_cached(row);
+    for (int pass = 0; pass + 1 < passes; ++pass) reduce_rows(pass, row);
+    write_rows(row);
+    const std::string rows =
+        str("for (", index_type(), " base = blockIdx.x * ", division_.per_block, "u; base < ", division_.rows,
+            "; base += gridDim.x * ", division_.per_block, "u) {\nconst bool valid = base + team < ", division_.rows,
+            ";\nconst ", index_type(), " r = valid ? base + team : ", division_.rows - 1, ";\n", row.text, "}\n");
+    work_.launch(
+        division_.teams / division_.per_block, static_cast<int>(division_.team * division_.per_block), params(),
+        str("__shared__ long long shared[32];\nconst int t = threadIdx.x % ", division_.team, ", team = threadIdx.x / ",
+            division_.team, ";\nconst long long group = blockIdx.x * ", division_.per_block,
+            "ll + team;\n(void)shared; (void)group;\n", sums_before_rows(), rows, sums_behind_rows()));
+  }
+
+  void load_cached(RowFrame& row) {
+    for (const std::size_t k : cached_) {
+      const std::string pack = str("Pack<", stored_type(view(k).dtype), ", ", division_.width, ">");
+      row.text += str(pack, " p", k, "[", division_.packs, "];\n",
+                      over_packs(str("p", k, "[j] = *(const ", pack, "*)(x", k, " + ", offset_text(row_runs_, k, "r"),
+                                     " + ", offset_text(column_runs_, k, "c"), ");\n")));
+    }
+  }
+
+  void reduce_rows(int pass, RowFrame& row) {
+    std::vector<const Instr*> wanted;
+    for (const Instr& instr : body_.body)
+      if (instr.is<ReduceDims>() && extent(instr.outputs[0]) == Extent::kRow && level(instr.outputs[0]) == pass + 1)
+        wanted.push_back(&instr);
+    ElementFrame frame{row, division_.width, true};
+    std::string sums, joins;
+    for (const Instr* instr : wanted) {
+      const ValueId id = instr->outputs[0];
+      const Partial p{instr, str(id), false, nullptr};
+      const std::string reg = element_value(instr->inputs[0], frame);
+      sums += str(wide_of(p), " a", id, " = ", start_of(p), ";\n");
+      frame.inside += joining(p, str("a", id), reg);
+      joins += str("const ", register_type(value(id).dtype), " v", id, " = narrow<", stored_type(value(id).dtype),
+                   ">(team_join<", division_.team, ">(a", id, ", ", join_type(instr->as<ReduceDims>()->how),
+                   "(), shared));\n");
+    }
+    const std::string loop = over_packs(text_of(frame));
+    row.text += str(sums, loop, joins);
+    for (const Instr* instr : wanted) row.known[instr->outputs[0]] = str("v", instr->outputs[0]);
+  }
+
+  void write_rows(RowFrame& row) {
+    ElementFrame frame{row, division_.width, true};
+    std::string of_rows;
+    for (const Partial& p : partials_)
+      if (!is_of_elements(p.instr->inputs[0]))
+        of_rows += str("if (valid && t == 0) ", joining(p, str("sum_", p.name), row_value(p.instr->inputs[0], row)));
+    full_results(frame, "if (valid) ", [&](const Partial& p, const std::string& reg) {
+      frame.inside += str("if (valid) ", joining(p, p.scalar ? str("sum_", p.name) : sum_place(p), reg));
+    });
+    if (!frame.inside.empty()) row.text += over_packs(text_of(frame));
+    row.text += of_rows;
+    std::string stores;
+    for (std::size_t o = 0; o < body_.outputs.size(); ++o) {
+      if (extent(body_.outputs[o].value) != Extent::kRow) continue;
+      const std::size_t k = operands() + o;
+      stores += str("x", k, "[", offset_text(row_runs_, k, "r"), "] = put<", stored_type(view(k).dtype), ">(",
+                    row_value(body_.outputs[o].value, row), ");\n");
+    }
+    if (!stores.empty()) row.text += str("if (valid && t == 0) {\n", stores, "}\n");
+  }
+
+  std::string sums_before_rows() const {
+    std::string text;
+    for (const Partial& p : partials_) {
+      if (p.scalar) text += str(wide_of(p), " sum_", p.name, " = ", start_of(p), ";\n");
+      else if (sums_in_registers())
+        text += str(wide_of(p), " sum_", p.name, "[", division_.packs * division_.width,
+                    "];\n#pragma unroll\nfor (int e = 0; e < ", division_.packs * division_.width, "; ++e) sum_",
+                    p.name, "[e] = ", start_of(p), ";\n");
+      else
+        text += over_packs(
+            str("for (int w = 0; w < ", division_.width, "; ++w) ", sum_place(p), " = ", start_of(p), ";\n"));
+    }
+    return text;
+  }
+
+  std::string sums_behind_rows() const {
+    std::string text;
+    for (const Partial& p : partials_) {
+      const std::string how = join_type(p.instr->as<ReduceDims>()->how);
+      if (p.scalar)
+        text += str("{ const ", wide_of(p), " all = team_join<", division_.team, ">(sum_", p.name, ", ", how,
+                    "(), shared);\nif (t == 0) ", p.name, "[group] = all; }\n");
+      else if (sums_in_registers())
+        text += over_packs(str("{\n#pragma unroll\nfor (int w = 0; w < ", division_.width, "; ++w) ", p.name,
+                               "[group * ", division_.columns, "ll + c + w] = ", sum_place(p), ";\n}\n"));
+    }
+    return text;
+  }
+
+  // ---- tiles
+
+  void by_tiles() {
+    RowFrame row;
+    ElementFrame frame{row, division_.width};
+    std::string of_rows;
+    full_results(frame, "", [&](const Partial& p, const std::string& reg) {
+      frame.inside += joining(p, p.scalar ? str("sum_", p.name) : str("sum_", p.name, "[w]"), reg);
+    });
+    for (const Partial& p : partials_)
+      if (!is_of_elements(p.instr->inputs[0]))
+        of_rows += str("if (c == 0) ", joining(p, str("sum_", p.name), row_value(p.instr->inputs[0], row)));
+    std::string sums, ends;
+    for (const Partial& p : partials_) {
+      const std::string how = join_type(p.instr->as<ReduceDims>()->how);
+      sums += p.scalar ? str(wide_of(p), " sum_", p.name, " = ", start_of(p), ";\n")
+                       : str(wide_of(p), " sum_", p.name, "[", division_.width, "];\nfor (int w = 0; w < ",
+                             division_.width, "; ++w) sum_", p.name, "[w] = ", start_of(p), ";\n");
+      ends += p.scalar ? str("{ const ", wide_of(p), " all = team_join<", kThreads, ">(sum_", p.name, ", ", how,
+                             "(), shared);\nif (threadIdx.x == 0) ", p.name, "[blockIdx.x] = all; }\n")
+                       : tile_sum(p, how);
+    }
+    work_.launch(division_.tiles * division_.splits, kThreads, params(),
+                 str("__shared__ long long shared[", kThreads, "];\nconst int tx = threadIdx.x % ", division_.across,
+                     ", ty = threadIdx.x / ", division_.across, ";\nconst unsigned tile = blockIdx.x / ",
+                     division_.splits, ", split = blockIdx.x % ", division_.splits, ";\nconst unsigned c = (tile * ",
+                     division_.across, " + tx) * ", division_.width, ";\n", sums, "if (c < ", division_.columns,
+                     ") for (", index_type(), " r = split * ", division_.down, " + ty; r < ", division_.rows, "; r += ",
+                     division_.splits * division_.down, ") {\n", row.text, text_of(frame), of_rows, "}\n", ends));
+  }
+
+  // Joins the rows of threads of a block, from the first to the last.
+  std::string tile_sum(const Partial& p, const std::string& how) const {
+    return str("for (int w = 0; w < ", division_.width, "; ++w) {\n", wide_of(p), "* slots = (", wide_of(p),
+               "*)shared;\n__syncthreads();\nslots[threadIdx.x] = sum_", p.name,
+               "[w];\n__syncthreads();\nif (ty == 0 && c < ", division_.columns, ") {\n", wide_of(p),
+               " all = slots[tx];\nfor (int y = 1; y < ", division_.down, "; ++y) all = ", how, "()(all, slots[y * ",
+               division_.across, " + tx]);\n", p.name, "[split * ", division_.columns, "ll + c + w] = all;\n}\n}\n");
+  }
+
+  // ---- results per row, per column, and scalars
+
+  void row_results() {
+    RowFrame row;
+    std::string stores;
+    for (std::size_t o = 0; o < body_.outputs.size(); ++o) {
+      if (extent(body_.outputs[o].value) != Extent::kRow) continue;
+      const std::size_t k = operands() + o;
+      stores += str("x", k, "[", offset_text(row_runs_, k, "r"), "] = put<", stored_type(view(k).dtype), ">(",
+                    row_value(body_.outputs[o].value, row), ");\n");
+    }
+    launch_per_element(work_, division_.rows, params(), str("const long long r = i;\n", row.text, stores));
+  }
+
+  std::int64_t groups(bool scalar) const {
+    return plan_.whole_rows ? division_.teams : scalar ? division_.tiles * division_.splits : division_.splits;
+  }
+
+  // The whole of a scalar's partial sums, in every thread of the block.
+  std::string scalar_sum(const Partial& p) const {
+    const ValueId id = p.instr->outputs[0];
+    const std::string how = join_type(p.instr->as<ReduceDims>()->how);
+    return str(wide_of(p), " a", id, " = ", start_of(p), ";\nfor (int g = threadIdx.x; g < ", groups(true),
+               "; g += ", kThreads, ") a", id, " = ", how, "()(a", id, ", ", p.name, "[g]);\nconst ",
+               register_type(value(id).dtype), " v", id, " = narrow<", stored_type(value(id).dtype), ">(team_join<",
+               kThreads, ">(a", id, ", ", how, "(), shared));\n");
+  }
+
+  // 32 columns and 8 threads down, which share the partial sums.
+  void column_results() {
+    RowFrame row;
+    ElementFrame frame{row, 1};
+    std::string sums = "const unsigned r = 0;\n(void)r;\n";
+    for (const Partial& p : partials_) {
+      const ValueId id = p.instr->outputs[0];
+      const std::string how = join_type(p.instr->as<ReduceDims>()->how);
+      if (p.scalar) sums += scalar_sum(p);
+      else
+        sums += str(wide_of(p), " a", id, " = ", start_of(p), ";\nif (c < ", division_.columns,
+                    ") for (int g = ty; g < ", groups(false), "; g += 8) a", id, " = ", how, "()(a", id, ", ", p.name,
+                    "[g * ", division_.columns, "ll + c]);\n__syncthreads();\n((", wide_of(p),
+                    "*)shared)[threadIdx.x] = a", id, ";\n__syncthreads();\na", id, " = ((", wide_of(p),
+                    "*)shared)[tx];\nfor (int y = 1; y < 8; ++y) a", id, " = ", how, "()(a", id, ", ((", wide_of(p),
+                    "*)shared)[y * 32 + tx]);\nconst ", register_type(value(id).dtype), " v", id, " = narrow<",
+                    stored_type(value(id).dtype), ">(a", id, ");\n");
+      (p.scalar ? row.known : frame.known)[id] = str("v", id);
+    }
+    std::vector<std::pair<std::size_t, std::string>> stores;
+    for (std::size_t o = 0; o < body_.outputs.size(); ++o)
+      if (extent(body_.outputs[o].value) == Extent::kColumn)
+        stores.emplace_back(o, element_value(body_.outputs[o].value, frame));
+    for (const auto& [o, reg] : stores) store(o, reg, frame, "");
+    work_.launch(divided_up(division_.columns, 32), kThreads, params(),
+                 str("__shared__ long long shared[", kThreads,
+                     "];\n(void)shared;\nconst int tx = threadIdx.x % 32, ty = threadIdx.x / 32;\nconst unsigned c = "
+                     "blockIdx.x * 32 + tx;\n",
+                     sums, "if (c >= ", division_.columns, " || ty != 0) return;\n", row.text, text_of(frame)));
+  }
+
+  void scalar_results() {
+    RowFrame row;
+    std::string sums, stores;
+    for (const Partial& p : partials_) {
+      if (!p.scalar) continue;
+      sums += scalar_sum(p);
+      row.known[p.instr->outputs[0]] = str("v", p.instr->outputs[0]);
+    }
+    for (std::size_t o = 0; o < body_.outputs.size(); ++o) {
+      if (extent(body_.outputs[o].value) != Extent::kScalar) continue;
+      const std::size_t k = operands() + o;
+      stores +=
+          str("x", k, "[0] = put<", stored_type(view(k).dtype), ">(", row_value(body_.outputs[o].value, row), ");\n");
+    }
+    work_.launch(1, kThreads, params(),
+                 str("__shared__ long long shared[32];\n(void)shared;\nconst unsigned r = 0;\n(void)r;\n", sums,
+                     "if (threadIdx.x != 0) return;\n", row.text, stores));
+  }
+
+  const Work& work_;
+  const Program& body_;
+  const RowPlan plan_;
+  const std::vector<Dim> rows_, columns_;
+  Division division_;
+  std::vector<Run> row_runs_, column_runs_;
+  std::map<ValueId, std::size_t> operand_of_;
+  std::map<ValueId, const Instr*> maker_;
+  std::vector<Partial> partials_;
+  std::map<std::pair<ValueId, std::string>, std::pair<std::string, std::int64_t>> begins_;
+  std::map<ValueId, int> levels_;
+  std::set<std::size_t> cached_;
+};
+
+}  // namespace
+
+void sweep(const Work& work, const Program& body) { Sweep(work, body).run(); }
+
+std::int64_t sweep_bytes(const Program& body) {
+  const std::optional<RowPlan> plan = row_plan(body);
+  std::int64_t rows = 1, columns = 1, bytes = 0;
+  for (const Dim& dim : plan->rows) rows *= dim.size;
+  for (const Dim& dim : plan->cols) columns *= dim.size;
+  const Division least(rows, columns, 1);
+  for (const Instr& instr : body.body) {
+    const ValueId id = instr.outputs[0];
+    if (!instr.is<ReduceDims>() || !plan->late[id]) continue;
+    bytes += card_aligned(Sweep::partial_count(least, plan->whole_rows, plan->extents[id] == Extent::kScalar) *
+                          static_cast<std::int64_t>(wide_size(body.values[id].dtype)));
+  }
+  return bytes;
+}
+
+Program body_of_one(const Program& program, const Instr& instr) {
+  Program body;
+  body.mesh = program.mesh;
+  Instr inner = instr;
+  for (std::size_t i = 0; i < instr.inputs.size(); ++i) {
+    inner.inputs[i] = body.values.add(program.values[instr.inputs[i]]);
+    body.inputs.push_back({str("in", i), inner.inputs[i]});
+  }
+  inner.outputs[0] = body.values.add(program.values[instr.outputs[0]]);
+  body.outputs.push_back({"out0", inner.outputs[0]});
+  body.body.push_back(std::move(inner));
+  return body;
+}
+
+bool can_sweep(const Program& body) { return row_plan(body).has_value(); }
+
+void copy_elements(const Work& work, const TensorView& from, const TensorView& to) {
+  if (from.data == to.data && from.shape == to.shape && from.strides == to.strides) return;
+  Program body;
+  body.mesh = work.program.mesh;
+  const ValueId source = body.values.add({"from", from.dtype, from.shape, {}}),
+                target = body.values.add({"to", to.dtype, to.shape, {}});
+  body.inputs.push_back({"in0", source});
+  body.outputs.push_back({"out0", target});
+  Map identity;
+  identity.nodes = {{.op = "input", .dtype = from.dtype}};
+  body.body.push_back({identity, {source}, {target}, {}});
+  sweep(work.with({from}, {to}), body);
+}
+
+}  // namespace weft::cuda

@@ -1,0 +1,53 @@
+// What turning one instruction of one processor into work for the card takes and gives: kernels as source text, with
+// their launches, and calls of libraries, in the order in which they go to the stream.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/card.h"
+#include "runtime/cuda/kernel_set.h"
+#include "runtime/host/kernel.h"
+
+namespace weft::cuda {
+
+// Puts work on a stream. Runs on the host at every step, or once where the step is captured.
+using Issue = std::function<void(cudaStream_t)>;
+
+// A parameter of a kernel with its argument: 8 bytes, a pointer or a number.
+struct Param {
+  std::string text;
+  std::uint64_t argument = 0;
+};
+Param in(DType dtype, const std::string& name, const void* data);
+Param out(DType dtype, const std::string& name, void* data);
+Param typed(const std::string& type, const std::string& name, const void* data);
+Param number(const std::string& name, std::int64_t value);
+
+class Work {
+ public:
+  const Program& program;
+  const Instr& instr;
+  std::vector<TensorView> inputs, outputs;  // on the card
+  ProcessorId processor = {};
+  std::function<void*(std::size_t bytes)> workspace;  // the next piece of what Target::workspace_bytes planned
+  Card& card;
+  KernelSet& kernels;
+  std::vector<Issue>& issues;
+
+  // Threads that no element needs end at once: the body begins with its own check.
+  void launch(std::int64_t blocks, int threads, const std::vector<Param>& params, const std::string& body) const;
+  void call(Issue issue) const { issues.push_back(std::move(issue)); }
+  // The same work with other operands: for instructions that are made of several moves.
+  Work with(std::vector<TensorView> in, std::vector<TensorView> out) const;
+};
+
+// One thread per element: `body` finds the element's row-major number in `i`, a long long below `elements`.
+void launch_per_element(const Work& work, std::int64_t elements, const std::vector<Param>& params,
+                        const std::string& body);
+
+}  // namespace weft::cuda
