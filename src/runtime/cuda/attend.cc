@@ -67,7 +67,7 @@ class Attention {
                        " + threadIdx.x;\nif (d >= ", value_, ") break;\n", wide_,
                        " a = acc[j] * shrink;\nfor (int c = 0; c < count; ++c) { const long long m = m0 + c; a += "
                        "scores[c] * get(v[",
-                       key_offset(work_.inputs[2]), " + d * ", stride(work_.inputs[2], rules_.value),
+                       memory_offset(work_.inputs[2]), " + d * ", stride(work_.inputs[2], rules_.value),
                        "ll]); }\nacc[j] = a;\n}\n")),
             "const ", wide_, " scale = sum == 0 ? (", wide_, ")0 : 1 / sum;\nfor (int j = 0; j < ", each,
             "; ++j) {\nconst int d = j * ", kThreads, " + threadIdx.x;\nif (d >= ", value_, ") break;\ny[",
@@ -104,6 +104,11 @@ class Attention {
   std::string key_offset(const TensorView& view) const {
     return str(offset(view, dims_.shared, "s"), " + m * ", stride(view, rules_.memory), "ll");
   }
+  // Of k or v: where position m of the memory of s lies.
+  std::string memory_offset(const TensorView& view) const {
+    return str(offset(view, dims_.shared, rules_.sources.empty() ? "s" : "source_of(s, m)"), " + m * ",
+               stride(view, rules_.memory), "ll");
+  }
   const TensorView& operand(int at) const { return work_.inputs[static_cast<std::size_t>(at)]; }
 
   std::vector<Param> score_params() const {
@@ -114,6 +119,8 @@ class Attention {
       params.push_back(in(operand(at_.query_ids).dtype, "query_ids", operand(at_.query_ids).data));
       params.push_back(in(operand(at_.memory_ids).dtype, "memory_ids", operand(at_.memory_ids).data));
     }
+    if (rules_.bounded) params.push_back(in(operand(at_.memory_end).dtype, "ends", operand(at_.memory_end).data));
+    if (at_.sources >= 0) params.push_back(in(operand(at_.sources).dtype, "sources", operand(at_.sources).data));
     const TensorView &q = operand(0), &k = operand(1);
     params.push_back(number("query_begin", rules_.causal ? q.begin[q.shape.position(rules_.length)] : 0));
     params.push_back(number("memory_begin", k.begin[k.shape.position(rules_.memory)]));
@@ -121,15 +128,33 @@ class Attention {
   }
 
   std::string constants() const {
-    return str("const ", wide_, " INF = ", wide_ == "double" ? real_literal(INFINITY) : "__uint_as_float(0x7f800000u)",
-               ";\nconst auto larger_of = [](", wide_, " a, ", wide_,
-               " b) { return a > b ? a : b; };\n(void)larger_of;\n");
+    return str(
+        "const ", wide_, " INF = ", wide_ == "double" ? real_literal(INFINITY) : "__uint_as_float(0x7f800000u)",
+        ";\nconst auto larger_of = [](", wide_, " a, ", wide_,
+        " b) { return a > b ? a : b; };\n(void)larger_of;\nconst auto clamped = [](long long x, long long most) { "
+        "return x < 0 ? 0 : x > most ? most : x; };\n(void)clamped;\n");
+  }
+
+  // end_of(s): the end of the memory; source_of(s, m): the s whose k and v are read at m.
+  std::string memory_of() const {
+    std::string text =
+        str("const auto end_of = [&](long long s) { return ",
+            !rules_.bounded ? str(memory_.size, "ll")
+                            : str("clamped(widen(get(ends[", offset(operand(at_.memory_end), dims_.shared, "s"),
+                                  "])), ", memory_.size, "ll)"),
+            "; };\n");
+    if (at_.sources < 0) return text;
+    const std::size_t at = dims_.shared.position(rules_.sources);
+    const std::int64_t step = dense_strides(dims_.shared)[at], size = dims_.shared[at].size;
+    return str(text, "const auto source_of = [&](long long s, long long m) { return s + (clamped(widen(get(sources[",
+               key_offset(operand(at_.sources)), "])), ", size - 1, "ll) - s / ", step, "ll % ", size, "ll) * ", step,
+               "ll; };\n");
   }
 
   // score(m) of query (s, r), from `query(d)`; -INF where it is not seen.
   std::string score() const {
     const TensorView& k = operand(1);
-    std::string seen = "true";
+    std::string seen = "m < end_of(s)";
     if (rules_.causal) {
       const std::size_t at = dims_.rows.position(rules_.length);
       seen += str(" && memory_begin + m <= query_begin + r / ", dense_strides(dims_.rows)[at], "ll % ",
@@ -138,10 +163,10 @@ class Attention {
     if (rules_.segments)
       seen += str(" && widen(get(query_ids[", query_offset(operand(at_.query_ids)), "])) == widen(get(memory_ids[",
                   key_offset(operand(at_.memory_ids)), "]))");
-    return str("const auto score = [&](long long s, long long r, long long m, auto query) {\nif (!(", seen,
+    return str(memory_of(), "const auto score = [&](long long s, long long r, long long m, auto query) {\nif (!(", seen,
                ")) return -INF;\n", wide_, " a = 0;\nfor (int d = 0; d < ", key_, "; ++d) a += query(d) * get(k[",
-               key_offset(k), " + d * ", stride(k, rules_.key), "ll]);\na *= (", wide_, ")", real_literal(rules_.scale),
-               ";\n",
+               memory_offset(k), " + d * ", stride(k, rules_.key), "ll]);\na *= (", wide_, ")",
+               real_literal(rules_.scale), ";\n",
                at_.bias < 0 ? ""
                             : str("a += get(bias[", query_offset(operand(at_.bias)), " + m * ",
                                   stride(operand(at_.bias), rules_.memory), "ll]);\n"),
@@ -158,9 +183,8 @@ class Attention {
 
   // Runs `inside` with scores[0 .. count) of the keys from m0 on, and `most`, the largest of them.
   std::string chunks(const std::string& inside) const {
-    return str("for (long long m0 = 0; m0 < ", memory_.size, "ll; m0 += ", kChunk,
-               ") {\nconst int count = ", memory_.size, "ll - m0 < ", kChunk, " ? (int)(", memory_.size,
-               "ll - m0) : ", kChunk, ";\n__syncthreads();\n", wide_,
+    return str("for (long long m0 = 0, end = end_of(s); m0 < end; m0 += ", kChunk, ") {\nconst int count = end - m0 < ",
+               kChunk, " ? (int)(end - m0) : ", kChunk, ";\n__syncthreads();\n", wide_,
                " most = -INF;\nfor (int c = threadIdx.x; c < count; c += ", kThreads, ") { const ", wide_,
                " x = score(s, r, m0 + c, [&](int d) { return own[d]; }); scores[c] = x; most = larger_of(most, x); }\n"
                "most = team_join<",
@@ -182,7 +206,7 @@ class Attention {
                "ll])");
   }
   std::string v_at(const std::string& d) const {
-    return str("get(v[", key_offset(operand(2)), " + ", d, " * ", stride(operand(2), rules_.value), "ll])");
+    return str("get(v[", memory_offset(operand(2)), " + ", d, " * ", stride(operand(2), rules_.value), "ll])");
   }
   std::string number_of_query() const { return str("(s * ", rows(), "ll + r)"); }
 
@@ -213,7 +237,7 @@ class Attention {
                 real_literal(rules_.scale), ";\n__syncthreads();\nfor (int j = 0; j < ", each,
                 "; ++j) {\nconst int d = j * ", kThreads, " + threadIdx.x;\nif (d >= ", key_,
                 ") break;\nfor (int c = 0; c < count; ++c) { const long long m = m0 + c; acc[j] += scores[c] * get(k[",
-                key_offset(operand(1)), " + d * ", stride(operand(1), rules_.key), "ll]); }\n}\n")),
+                memory_offset(operand(1)), " + d * ", stride(operand(1), rules_.key), "ll]); }\n}\n")),
             "}\nfor (int j = 0; j < ", each, "; ++j) {\nconst int d = j * ", kThreads,
             " + threadIdx.x;\nif (d >= ", key_, ") break;\ndq[", query_offset(dq), " + d * ", stride(dq, rules_.key),
             "ll] = put<", stored_type(dq.dtype), ">((", register_type(dq.dtype), ")acc[j]);\n}\n"));
@@ -247,16 +271,15 @@ class Attention {
             "ll]);\n}\nfor (int j = 0; j < ", values, "; ++j) {\nconst int d = j * ", kThreads,
             " + threadIdx.x;\nif (d < ", value_, ") b[j] += weights[c] * ", dy_at("d"),
             ";\n}\n}\n}\nfor (int j = 0; j < ", keys, "; ++j) {\nconst int d = j * ", kThreads,
-            " + threadIdx.x;\nif (d < ", key_, ") dk[", memory_offset(dk), " + d * ", dk_key, "] = put<",
+            " + threadIdx.x;\nif (d < ", key_, ") dk[", key_offset(dk), " + d * ", dk_key, "] = put<",
             stored_type(dk.dtype), ">((", register_type(dk.dtype), ")a[j]);\n}\nfor (int j = 0; j < ", values,
-            "; ++j) {\nconst int d = j * ", kThreads, " + threadIdx.x;\nif (d < ", value_, ") dv[", memory_offset(dv),
+            "; ++j) {\nconst int d = j * ", kThreads, " + threadIdx.x;\nif (d < ", value_, ") dv[", key_offset(dv),
             " + d * ", dv_value, "] = put<", stored_type(dv.dtype), ">((", register_type(dv.dtype), ")b[j]);\n}\n"));
   }
 
   static std::string stride_text(const TensorView& view, const std::string& dim) {
     return str(stride(view, dim), "ll");
   }
-  std::string memory_offset(const TensorView& view) const { return key_offset(view); }
 
   // Dims of queries and keys that the bias lacks are summed.
   void of_bias(const TensorView& db, void* largest, void* means) const {

@@ -56,26 +56,28 @@ void dynamic_slice(const Work& work) {
   const TensorView &x = work.inputs[0], &offset = work.inputs[1], &result = work.outputs[0];
   const std::string& dim = work.instr.as<DynamicSlice>()->dim;
   const std::int64_t most = x.shape.size_of(dim) - result.shape.size_of(dim);
-  const std::vector<Run> runs = runs_over(result.shape, {x, result});
+  const std::vector<Run> runs = runs_over(result.shape, {x, result, offset});
   launch_per_element(
       work, result.shape.elements(),
       {in(x.dtype, "x", x.data), in(offset.dtype, "offset", offset.data), out(result.dtype, "y", result.data)},
-      str("long long at = widen(get(offset[0]));\nat = at < 0 ? 0 : at > ", most, "ll ? ", most, "ll : at;\ny[",
-          offset_text(runs, 1, "i"), "] = x[at * ", stride_along(x, dim), "ll + ", offset_text(runs, 0, "i"), "];\n"));
+      str("long long at = widen(get(offset[", offset_text(runs, 2, "i"), "]));\nat = at < 0 ? 0 : at > ", most, "ll ? ",
+          most, "ll : at;\ny[", offset_text(runs, 1, "i"), "] = x[at * ", stride_along(x, dim), "ll + ",
+          offset_text(runs, 0, "i"), "];\n"));
 }
 
 void dynamic_update(const Work& work) {
   const TensorView &piece = work.inputs[1], &offset = work.inputs[2], &result = work.outputs[0];
   const std::string& dim = work.instr.as<DynamicUpdate>()->dim;
   copy_elements(work, work.inputs[0], result);
-  const std::vector<Run> runs = runs_over(piece.shape, {piece, without(result, dim)});
+  const std::vector<Run> runs = runs_over(piece.shape, {piece, without(result, dim), offset});
   const std::int64_t size = result.shape.size_of(dim);
   launch_per_element(
       work, piece.shape.elements(),
       {in(piece.dtype, "x", piece.data), in(offset.dtype, "offset", offset.data), out(result.dtype, "y", result.data)},
-      str("long long at = widen(get(offset[0]));\nif (at > ", size, "ll || at < -", piece.shape.size_of(dim),
-          "ll) return;\nat += ", index_along(piece.shape, dim), ";\nif (at < 0 || at >= ", size, "ll) return;\ny[at * ",
-          stride_along(result, dim), "ll + ", offset_text(runs, 1, "i"), "] = x[", offset_text(runs, 0, "i"), "];\n"));
+      str("long long at = widen(get(offset[", offset_text(runs, 2, "i"), "]));\nif (at > ", size, "ll || at < -",
+          piece.shape.size_of(dim), "ll) return;\nat += ", index_along(piece.shape, dim),
+          ";\nif (at < 0 || at >= ", size, "ll) return;\ny[at * ", stride_along(result, dim), "ll + ",
+          offset_text(runs, 1, "i"), "] = x[", offset_text(runs, 0, "i"), "];\n"));
 }
 
 void gather(const Work& work) {
