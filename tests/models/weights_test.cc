@@ -117,12 +117,11 @@ TEST(TransformerGraphs, SizesThatDoNotFit) {
                     "make it a language model or an encoder-decoder");
   EXPECT_USER_ERROR(models::step_graph(lm, {.beams = 0, .length = 8}),
                     "decoding 1 sequences of 8 positions with 0 beams", "give at least one of each");
-  EXPECT_USER_ERROR(step_graph(o, {.batch = 2, .length = 8, .prompts = 3}), "a prefill of 3 rows for a batch of 2",
-                    "give a number of prompts from 1 to the batch, or 0 for the batch");
   EXPECT_USER_ERROR(models::prefill_graph(lm, {.length = 8, .prompt_length = 9}),
                     "a prompt of length 9 for caches of length 8", "give longer caches or a shorter prompt");
   EXPECT_USER_ERROR(models::prefill_graph(lm, {.batch = 2, .length = 8, .prompt_length = 4, .prompts = 3}),
-                    "a prefill of 3 rows for a batch of 2", "give a number of prompts from 1 to the batch");
+                    "a prefill of 3 rows for a batch of 2",
+                    "give a number of prompts from 1 to the batch, or 0 for the batch");
   EXPECT_USER_ERROR(models::prefill_graph(both, {.length = 8}),
                     "decoding with an encoder, but without an inputs_length", "give the length of its inputs");
   EXPECT_USER_ERROR(models::prefill_graph(lm, {.length = 8, .inputs_length = 2}), "there is no encoder",
