@@ -197,7 +197,9 @@ TEST(Decoder, EndsARowAtItsNumberOfTokens) {
           beams == 1 ? plain_greedy(next, prompts[r], room) : plain_beams(next, prompts[r], room)[0];
       expect_equal(got[r][0], want, str("row ", r, " beams ", beams));
     }
-    if (beams == 1) EXPECT_EQ(decoder.speed().tokens, 8);
+    if (beams == 1) {
+      EXPECT_EQ(decoder.speed().tokens, 8);
+    }
   }
 }
 

@@ -126,7 +126,8 @@ std::map<std::string, Array> run_on(const Program& program, const Engine& engine
   std::uint64_t salt = 1;
   for (const ProgramInput& input : program.inputs) inputs[input.name] = {numbers(program.values[input.value], salt++)};
   if (const auto end = inputs.find("end"); end != inputs.end())  // before the memory, in it, at its end, and behind it
-    for (std::int64_t i = 0; i < end->second[0].elements(); ++i) end->second[0].set(i, static_cast<double>(11 * i - 1));
+    for (std::int64_t i = 0; i < end->second.front().elements(); ++i)
+      end->second.front().set(i, static_cast<double>(11 * i - 1));
   const RunResult result = run_all(program, inputs, {.steps = steps}, engine, workers);
   if (result.failure) std::rethrow_exception(result.failure);
   std::map<std::string, Array> outputs;
