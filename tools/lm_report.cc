@@ -46,8 +46,10 @@ std::string LmReport::json() const {
   all["arena_bytes"] = planned.arena;
   all["workspace_bytes"] = planned.workspaces;
   all["scratch_bytes"] = planned.scratch;
-  all["unplanned_bytes"] = unplanned_bytes();
-  all["unplanned_limit_bytes"] = (wire == "mpi" ? processors : 1) * kMostUnplannedBytes;
+  if (plan_is_resident()) {
+    all["unplanned_bytes"] = unplanned_bytes();
+    all["unplanned_limit_bytes"] = (wire == "mpi" ? processors : 1) * kMostUnplannedBytes;
+  }
   all["loss_first"] = losses.front();
   all["loss_last"] = losses.back();
   all["setup_s"] = digits(setup_s, 3);
@@ -81,7 +83,9 @@ std::string LmReport::table() const {
       << std::setprecision(1) << "  products  " << gflop / step << " GFLOP/s (" << std::setprecision(3) << gflop
       << " GFLOP a step)\n"
       << std::setprecision(1) << "  memory    " << static_cast<double>(peak_bytes) / (1 << 20)
-      << " MiB resident at most, " << static_cast<double>(unplanned_bytes()) / (1 << 20) << " MiB of it not planned\n"
+      << " MiB resident at most";
+  if (plan_is_resident()) out << ", " << static_cast<double>(unplanned_bytes()) / (1 << 20) << " MiB of it not planned";
+  out << "\n"
       << "  planned   " << bytes_text(planned.variables) << " of variables, " << bytes_text(planned.arena)
       << " of arena (workspaces " << bytes_text(planned.workspaces) << " of it), " << bytes_text(planned.scratch)
       << " of scratch on each processor\n"

@@ -23,6 +23,8 @@ struct LmReport {
   PlannedMemory planned = {};   // of one processor
   std::int64_t peak_bytes = 0;  // resident, of all processes together
 
+  // With the device cuda the planned memory is the card's, and the resident memory is the host's.
+  bool plan_is_resident() const { return device != device::cuda().name; }
   std::int64_t unplanned_bytes() const { return peak_bytes - processors * planned.sum(); }
 
   std::string json() const;   // one line; docs/bench.md lists the keys
