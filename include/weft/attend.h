@@ -16,7 +16,7 @@ struct AttendOptions {
   std::optional<double> scale = {};  // of q . k; by default 1 / sqrt(d_key)
 
   // Memory that is written position by position. Integers, with dims that q and k share: a query sees the memory before
-  // memory_end. What lies behind it is not read, so the time depends on memory_end and not on the size of `memory`.
+  // memory_end. Memory behind it is not read, so the time depends on memory_end and not on the size of `memory`.
   Tensor memory_end = {};
   // Integers, with `memory`, `source_dim` and other dims that q and k share. Queries at index i of source_dim see, at each
   // position of `memory`, the key and value at index sources[i] of source_dim, clamped to fit. So the beams of a search

@@ -1,4 +1,4 @@
-// Id: the number of one thing among those of its kind, such as a processor of a mesh.
+// Id: the number of one thing among all things of its kind, such as a processor of a mesh.
 #pragma once
 
 #include <compare>

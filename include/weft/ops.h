@@ -193,7 +193,7 @@ struct SampleOptions {
 Tensor sample_categorical(const Tensor& logits, const DimRef& dim, const SampleOptions& options = {},
                           Site site = Site::current());
 // Reads, or writes, `size` elements from a run-time index on, clamped to fit. The index is a scalar, or has other dims of
-// x: then each of their indices has its own begin.
+// x: then each of their indices has a begin.
 Tensor dynamic_slice(const Tensor& x, const Tensor& begin, const DimRef& dim, std::int64_t size,
                      Site site = Site::current());
 Tensor dynamic_update(const Tensor& x, const Tensor& piece, const Tensor& begin, const DimRef& dim,

@@ -1,4 +1,4 @@
-// The loop over steps. Each row of a batch has its own position; a row reads its prompt as long as it has tokens.
+// The loop over steps. Rows of a batch have different positions; a row reads its prompt as long as it has tokens.
 #include "weft/decode.h"
 
 #include <algorithm>
@@ -48,7 +48,8 @@ struct Row {
   std::unique_ptr<Search> search;
   std::int64_t position = 0;
 
-  bool is_done() const { return search->is_done() || position - size_of(*prompt) >= room; }
+  bool is_full() const { return position - size_of(*prompt) >= room; }
+  bool is_done() const { return search->is_done() || is_full(); }
   bool reads() const { return position < size_of(*prompt); }
 
   // The token before its position.
@@ -78,6 +79,7 @@ struct Decoder::State {
  private:
   // Moves the rows to the first position that is still to be computed.
   void read_at_once(std::vector<Row>& rows, const std::vector<const Ids*>& inputs);
+  bool rests(const Row& row) const;
   Feeds feeds(const std::vector<Row>& rows) const;
   void step(std::vector<Row>& rows);
 
@@ -120,13 +122,19 @@ void Decoder::State::read_at_once(std::vector<Row>& rows, const std::vector<cons
   speed.prefill_seconds += seconds_of([&] { run_prefill_->run(feeds); });
 }
 
-// Rows that are done, or only fill up the batch, are fed zeros: at position 0 they cost the least.
+// A row that is done cannot find a better best sequence. If more than the best are asked for, it goes on as long as
+// another row of the batch, and may find more of them.
+bool Decoder::State::rests(const Row& row) const {
+  return row.is_full() || (options.n_best == 1 && row.search->is_done());
+}
+
+// Rows that rest, or only fill up the batch, are fed zeros: at position 0 they cost the least.
 Feeds Decoder::State::feeds(const std::vector<Row>& rows) const {
   const auto beams = static_cast<std::size_t>(options.beams), batch = static_cast<std::size_t>(sizes.batch);
   std::vector<std::int32_t> tokens(batch * beams, 0), parents = tokens, positions(batch, 0);
   for (std::size_t i = 0; i < tokens.size(); ++i) parents[i] = static_cast<std::int32_t>(i % beams);
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    if (rows[r].is_done()) continue;
+    if (rests(rows[r])) continue;
     positions[r] = static_cast<std::int32_t>(rows[r].position);
     for (std::size_t b = 0; b < beams; ++b) {
       tokens[r * beams + b] = rows[r].token(b);
@@ -152,7 +160,7 @@ void Decoder::State::step(std::vector<Row>& rows) {
   const std::size_t each = whole.size() / static_cast<std::size_t>(sizes.batch);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     Row& row = rows[r];
-    if (row.is_done()) continue;
+    if (rests(row)) continue;
     if (!row.reads())
       row.search->take({std::span(whole).subspan(r * each, each),
                         std::span(std::as_const(log_probabilities)).subspan(r * each, each)});

@@ -1,7 +1,7 @@
 // Decoding position by position. Keys and values of what has been read are in variables called "cache/<layer>/k" and
 // ".../v" [batch, beams, memory_length, heads…, d_kv]; keys and values of an encoder's output have no beams. A step writes
-// one position of each beam and moves nothing else: "cache/sources" [batch, beams, memory_length] tells whose keys and
-// values a beam reads at each position, its own or those of a beam that it continues. Positions that a prompt filled are
+// one position of each beam and moves nothing else. "cache/sources" [batch, beams, memory_length] tells, for each position,
+// the beam whose keys and values a beam reads. Positions that a prompt filled are
 // alike in all beams, so that any source is right there.
 #include "models/transformer/network.h"
 #include "weft/error.h"

@@ -1,4 +1,4 @@
-// A build without oneDNN: the CPU engine has no products and no convolutions of its own, and the reference serves them.
+// A build without oneDNN: the reference engine serves products and convolutions of the CPU engine.
 #include "runtime/cpu/convolution.h"
 #include "runtime/cpu/product.h"
 #include "weft/error.h"

@@ -1,8 +1,8 @@
 // attend and attend_back: softmax attention without stored scores.
 //
 // Forward: a block for each query. Scores of kChunk keys at a time lie in shared memory; largest score, total and sums of
-// values are carried from chunk to chunk. Backward: a block for each query finds the largest score and dy . y and sums dq;
-// a block for each key sums dk and dv over all queries; a thread for each number of the bias sums its derivative. Every
+// values are carried from chunk to chunk. Backward: a block for each query finds the largest score and dy . y and sums dq.
+// A block for each key sums dk and dv over all queries; a thread for each number of the bias sums its derivative. Every
 // sum has one order.
 #include <cmath>
 

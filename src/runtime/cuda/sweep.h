@@ -4,7 +4,7 @@
 //   flat    no reduction: a thread has some neighbouring elements
 //   rows    a reduction joins columns: a team of threads has a whole row
 //   tiles   reductions join rows only: a block has some columns and some rows
-// What joins rows is left as partial sums, one per team or block, in the workspace. Then one kernel each, where there is
+// Reductions over rows leave partial sums, one per team or block, in the workspace. Then one kernel each, where there is
 // something to write, for results per row, per column and for scalars: it joins the partial sums in order. So every result
 // is written by a thread that has read all it needs, and an output may lie where an operand did. No atomics: the bits are
 // the same in every run.

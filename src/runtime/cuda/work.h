@@ -1,5 +1,5 @@
-// What turning one instruction of one processor into work for the card takes and gives: kernels as source text, with
-// their launches, and calls of libraries, in the order in which they go to the stream.
+// Work: one instruction of one processor on its way to the card. Kernels are source text with their launches. Launches
+// and calls of libraries are kept in the order in which they go to the stream.
 #pragma once
 
 #include <cuda_runtime_api.h>
