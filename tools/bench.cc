@@ -61,6 +61,7 @@ void add_bench(CLI::App& app, Action& action) {
   CLI::App* bench = app.add_subcommand("bench", "Measure the speed of parts of Weft on this machine");
   bench->require_subcommand(1);
   add_bench_lm(*bench, action);
+  add_bench_decode(*bench, action);
   add_compile(*bench, action);
   CLI::App* sub = bench->add_subcommand("collectives", "Time the collectives of a wire, in place, in f32");
   const auto o = std::make_shared<BenchOptions>();

@@ -24,6 +24,7 @@ void add_translate(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_bench_lm(CLI::App& bench, Action& action);  // a subcommand of bench
+void add_bench_decode(CLI::App& bench, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
 void add_import(CLI::App& app, Action& action);

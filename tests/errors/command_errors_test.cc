@@ -45,7 +45,7 @@ TEST(CommandErrors, UnknownWords) {
                           "trace-summary, vocab, export, import, doctor; see weft --help")));
   EXPECT_EQ(weft("bench"),
             refused("command.missing-command", lines("'weft bench' needs a command", "command line",
-                                                     "give one of: lm, compile, collectives; see weft bench --help")));
+                                                     "give one of: lm, decode, compile, collectives; see weft bench --help")));
   const Refusal option = weft("explain two_layer --mehs p:2");
   EXPECT_EQ(option.code, 2);
   EXPECT_NE(option.text.find(
