@@ -1,8 +1,12 @@
-// The loop over steps. Rows of a batch have different positions; a row reads its prompt as long as it has tokens.
+// The loop over steps. Rows of a batch have different positions; a row reads its prompt as long as it has tokens. A row
+// that is done leaves its slot. When all slots of a group are free, prefill reads the next rows of the queue into them.
+// Later positions may add to a list of several hypotheses: if lists are asked for, rows of a batch stop together.
 #include "weft/decode.h"
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
+#include <numeric>
 #include <optional>
 
 #include "train/candidates.h"
@@ -40,16 +44,16 @@ std::int64_t cache_bytes_of(const Graph& graph) {
   return bytes;
 }
 
-// A row of the batch: the next token is chosen at `position`, unless the prompt has it.
+// A row in a slot of the batch: the next token is chosen at `position`, unless the prompt has it.
 struct Row {
   std::size_t number;
-  const Ids* prompt;
+  const Ids *prompt, *inputs;
   std::int64_t room;  // the most tokens that it gets
   std::unique_ptr<Search> search;
   std::int64_t position = 0;
 
-  bool is_full() const { return position - size_of(*prompt) >= room; }
-  bool is_done() const { return search->is_done() || is_full(); }
+  bool has_room() const { return position - size_of(*prompt) < room; }
+  bool is_done() const { return search->is_done() || !has_room(); }
   bool reads() const { return position < size_of(*prompt); }
 
   // The token before its position.
@@ -60,15 +64,24 @@ struct Row {
   }
 };
 
+// How many slots are filled at once. A prefill of few rows is slow, a group of many rows waits long for its last one. Every
+// processor has equal parts of a group. Draws depend on the slot and the step of a row, which must not depend on the mesh.
+std::int64_t group_size(const Sizes& sizes, const Options& options, int processors) {
+  if (options.temperature > 0 || options.n_best > 1) return sizes.batch;
+  if (sizes.prompt == 0 && sizes.inputs == 0) return 1;
+  for (const std::int64_t parts : {4, 2})
+    if (sizes.batch % parts == 0 && sizes.batch / parts % processors == 0) return sizes.batch / parts;
+  return sizes.batch;
+}
+
 }  // namespace
 
 struct Decoder::State {
   State(Session& session, const models::TransformerOptions& model, const Layout& layout, const Sizes& sizes,
         const Options& options, Site site);
 
-  // Of rows `first`, first + 1, … of a run.
-  std::vector<std::vector<Hypothesis>> decode(std::size_t first, const std::vector<const Ids*>& prompts,
-                                              const std::vector<const Ids*>& inputs);
+  // One result for each prompt. `inputs` of an encoder-decoder.
+  std::vector<std::vector<Hypothesis>> decode(const std::vector<Ids>& prompts, const std::vector<Ids>& inputs);
 
   const models::TransformerOptions model;
   const Sizes sizes;
@@ -77,12 +90,18 @@ struct Decoder::State {
   std::function<void(std::size_t, std::int32_t)> listener;
 
  private:
-  // Moves the rows to the first position that is still to be computed.
-  void read_at_once(std::vector<Row>& rows, const std::vector<const Ids*>& inputs);
-  bool rests(const Row& row) const;
-  Feeds feeds(const std::vector<Row>& rows) const;
-  void step(std::vector<Row>& rows);
+  using Slots = std::vector<std::optional<Row>>;
 
+  Row row_of(std::size_t number, const std::vector<Ids>& prompts, const std::vector<Ids>& inputs) const;
+  // Fills the slots of group `first`, first + 1, … from the queue, if they are all free.
+  void refill(Slots& slots, std::size_t first, std::deque<Row>& queue);
+  // Reads the prompts of a group, and moves its rows to the first position that is still to be computed.
+  void read_at_once(Slots& slots, std::size_t first);
+  Feeds feeds(const Slots& slots) const;
+  void step(Slots& slots);
+  void collect(Slots& slots, std::vector<std::vector<Hypothesis>>& results);  // frees the slots of rows that are done
+
+  std::size_t group_;  // the slots that prefill reads together
   std::optional<models::PrefillGraph> prefill_;
   std::optional<Executable> run_prefill_;
   models::StepGraph step_;
@@ -93,7 +112,14 @@ struct Decoder::State {
 Decoder::State::State(Session& session, const models::TransformerOptions& model, const Layout& layout,
                       const Sizes& sizes, const Options& options, Site site)
     : model(model), sizes(sizes), options(options) {
-  const models::DecodeSizes shape{sizes.batch, options.beams, options.max_length, sizes.prompt, sizes.inputs};
+  const std::int64_t group = group_size(sizes, options, session.mesh().size());
+  group_ = static_cast<std::size_t>(group);
+  const models::DecodeSizes shape{.batch = sizes.batch,
+                                  .beams = options.beams,
+                                  .length = options.max_length,
+                                  .prompt_length = sizes.prompt,
+                                  .inputs_length = sizes.inputs,
+                                  .prompts = group < sizes.batch ? group : 0};
   if (sizes.prompt > 0 || sizes.inputs > 0) {
     prefill_ = models::prefill_graph(model, shape, site);
     run_prefill_ = session.compile(prefill_->graph, layout, {.update = prefill_->updates});
@@ -105,40 +131,56 @@ Decoder::State::State(Session& session, const models::TransformerOptions& model,
   speed.cache_bytes = cache_bytes_of(step_.graph);
 }
 
+Row Decoder::State::row_of(std::size_t number, const std::vector<Ids>& prompts, const std::vector<Ids>& inputs) const {
+  std::int64_t room = options.max_length - size_of(prompts[number]);
+  if (options.max_tokens > 0) room = std::min(room, options.max_tokens);
+  return {number, &prompts[number], inputs.empty() ? nullptr : &inputs[number], room, make_search(options, room)};
+}
+
+void Decoder::State::refill(Slots& slots, std::size_t first, std::deque<Row>& queue) {
+  const auto group = std::span(slots).subspan(first, group_);
+  if (queue.empty() || std::ranges::any_of(group, [](const auto& slot) { return slot.has_value(); })) return;
+  for (std::optional<Row>& slot : group) {
+    if (queue.empty()) break;
+    slot = std::move(queue.front());
+    queue.pop_front();
+  }
+  read_at_once(slots, first);
+}
+
 // What prefill reads beyond a prompt is written over by steps before anyone sees it.
-void Decoder::State::read_at_once(std::vector<Row>& rows, const std::vector<const Ids*>& inputs) {
-  std::vector<const Ids*> prompts;
+void Decoder::State::read_at_once(Slots& slots, std::size_t first) {
+  std::vector<const Ids*> prompts, inputs;
   std::int64_t longest = 0;
-  for (Row& row : rows) {
-    prompts.push_back(row.prompt);
-    row.position = std::min(sizes.prompt, size_of(*row.prompt));
-    longest = std::max(longest, row.position);
+  for (std::optional<Row>& row : std::span(slots).subspan(first, group_)) {
+    if (!row) break;
+    prompts.push_back(row->prompt);
+    if (row->inputs) inputs.push_back(row->inputs);
+    row->position = std::min(sizes.prompt, size_of(*row->prompt));
+    longest = std::max(longest, row->position);
   }
   const bool asks = sizes.inputs > 0 || model.prefix;  // there is more than caches to be set
   if (!prefill_ || (longest == 0 && !asks)) return;
   Feeds feeds;
+  if (prefill_->first_row)
+    feeds.emplace_back(prefill_->first_row, Array::scalar(static_cast<double>(first), DType::kI32));
   if (prefill_->inputs) feeds.emplace_back(prefill_->inputs, padded(prefill_->inputs, inputs));
   if (prefill_->targets) feeds.emplace_back(prefill_->targets, padded(prefill_->targets, prompts));
   speed.prefill_seconds += seconds_of([&] { run_prefill_->run(feeds); });
 }
 
-// A row that is done cannot find a better best sequence. If more than the best are asked for, it goes on as long as
-// another row of the batch, and may find more of them.
-bool Decoder::State::rests(const Row& row) const {
-  return row.is_full() || (options.n_best == 1 && row.search->is_done());
-}
-
-// Rows that rest, or only fill up the batch, are fed zeros: at position 0 they cost the least.
-Feeds Decoder::State::feeds(const std::vector<Row>& rows) const {
-  const auto beams = static_cast<std::size_t>(options.beams), batch = static_cast<std::size_t>(sizes.batch);
-  std::vector<std::int32_t> tokens(batch * beams, 0), parents = tokens, positions(batch, 0);
+// Free slots, and rows that have no room, are fed zeros: at position 0 they cost the least.
+Feeds Decoder::State::feeds(const Slots& slots) const {
+  const auto beams = static_cast<std::size_t>(options.beams);
+  std::vector<std::int32_t> tokens(slots.size() * beams, 0), parents = tokens, positions(slots.size(), 0);
   for (std::size_t i = 0; i < tokens.size(); ++i) parents[i] = static_cast<std::int32_t>(i % beams);
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    if (rests(rows[r])) continue;
-    positions[r] = static_cast<std::int32_t>(rows[r].position);
+  for (std::size_t r = 0; r < slots.size(); ++r) {
+    if (!slots[r] || !slots[r]->has_room()) continue;
+    const Row& row = *slots[r];
+    positions[r] = static_cast<std::int32_t>(row.position);
     for (std::size_t b = 0; b < beams; ++b) {
-      tokens[r * beams + b] = rows[r].token(b);
-      if (rows[r].position > size_of(*rows[r].prompt)) parents[r * beams + b] = rows[r].search->parents()[b];
+      tokens[r * beams + b] = row.token(b);
+      if (row.position > size_of(*row.prompt)) parents[r * beams + b] = row.search->parents()[b];
     }
   }
   Feeds feeds{{step_.tokens, Array(step_.tokens.shape(), tokens)},
@@ -147,8 +189,8 @@ Feeds Decoder::State::feeds(const std::vector<Row>& rows) const {
   return feeds;
 }
 
-void Decoder::State::step(std::vector<Row>& rows) {
-  const Feeds fed = feeds(rows);
+void Decoder::State::step(Slots& slots) {
+  const Feeds fed = feeds(slots);
   std::vector<double> ids, log_probabilities;
   speed.decode_seconds += seconds_of([&] {
     const Values values = run_step_->run(fed);
@@ -157,10 +199,10 @@ void Decoder::State::step(std::vector<Row>& rows) {
   });
   ++speed.steps;
   const std::vector<std::int32_t> whole(ids.begin(), ids.end());
-  const std::size_t each = whole.size() / static_cast<std::size_t>(sizes.batch);
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    Row& row = rows[r];
-    if (rests(row)) continue;
+  const std::size_t each = whole.size() / slots.size();
+  for (std::size_t r = 0; r < slots.size(); ++r) {
+    if (!slots[r] || !slots[r]->has_room()) continue;
+    Row& row = *slots[r];
     if (!row.reads())
       row.search->take({std::span(whole).subspan(r * each, each),
                         std::span(std::as_const(log_probabilities)).subspan(r * each, each)});
@@ -170,23 +212,36 @@ void Decoder::State::step(std::vector<Row>& rows) {
   }
 }
 
-std::vector<std::vector<Hypothesis>> Decoder::State::decode(std::size_t first, const std::vector<const Ids*>& prompts,
-                                                            const std::vector<const Ids*>& inputs) {
-  std::vector<Row> rows;
-  for (const Ids* prompt : prompts) {
-    std::int64_t room = options.max_length - size_of(*prompt);
-    if (options.max_tokens > 0) room = std::min(room, options.max_tokens);
-    rows.push_back({first + rows.size(), prompt, room, make_search(options, room)});
+void Decoder::State::collect(Slots& slots, std::vector<std::vector<Hypothesis>>& results) {
+  const auto goes_on = [](const std::optional<Row>& slot) { return slot && !slot->is_done(); };
+  if (options.n_best > 1 && std::ranges::any_of(slots, goes_on)) return;
+  for (std::optional<Row>& slot : slots) {
+    if (!slot || !slot->is_done()) continue;
+    std::vector<Hypothesis>& result = results[slot->number] = slot->search->result();
+    if (!result.empty()) speed.tokens += size_of(result[0].ids) + result[0].ended;
+    ++speed.rows;
+    slot.reset();
   }
-  read_at_once(rows, inputs);
-  while (!std::ranges::all_of(rows, &Row::is_done)) step(rows);
-  std::vector<std::vector<Hypothesis>> results;
-  for (const Row& row : rows) {
-    results.push_back(row.search->result());
-    if (!results.back().empty()) speed.tokens += size_of(results.back()[0].ids) + results.back()[0].ended;
+}
+
+// Rows of about the same length go together: they need about the same number of steps. Rows that stop together go in the
+// order that they are given in.
+std::vector<std::vector<Hypothesis>> Decoder::State::decode(const std::vector<Ids>& prompts,
+                                                            const std::vector<Ids>& inputs) {
+  std::vector<std::size_t> order(prompts.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto length = [&](std::size_t i) { return prompts[i].size() + (inputs.empty() ? 0 : inputs[i].size()); };
+  if (options.n_best == 1) std::ranges::stable_sort(order, {}, length);
+  std::deque<Row> queue;
+  for (std::size_t number : order) queue.push_back(row_of(number, prompts, inputs));
+  std::vector<std::vector<Hypothesis>> results(prompts.size());
+  Slots slots(static_cast<std::size_t>(sizes.batch));
+  while (true) {
+    for (std::size_t first = 0; first < slots.size(); first += group_) refill(slots, first, queue);
+    if (std::ranges::none_of(slots, [](const auto& slot) { return slot.has_value(); })) return results;
+    step(slots);
+    collect(slots, results);
   }
-  speed.rows += static_cast<std::int64_t>(rows.size());
-  return results;
 }
 
 Decoder::Decoder(Session& session, const models::TransformerOptions& model, const Layout& layout, std::int64_t batch,
@@ -201,18 +256,7 @@ std::vector<std::vector<Hypothesis>> Decoder::run(const std::vector<Ids>& given,
   State& s = *state_;
   const std::vector<Ids> prompts = given.empty() ? std::vector<Ids>(inputs.size()) : given;
   check_rows(s.model, s.sizes, s.options, prompts, inputs, site);
-  std::vector<std::vector<Hypothesis>> results;
-  while (results.size() < prompts.size()) {
-    const std::size_t first = results.size(),
-                      count = std::min(prompts.size() - first, static_cast<std::size_t>(s.sizes.batch));
-    std::vector<const Ids*> some_prompts, some_inputs;
-    for (std::size_t r = first; r < first + count; ++r) {
-      some_prompts.push_back(&prompts[r]);
-      if (!inputs.empty()) some_inputs.push_back(&inputs[r]);
-    }
-    for (auto& result : s.decode(first, some_prompts, some_inputs)) results.push_back(std::move(result));
-  }
-  return results;
+  return s.decode(prompts, inputs);
 }
 
 void Decoder::on_token(std::function<void(std::size_t row, std::int32_t id)> listener) {

@@ -139,8 +139,11 @@ std::vector<std::vector<TrainedModel::Text>> TrainedModel::generate(const std::v
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return ids[a].size() < ids[b].size(); });
   std::vector<std::vector<Text>> texts(ids.size());
   ProgressLine progress(wire::process() == 0);
-  for (std::size_t first = 0; first < order.size(); first += static_cast<std::size_t>(batch)) {
-    const std::size_t end = std::min(order.size(), first + static_cast<std::size_t>(batch));
+  // Within a call the decoder keeps its batch full; between calls the progress is drawn.
+  constexpr std::size_t kBatchesOfACall = 16;
+  const std::size_t together = kBatchesOfACall * static_cast<std::size_t>(batch);
+  for (std::size_t first = 0; first < order.size(); first += together) {
+    const std::size_t end = std::min(order.size(), first + together);
     std::vector<std::vector<std::int32_t>> rows;
     std::vector<TextStream> streams;
     for (std::size_t i = first; i < end; ++i) {

@@ -85,7 +85,7 @@ TEST_P(DecoderModels, GreedyEqualsThePlainChoice) {
   }
 }
 
-// One row at a time: rows of a batch stop together, which may lengthen their lists.
+// One row at a time: with lists, rows of a batch stop together, which may lengthen their lists.
 TEST_P(DecoderModels, BeamsEqualThePlainSearch) {
   const TransformerOptions model = GetParam();
   Session session = open({});
@@ -103,6 +103,33 @@ TEST_P(DecoderModels, BeamsEqualThePlainSearch) {
       for (std::size_t i = 0; i < got.size(); ++i) expect_equal(got[i], want[i], str("row ", r, " rank ", i));
     }
   }
+}
+
+// More rows than slots: rows take the slots of rows that are done, in groups, and no row changes.
+TEST_P(DecoderModels, RowsTakeTheSlotsOfOthers) {
+  const TransformerOptions model = GetParam();
+  const bool two = model.kind == Kind::kEncoderDecoder;
+  std::vector<Ids> prompts, inputs;
+  for (int i = 0; i < 3; ++i) {
+    prompts.insert(prompts.end(), kPrompts.begin(), kPrompts.end());
+    if (two) inputs.insert(inputs.end(), kInputs.begin(), kInputs.end());
+  }
+  for (const std::int64_t beams : {1, 3})
+    for (const std::int64_t prompt_length : {0, 3}) {
+      const decode::Options options{.max_length = 9, .beams = beams};
+      Session alone = open({}), full = open({});
+      Decoder one(alone, model, {}, 1, two ? 6 : 0, prompt_length, options),
+          four(full, model, {}, 4, two ? 6 : 0, prompt_length, options);
+      const Results want = one.run(prompts, inputs), got = four.run(prompts, inputs);
+      ASSERT_EQ(got.size(), want.size());
+      for (std::size_t r = 0; r < want.size(); ++r) {
+        ASSERT_EQ(got[r].size(), want[r].size());
+        for (std::size_t i = 0; i < want[r].size(); ++i)
+          expect_equal(got[r][i], want[r][i], str("row ", r, " beams ", beams, " prompt ", prompt_length));
+      }
+      EXPECT_EQ(four.speed().tokens, one.speed().tokens);
+      EXPECT_EQ(four.speed().rows, 15);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, DecoderModels,
@@ -178,6 +205,26 @@ TEST(Decoder, TellsItsSpeed) {
   EXPECT_EQ(decoder.speed().cache_bytes,
             2 * 2 * 8 * 16 * 2 * 4);  // layers, rows, positions, heads x d_kv, k and v, f32
   EXPECT_TRUE(decoder.run({}).empty());
+}
+
+// A slot is filled again as soon as its row is done. Listeners hear of a row by its number, whatever its slot is.
+TEST(Decoder, KeepsItsSlotsFull) {
+  Session session = open({});
+  Decoder decoder(session, small(Kind::kLanguageModel), {}, 4, 0, 0,
+                  {.max_length = 10, .max_tokens = 2, .never_end = true});
+  std::vector<Ids> mixed;
+  for (std::size_t i = 0; i < 30; ++i) mixed.push_back(Ids(i % 5 + 1, static_cast<std::int32_t>(2 + i % 7)));
+  decoder.run(mixed);
+  EXPECT_EQ(decoder.speed().steps, 40);  // 150 positions of all rows; batches that end together need 42
+  std::vector<std::pair<std::size_t, std::int32_t>> heard;
+  decoder.on_token([&](std::size_t row, std::int32_t id) { heard.emplace_back(row, id); });
+  const Results got = decoder.run(mixed);
+  for (std::size_t r = 0; r < mixed.size(); ++r) {
+    Ids ids;
+    for (const auto& [row, id] : heard)
+      if (row == r) ids.push_back(id);
+    EXPECT_EQ(ids, got[r][0].ids) << "row " << r;
+  }
 }
 
 // A row that has its tokens is done, whatever its neighbours still need; beams count the room in their penalty.

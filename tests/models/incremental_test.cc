@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "models/tiny.h"
+#include "support/expect_error.h"
 #include "weft/explain.h"
 
 namespace weft::test::incremental_test {
@@ -59,13 +60,15 @@ Array repeated(const Array& x, std::int64_t times) {
 
 class Decoding {
  public:
-  Decoding(const TransformerOptions& o, const Where& where, std::int64_t beams, std::int64_t prompt_length)
+  Decoding(const TransformerOptions& o, const Where& where, std::int64_t beams, std::int64_t prompt_length,
+           std::int64_t prompts = 0)
       : options_(o),
         sizes_{.batch = kBatch,
                .beams = beams,
                .length = kLength,
                .prompt_length = prompt_length,
-               .inputs_length = both() ? kInputs : 0},
+               .inputs_length = both() ? kInputs : 0,
+               .prompts = prompts},
         session_(Mesh::parse(where.mesh), wire::threads(), device::reference(), {.seed = 3}),
         layout_(Layout::parse(where.layout)) {
     if (!prefill_.updates.empty())
@@ -82,10 +85,27 @@ class Decoding {
     if (read_) read_->run(feeds);
   }
 
+  // Of rows first, first + 1, …: the prompts and inputs of all rows are given.
+  void read_some(const Array* prompt, std::int64_t first) {
+    const auto rows = [&](const Array& all) {
+      const std::int64_t width = all.shape()[1].size;
+      Array some({{"batch", sizes_.prompts}, all.shape()[1]}, DType::kI32);
+      for (std::int64_t i = 0; i < some.elements(); ++i) some.set(i, all.at(first * width + i));
+      return some;
+    };
+    Feeds feeds = {{prefill_.first_row, Array::scalar(static_cast<double>(first), DType::kI32)}};
+    if (both()) feeds.emplace_back(prefill_.inputs, rows(inputs()));
+    if (prompt) feeds.emplace_back(prefill_.targets, rows(*prompt));
+    read_->run(feeds);
+  }
+
   Array step(const std::vector<double>& tokens, const std::vector<double>& parents, std::int64_t position) {
+    return step(tokens, parents, std::vector<double>(kBatch, static_cast<double>(position)));
+  }
+  Array step(const std::vector<double>& tokens, const std::vector<double>& parents,
+             const std::vector<double>& positions) {
     Feeds feeds = {{step_.tokens, Array(step_.tokens.shape(), tokens, DType::kI32)},
-                   {step_.position, Array(step_.position.shape(),
-                                          std::vector<double>(kBatch, static_cast<double>(position)), DType::kI32)}};
+                   {step_.position, Array(step_.position.shape(), positions, DType::kI32)}};
     if (step_.parents) feeds.emplace_back(step_.parents, Array(step_.parents.shape(), parents, DType::kI32));
     return next_.run(feeds)[step_.logits];
   }
@@ -168,6 +188,41 @@ TEST_P(Incremental, AfterAPrompt) {
     expect_near(decoding.step(tokens_before(all, p), parents, p), at_position(want, p), p);
 }
 
+// Rows begin one after another, in groups whose prompts are read while other rows are at later positions.
+TEST_P(Incremental, RowsAtTheirOwnPositions) {
+  constexpr std::int64_t kPrompt = 2, kGroup = 2;
+  if (kGroup % Mesh::parse(where().mesh).size() != 0) GTEST_SKIP() << "a group cannot be split";
+  Decoding decoding(options(), where(), 1, kPrompt, kGroup);
+  const Array targets = path(kBatch, "length"), want = decoding.score(targets);
+  Array prompt({{"batch", kBatch}, {"length", kPrompt}}, DType::kI32);
+  for (std::int64_t i = 0; i < prompt.elements(); ++i) prompt.set(i, targets.at(i / kPrompt * kLength + i % kPrompt));
+  std::vector<std::int64_t> at(kBatch, -1);  // the positions of rows that have begun
+  for (std::int64_t time = 0; time < kLength; ++time) {
+    if (time % 2 == 0 && time / 2 * kGroup < kBatch) {
+      decoding.read_some(&prompt, time / 2 * kGroup);
+      for (std::int64_t r = 0; r < kGroup; ++r)  // a row may begin before the end of its prompt
+        at[static_cast<std::size_t>(time / 2 * kGroup + r)] = kPrompt - r;
+    }
+    std::vector<double> tokens, positions;
+    for (std::int64_t row = 0; row < kBatch; ++row) {
+      const std::int64_t position = std::max<std::int64_t>(at[static_cast<std::size_t>(row)], 0);
+      positions.push_back(static_cast<double>(position));
+      tokens.push_back(position == 0 ? 0 : targets.at(row * kLength + position - 1));
+    }
+    const Array got = decoding.step(tokens, {}, positions);
+    const std::int64_t vocab = want.shape()[2].size;
+    for (std::int64_t row = 0; row < kBatch; ++row) {
+      std::int64_t& position = at[static_cast<std::size_t>(row)];
+      if (position < 0 || position >= kLength) continue;
+      double most = 0;
+      for (std::int64_t v = 0; v < vocab; ++v)
+        most = std::max(most, std::abs(got.at(row * vocab + v) - want.at((row * kLength + position) * vocab + v)));
+      EXPECT_LE(most, 1e-9) << "row " << row << ", position " << position;
+      ++position;
+    }
+  }
+}
+
 // Each beam goes on from another one's caches; what it has read in the end is what it is scored by.
 TEST_P(Incremental, WithBeamsThatTurnIntoOthers) {
   constexpr std::int64_t kBeams = 2;
@@ -226,16 +281,25 @@ TEST(IncrementalPrefix, SeesTheInputsWhole) {
 
 // One position is written, not the caches: what a step needs beside its variables is less than one of them.
 TEST(IncrementalCaches, AreWrittenInPlace) {
-  for (const Where& where : {Where{"", ""}, Where{"x:2", "batch:x"}, Where{"x:2", "heads,d_ff,vocab:x"}}) {
-    const TransformerOptions o = tiny();
-    const models::DecodeSizes sizes{.batch = 8, .length = 10};
-    const models::StepGraph step = models::step_graph(o, sizes);
-    const Mesh mesh = Mesh::parse(where.mesh);
-    const Explanation explained = explain(step.graph, mesh, Layout::parse(where.layout),
-                                          {.fetch = {step.logits}, .update = step.updates}, Machine{1e9, 1e9});
-    const std::int64_t cache = sizes.batch * sizes.length * o.heads * o.d_kv * 4 / mesh.size();
-    EXPECT_LT(explained.arena_bytes, cache) << where.layout;
-  }
+  for (const std::int64_t beams : {1, 4})
+    for (const Where& where : {Where{"", ""}, Where{"x:2", "batch:x"}, Where{"x:2", "heads,d_ff,vocab:x"}}) {
+      TransformerOptions o = tiny();
+      o.max_length = 40;
+      const models::DecodeSizes sizes{.batch = 8, .beams = beams, .length = 40};
+      const models::StepGraph step = models::step_graph(o, sizes);
+      const Mesh mesh = Mesh::parse(where.mesh);
+      const Explanation explained = explain(step.graph, mesh, Layout::parse(where.layout),
+                                            {.fetch = {step.logits}, .update = step.updates}, Machine{1e9, 1e9});
+      const std::int64_t cache = sizes.batch * beams * sizes.length * o.heads * o.d_kv * 4 / mesh.size();
+      EXPECT_LT(explained.arena_bytes, cache) << where.layout << ", beams " << beams;
+    }
+}
+
+TEST(IncrementalCaches, BeamsStayOnOneProcessor) {
+  const models::StepGraph step = models::step_graph(tiny(), {.batch = 2, .beams = 4, .length = 6});
+  EXPECT_USER_ERROR(explain(step.graph, Mesh::parse("x:2"), Layout::parse("beams:x"),
+                            {.fetch = {step.logits}, .update = step.updates}, Machine{1e9, 1e9}),
+                    "needs dim 'beams' whole, but it is split over axis 'x'");
 }
 
 }  // namespace

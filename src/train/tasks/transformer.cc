@@ -230,11 +230,11 @@ Decoding TransformerTask::decoding() const {
 }
 
 std::unique_ptr<TextDecoder> TransformerTask::decoder(Session& session, const Config& config, std::int64_t batch,
-                                                      std::int64_t shortest, std::int64_t longest) const {
+                                                      std::int64_t /*shortest*/, std::int64_t longest) const {
   constexpr std::int64_t kUnit = 16;  // of the room for inputs
   const bool translates = decoding() == Decoding::kTranslation;
   const std::int64_t inputs = translates ? (longest + kUnit - 1) / kUnit * kUnit : 0;
-  const std::int64_t prompt = translates ? 0 : decoding() == Decoding::kAnswer ? longest : shortest;
+  const std::int64_t prompt = translates ? 0 : longest;
   return std::make_unique<TransformerDecoder>(
       decode::Decoder(session, options, layout_of(config), batch, inputs, prompt, config.decode), translates);
 }
