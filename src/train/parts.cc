@@ -77,12 +77,18 @@ optim::Schedule schedule_of(const Config& config) {
 
 Session open_session(const Config& config) {
   check_choices(config);
-  return Session(mesh_of(config), wire::named(config.mesh.wire),
-                 config.run.f64 ? device::reference() : device::Choice{config.mesh.device},
-                 {.seed = static_cast<std::uint64_t>(config.run.seed),
-                  .deadline_seconds = config.run.deadline,
-                  .workers = static_cast<int>(config.mesh.workers),
-                  .store = store_of(config)});
+  const Mesh mesh = mesh_of(config);
+  const wire::Choice wire = wire::named(config.mesh.wire);
+  const SessionOptions options{.seed = static_cast<std::uint64_t>(config.run.seed),
+                               .deadline_seconds = config.run.deadline,
+                               .workers = static_cast<int>(config.mesh.workers),
+                               .store = store_of(config)};
+  try {
+    return Session(mesh, wire, config.run.f64 ? device::reference() : device::Choice{config.mesh.device}, options);
+  } catch (const UserError& error) {
+    if (!error.text().code.text.starts_with("device.")) throw;
+    throw at_setting(config, {.otherwise = "mesh.device"}, error);
+  }
 }
 
 std::string number_text(double number) {

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "train/error_setting.h"
 #include "train/activity_lines.h"
 #include "train/checkpoint_files.h"
 #include "train/fault.h"
@@ -239,7 +240,8 @@ void Trainer::prepare() {
 // What the progress is held against: the flops of the model as written, and what the cores can do.
 void Trainer::announce() {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  machine_ = measure_machine({config_.mesh.device}, 1, cores);
+  machine_ =
+      placed(config_, {.otherwise = "mesh.device"}, [&] { return measure_machine({config_.mesh.device}, 1, cores); });
   const Explanation planned = [&] {
     const Activity activity("compiling");
     return plan(config_, {.machine = machine_});

@@ -323,12 +323,15 @@ TEST_F(TrainCommand, MistakesAreFoundInTheConfig) {
             "--set mesh.store_level=4, storage layout \"*:data\"");
   EXPECT_THAT(where_of("", "", "--set mesh.memory=1KiB"), StartsWith("--set mesh.memory=1KiB, "));
   EXPECT_EQ(where_of("", "", "--mesh data"), "--set mesh.mesh=\"data\", mesh \"data\", column 1");
-  EXPECT_EQ(where_of("[batch]", "[mesh]\ndevice = \"cuda\"\n[batch]"), "wrong.toml:21 (mesh.device)");
+  EXPECT_EQ(where_of("[batch]", "[mesh]\ndevice = \"abacus\"\n[batch]"), "wrong.toml:21 (mesh.device)");
+  if (weft("doctor").output.find("not used: ") != std::string::npos) {  // the device cuda
+    EXPECT_THAT(where_of("[batch]", "[mesh]\ndevice = \"cuda\"\n[batch]"), StartsWith("wrong.toml:21 (mesh.device)"));
+  }
   EXPECT_EQ(where_of("", "", "--wire pigeons"), "--set mesh.wire=\"pigeons\"");
   EXPECT_EQ(where_of("", "", "--device abacus"), "--set mesh.device=\"abacus\"");
   EXPECT_THAT(
-      weft("generate " + folder_ + "/lm --set mesh.device=cuda").output,
-      AllOf(HasSubstr("there is no device 'cuda'"), HasSubstr("set mesh.device to one of: \"cpu\", \"reference\"")));
+      weft("generate " + folder_ + "/lm --set mesh.device=abacus").output,
+      AllOf(HasSubstr("there is no device 'abacus'"), HasSubstr("set mesh.device to one of: \"cpu\", \"reference\"")));
   EXPECT_THAT(weft("eval " + folder_ + "/lm --wire pigeons").output,
               AllOf(HasSubstr("there is no wire 'pigeons'"),
                     HasSubstr("set mesh.wire to \"threads\" or \"mpi\", or leave it out")));
