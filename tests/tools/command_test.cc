@@ -150,7 +150,7 @@ TEST(Command, RefusesWrongLines) {
                  "leave it out; only configs, .toml files, may follow each other");
   expect_refused("explain two_layer --mesh", "--mesh", "see weft explain --help");
   expect_refused("explain two_layer --json=3", "json was given a disallowed flag override", "--help");
-  expect_refused("bench", "'weft bench' needs a command", "give one of: lm, compile, collectives");
+  expect_refused("bench", "'weft bench' needs a command", "give one of: lm, decode, compile, collectives");
   expect_refused("bench collectivs", "'weft bench' has no command 'collectivs'", "did you mean 'collectives'?");
   expect_refused("bench collectives --repeats x", "--repeats", "see weft bench collectives --help");
 }
