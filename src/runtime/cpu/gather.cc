@@ -79,6 +79,7 @@ class GatherKernel {
       else std::memset(to, 0, static_cast<std::size_t>(block_) * bytes);
       return;
     }
+    if (inner_.size() == 1 && from && bytes_ == 4) return line(from, to);
     for (std::int64_t e = 0; e < block_; ++e) {
       std::int64_t rest = e, x = 0, out = 0;
       for (std::size_t d = inner_.size(); d-- > 0; rest /= inner_[d].size) {
@@ -88,6 +89,13 @@ class GatherKernel {
       if (from) std::memcpy(to + out * bytes_, from + x * bytes_, bytes);
       else std::memset(to + out * bytes_, 0, bytes);
     }
+  }
+
+  // Of numbers of four bytes.
+  void line(const std::byte* from, std::byte* to) const {
+    const auto* source = reinterpret_cast<const std::uint32_t*>(from);
+    auto* target = reinterpret_cast<std::uint32_t*>(to);
+    for (std::int64_t e = 0; e < block_; ++e) target[e * inner_[0].out] = source[e * inner_[0].x];
   }
 
   TensorView x_, indices_, out_;

@@ -96,11 +96,15 @@ class SortKernel {
     std::iota(first, first + count_, 0);
     if (count_ == lines_.length()) return std::sort(first, first + count_, is_before);
     std::make_heap(first, first + count_, is_before);  // the last of the best is at its top
+    auto last = wide(source[*first * step]);
     for (auto place = static_cast<std::int32_t>(count_); place < lines_.length(); ++place) {
+      const auto here = wide(source[place * step]);
+      if (ascending_ ? here >= last : here <= last) continue;  // most often; a NaN is neither
       if (!is_before(place, *first)) continue;
       std::pop_heap(first, first + count_, is_before);
       first[count_ - 1] = place;
       std::push_heap(first, first + count_, is_before);
+      last = wide(source[*first * step]);
     }
     std::sort_heap(first, first + count_, is_before);
   }
