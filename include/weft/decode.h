@@ -23,7 +23,7 @@ struct Options {
   // Beam search, if there is more than one beam.
   std::int64_t beams = 1;
   double alpha = 0.6;       // score = log p / ((5 + tokens) / 6)^alpha; the end of sequence counts as a token
-  bool early_stop = true;   // stops when no row can find a sequence better than its worst finished sequence
+  bool early_stop = true;   // a row is done when it cannot find a better sequence than its worst finished one
   std::int64_t n_best = 1;  // the number of beams that run() returns
   bool never_end = false;   // the end of sequence has probability 0: every row gets all tokens that it has room for
 };
@@ -46,7 +46,7 @@ struct Speed {
 // finds the exact candidates over a split vocabulary, and random numbers depend on the seeds, the row and the step.
 class Decoder {
  public:
-  // `batch`: the rows of one pass. `inputs_length`: the longest input of an encoder, else 0. `prompt_length`: the part of
+  // `batch`: the rows of one step. `inputs_length`: the longest input of an encoder, else 0. `prompt_length`: the part of
   // the prompts that is read at once; the rest is read one position per step. UserError for options that contradict each
   // other.
   Decoder(Session& session, const models::TransformerOptions& model, const Layout& layout, std::int64_t batch,
