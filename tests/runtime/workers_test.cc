@@ -41,6 +41,17 @@ TEST(Workers, ThrowWhatTheFirstShareThrows) {
   }
 }
 
+// A worker may get its first share in any step, so its thread is ready before the first.
+std::atomic<int> prepared_threads = 0;
+
+TEST(Workers, PrepareEveryThreadBeforeTheFirstJob) {
+  for (const int size : {1, 2, 5}) {
+    prepared_threads = 0;
+    const Workers workers(size, true, [] { ++prepared_threads; });
+    EXPECT_EQ(prepared_threads, size);
+  }
+}
+
 TEST(Workers, SayThatTheSystemGivesNoThread) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the thread sanitizer ends a process that gets no thread";

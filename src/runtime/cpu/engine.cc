@@ -1,4 +1,5 @@
 #include "runtime/cpu/kernels.h"
+#include "runtime/cpu/product.h"
 #include "runtime/host/host_engine.h"
 
 namespace weft {
@@ -10,7 +11,8 @@ KernelTable& cpu::kernels() {
 
 const HostEngine& cpu_engine() {
   static const HostEngine engine("cpu", joined(cpu::kernels(), common_kernels()),
-                                 {.fusing = {.maps = true, .reductions = true}, .alignment = kHostAlignment}, true);
+                                 {.fusing = {.maps = true, .reductions = true}, .alignment = kHostAlignment}, true,
+                                 cpu::prepare_thread);
   return engine;
 }
 

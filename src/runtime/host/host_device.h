@@ -18,7 +18,7 @@ class HostDevice : public Device {
         wire_(wire),
         mesh_(mesh),
         processor_(processor),
-        workers_(workers, spins),
+        workers_(workers, spins, engine.prepare_thread()),
         arena_(wire, processor) {}
 
   comm::Memory allocate(std::size_t bytes, MemoryUse use) override;

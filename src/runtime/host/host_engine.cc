@@ -21,11 +21,13 @@ Target with_workspaces(Target target, const KernelTable& table) {
 
 }  // namespace
 
-HostEngine::HostEngine(std::string name, KernelTable table, Target target, bool shares_work)
+HostEngine::HostEngine(std::string name, KernelTable table, Target target, bool shares_work,
+                       void (*prepare_thread)())
     : name_(std::move(name)),
       table_(std::move(table)),
       target_(with_workspaces(std::move(target), table_)),
-      shares_work_(shares_work) {}
+      shares_work_(shares_work),
+      prepare_thread_(prepare_thread) {}
 
 bool HostEngine::has(const Instr& instr) const {
   const char* name = name_of(instr);

@@ -14,7 +14,9 @@ class HostEngine : public Engine {
  public:
   // `shares_work`: a processor has several workers; else its own thread does all.
   // The target's workspaces are those of the table.
-  HostEngine(std::string name, KernelTable table, Target target, bool shares_work);
+  // `prepare_thread` runs on every worker's thread before the first step (workers.h).
+  HostEngine(std::string name, KernelTable table, Target target, bool shares_work,
+             void (*prepare_thread)() = nullptr);
 
   const std::string& name() const override { return name_; }
   const Target& target() const override { return target_; }
@@ -25,6 +27,7 @@ class HostEngine : public Engine {
   BindReport describe(const std::shared_ptr<const Compiled>& compiled, const DeviceOptions& options) const override;
 
   const KernelTable& table() const { return table_; }
+  void (*prepare_thread() const)() { return prepare_thread_; }
 
  private:
   // Workers of each processor, and whether each has a core to itself.
@@ -38,6 +41,7 @@ class HostEngine : public Engine {
   const KernelTable table_;
   const Target target_;
   const bool shares_work_;
+  void (*const prepare_thread_)();
 };
 
 const HostEngine& reference_engine();  // slow and readable: the oracle

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <latch>
 #include <system_error>
 #include <utility>
 
@@ -48,14 +49,20 @@ void SharingBalance::add(std::int64_t worked, std::int64_t lost, std::int64_t no
   }
 }
 
-Workers::Workers(int size, bool spins)
+Workers::Workers(int size, bool spins, void (*prepare)())
     : size_(std::max(1, size)),
       spins_(spins),
       balance_(size_),
       slots_(std::make_unique<ShareSlot[]>(static_cast<std::size_t>(size_))),
       scratch_(static_cast<std::size_t>(size_)) {
+  std::latch prepared(size_ - 1);
   try {
-    for (int worker = 1; worker < size_; ++worker) threads_.emplace_back([this, worker] { serve(worker); });
+    for (int worker = 1; worker < size_; ++worker)
+      threads_.emplace_back([this, worker, prepare, &prepared] {
+        if (prepare) prepare();
+        prepared.count_down();
+        serve(worker);
+      });
   } catch (const std::system_error& error) {
     stop();
     throw RunError(
@@ -64,6 +71,8 @@ Workers::Workers(int size, bool spins)
          .where = "Session",
          .fix = "ask for fewer workers, or raise the limit on threads"});
   }
+  if (prepare) prepare();
+  prepared.wait();
 }
 
 Workers::~Workers() { stop(); }

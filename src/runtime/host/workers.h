@@ -41,8 +41,9 @@ class SharingBalance {
 class Workers {
  public:
   // `spins`: those who wait look again for a while before they sleep; for when every worker has a core to itself.
-  // RunError if the system gives no more threads.
-  explicit Workers(int size, bool spins = true);
+  // `prepare` runs once on every worker's own thread before the constructor returns: what a thread makes for itself is
+  // then there before the first job. RunError if the system gives no more threads.
+  explicit Workers(int size, bool spins = true, void (*prepare)() = nullptr);
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
