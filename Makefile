@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test build bench format check-all asan tsan coverage soak fuzz clean
+.PHONY: help setup demo test build bench format check-all check-xla asan tsan coverage soak fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
@@ -45,6 +45,10 @@ format:  ## clang-format every source file in place
 
 check-all:  ## the slow checks: sanitizers, coverage, a tenth of the soak tests; prints a table
 	@scripts/check-all
+
+check-xla: setup  ## the XLA engine on XLA's CPU plugin, which is installed outside of the repository
+	$(call build,dev,weft_command weft_pjrt_compile weft_test_ops weft_test_random weft_test_golden)
+	@scripts/check-xla build/dev
 
 # Sanitized tests are slow. asan leaves out the longest suites and the runs on many ranks; tsan runs the folders with
 # threads. ctest -N -L/-R/-E with these patterns lists what remains.

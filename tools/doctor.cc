@@ -12,12 +12,15 @@ namespace weft::tools {
 
 namespace {
 
-void run_doctor(bool json) {
-  std::vector<std::pair<std::string, std::string>> found = doctor();
+void run_doctor(bool json, const std::string& plugin) {
+  std::vector<std::pair<std::string, std::string>> found = doctor(plugin);
   found.insert(found.begin(), {"weft", WEFT_VERSION});
   if (json) {
     nlohmann::ordered_json all;
-    for (const auto& [what, text] : found) all[what] = text;
+    for (const auto& [what, text] : found) {
+      if (what == "device xla") all[what].push_back(text);  // one for each plugin
+      else all[what] = text;
+    }
     std::cout << all.dump(2) << "\n";
     return;
   }
@@ -35,7 +38,9 @@ void add_doctor(CLI::App& app, Action& action) {
       app.add_subcommand("doctor", "List what Weft can use on this machine: devices, wires, cores, masks, versions");
   const auto json = std::make_shared<bool>(false);
   sub->add_flag("--json", *json, "One JSON object")->disable_flag_override();
-  sub->callback([json, &action] { action = [json] { run_doctor(*json); }; });
+  const auto plugin = std::make_shared<std::string>();
+  sub->add_option("--plugin", *plugin, "Of device xla: also look at this plugin; default: the variable WEFT_PLUGIN");
+  sub->callback([json, plugin, &action] { action = [json, plugin] { run_doctor(*json, *plugin); }; });
 }
 
 }  // namespace weft::tools

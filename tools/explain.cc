@@ -18,7 +18,7 @@ namespace {
 struct ExplainOptions {
   ModelWords model;
   std::vector<std::string> show, dump;
-  std::optional<std::string> machine, program, device;
+  std::optional<std::string> machine, program, device, plugin, topology;
   bool json = false;
 };
 
@@ -81,12 +81,14 @@ Explanation explained(const ExplainOptions& o, Dump& dump) {
   if (is_config(o.model.name)) {
     train::Config config = read_configs(files_of(o.model), config_words(o.model));
     if (o.device) config.mesh.device = *o.device;
+    if (o.plugin) config.mesh.plugin = *o.plugin;
+    options.topology = o.topology.value_or("");
     return train::plan(config, options);
   }
   models::Model model = model_of(o.model);
   model.options.dump = options.dump;
   return explain(model.graph, model.mesh, model.layout, model.options, *options.machine, store_of(o.model),
-                 {o.device.value_or(device::cpu().name)});
+                 {o.device.value_or(device::cpu().name), o.plugin.value_or(""), o.topology.value_or("")});
 }
 
 void run_explain(const ExplainOptions& o) {
@@ -114,7 +116,9 @@ void add_explain(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   sub->add_option("--dump", o->dump, "Also print the program after this pass, or after all; may be repeated")
       ->allow_extra_args(false);
-  sub->add_option("--device", o->device, "cpu or reference: the device to compile for; default: cpu, or the config's");
+  sub->add_option("--device", o->device, "The device to compile for, see weft doctor; default: cpu, or the config's");
+  sub->add_option("--plugin", o->plugin, "Of device xla: the PJRT plugin's shared library; see docs/xla.md");
+  sub->add_option("--topology", o->topology, "Of device xla: compile ahead of time for these devices, as v4:2x2x1");
   sub->add_option("--program", o->program, "Also write the program's text to this file, for weft run");
   sub->footer(model_list);
   sub->callback([o, &action] { action = [o] { run_explain(*o); }; });

@@ -1,4 +1,5 @@
-// weft export: writes the weights of a checkpoint as plain .safetensors of unsplit tensors, for other tools.
+// weft export: writes the weights of a checkpoint as plain .safetensors of unsplit tensors, for other tools, or the
+// training step of a config as StableHLO (export_stablehlo.h).
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "export_stablehlo.h"
 #include "name_rules.h"
 #include "options.h"
 #include "weft/checkpoint.h"
@@ -28,6 +30,7 @@ struct ExportWords {
   std::string checkpoint, out;
   std::optional<std::string> dtype, map, max_shard;
   bool split_qkv = false, optimizer_state = false;
+  StableHloWords stablehlo = {};
 };
 
 // A tensor to write: a box of a variable, reshaped and optionally transposed.
@@ -231,6 +234,14 @@ class Exporter {
 };
 
 void run_export(const ExportWords& words) {
+  const bool weights = !words.checkpoint.empty() || !words.out.empty(), module = !words.stablehlo.out.empty();
+  if (weights == module || words.checkpoint.empty() != words.out.empty())
+    throw UserError(
+        {.code = "export.what",
+         .what = "export writes either the weights of a checkpoint or the step of a config",
+         .where = "command line",
+         .fix = "write weft export CHECKPOINT --out FILE, or weft export --config my.toml --stablehlo FILE"});
+  if (module) return export_stablehlo(words.stablehlo);
   if (words.dtype && !is_float(dtype_of(*words.dtype)))
     throw UserError({.code = "export.unsupported-dtype",
                      .what = "weights cannot be exported as " + *words.dtype,
@@ -252,16 +263,17 @@ void run_export(const ExportWords& words) {
 }  // namespace
 
 void add_export(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("export", "Write a checkpoint's weights as plain .safetensors for other tools");
+  CLI::App* sub =
+      app.add_subcommand("export", "Write a checkpoint's weights as plain .safetensors, or a step as StableHLO");
   const auto words = std::make_shared<ExportWords>();
-  sub->add_option("checkpoint", words->checkpoint, "A checkpoint, or a folder of checkpoints: then the latest")
-      ->required();
-  sub->add_option("--out", words->out, "A file that ends in .safetensors, or a folder")->required();
+  sub->add_option("checkpoint", words->checkpoint, "A checkpoint, or a folder of checkpoints: then the latest");
+  sub->add_option("--out", words->out, "A file that ends in .safetensors, or a folder");
   sub->add_option("--dtype", words->dtype, "f32, bf16, f16 or f64 for all floats; default: as they are stored");
   sub->add_option("--map", words->map, "Rules for names and shapes, a JSON file: see docs/checkpoints.md");
   sub->add_option("--max-shard", words->max_shard, "The largest size of a file in the folder; default: 5GB");
   sub->add_flag("--split-qkv", words->split_qkv, "Write …/qkv/… as …/q/…, …/k/… and …/v/…")->disable_flag_override();
   sub->add_flag("--optimizer-state", words->optimizer_state, "Also the optimizer's state")->disable_flag_override();
+  add_stablehlo_options(*sub, words->stablehlo);
   sub->callback([words, &action] { action = [words] { run_export(*words); }; });
 }
 

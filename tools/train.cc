@@ -16,7 +16,7 @@ struct TrainWords {
   ConfigWords words;
   train::TrainOptions options;
   std::vector<std::string> rename;
-  std::string fail_at;
+  std::string fail_at, topology;
   bool quiet = false, print_config = false, dry_run = false, json = false;
 };
 
@@ -31,18 +31,30 @@ std::pair<std::string, std::string> parse_rename(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
+// After all numbers are printed: exit code 2 says that the compiler refuses the program.
+void check_fits(const Explanation& e) {
+  if (!e.compiler || e.compiler->refusal.empty()) return;
+  throw UserError(
+      {.code = "memory.topology-too-small",
+       .what = "the step does not fit into the memory of topology " + e.compiler->topology + ": " + e.compiler->refusal,
+       .where = "mesh " + e.mesh.text() + ", layout \"" + e.layout + "\"",
+       .fix = "use a smaller batch, microbatches, a storage layout, or a topology with more devices"});
+}
+
 void dry_run(const TrainWords& o, const train::Config& config) {
   std::future<Machine> machine = std::async(std::launch::async, [] { return measure_machine(); });
   // Never destroyed: the command ends here, and to free the graph and the program of a large model takes long.
   static const models::Model& model = *new models::Model(train::step_model(config));
-  static const Explanation& e = *new Explanation(train::plan(config, model, {.machine = machine.get(), .dump = {}}));
+  static const Explanation& e =
+      *new Explanation(train::plan(config, model, {.machine = machine.get(), .topology = o.topology, .dump = {}}));
   if (o.json) {
     std::cout << e.json() << "\n";
-    return;
+    return check_fits(e);
   }
   const int processors = e.mesh.size();
   std::cout << config.name << ": " << count_text(static_cast<double>(e.parameters)) << " parameters (" << e.parameters
-            << "), " << processors << (processors == 1 ? " processor\n" : " processors\n") << e.summary();
+            << "), " << processors << (processors == 1 ? " processor\n" : " processors\n") << e.summary() << std::flush;
+  check_fits(e);
 }
 
 void run_train(const TrainWords& o) {
@@ -52,6 +64,11 @@ void run_train(const TrainWords& o) {
     return;
   }
   if (o.dry_run) return dry_run(o, config);
+  if (!o.topology.empty())
+    throw UserError({.code = "command.topology-without-dry-run",
+                     .what = "--topology " + o.topology + " names devices that are not here to train on",
+                     .where = "command line",
+                     .fix = "add --dry-run, which compiles for them and runs nothing, or leave --topology out"});
   train::TrainOptions options = o.options;
   options.progress = !o.quiet;
   options.allow_change = o.words.allow_change;
@@ -97,6 +114,9 @@ void add_train(CLI::App& app, Action& action) {
   sub->add_flag("--print-config", o->print_config,
                 "Print the complete config with the settings of this command line, and stop");
   sub->add_flag("--dry-run", o->dry_run, "Print memory, flops and collectives of each processor, and stop");
+  sub->add_option("--topology", o->topology,
+                  "With --dry-run and --device xla: compile ahead of time for devices that need not be here, as "
+                  "v4:8x8x4 or h200:1x1x8; see docs/xla.md");
   sub->add_flag("--json", o->json, "With --dry-run: one JSON object, see docs/explain.md");
   sub->add_flag("--quiet", o->quiet, "Print nothing");
   sub->add_option("--trace", o->options.trace, "Write a trace of the last steps to this file; see docs/bench.md");

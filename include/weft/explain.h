@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,19 @@ struct Explanation {
     std::string name;
     double seconds = 0;
   };
+  // The account of a compiler that made the whole program: of device xla. Bytes of one device, as the compiler lays
+  // tensors out.
+  struct Compiler {
+    std::string name;  // the plugin's file
+    std::int64_t arguments = 0, outputs = 0;
+    std::int64_t aliased = 0;  // of the outputs: they overwrite arguments
+    std::int64_t temporaries = 0, code = 0;
+    std::int64_t peak = 0;                // 0: not reported
+    double seconds = 0, cpu_seconds = 0;  // of the compiler; 0: not known
+    std::string topology;                 // that it was compiled for ahead of time; "": for the devices here
+    std::string refusal;                  // why the program does not fit into the memory of the devices; "": it does
+    std::string executable;               // the file that keeps what was compiled ahead of time; "": none
+  };
 
   Mesh mesh;
   std::string layout;
@@ -85,7 +99,9 @@ struct Explanation {
   std::int64_t workspace_bytes = 0;  // the most of the arena that kernels have at once besides operands and results
   std::int64_t scratch_bytes = 0;    // of the threads of a processor, all together
   std::int64_t live_bytes = 0;       // the most of it that is in use at once: no plan needs less
-  std::vector<Kernel> kernels;       // by instruction; bodies of loops included
+  std::optional<Compiler>
+      compiler;                 // without a topology its account stands in place of the plan: arena_bytes is from it
+  std::vector<Kernel> kernels;  // by instruction; bodies of loops included
   std::vector<Warning> warnings;
   std::vector<Placed> tensors;
   std::function<std::string()> program;  // makes its text

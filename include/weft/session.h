@@ -48,10 +48,15 @@ void report(const std::exception& error);
 namespace device {
 struct Choice {
   std::string name;
+  std::string plugin = {};    // of xla: the plugin's shared library; "": the environment variable WEFT_PLUGIN
+  std::string topology = {};  // of xla, for explain(): compile ahead of time for devices such as "v4:2x2x1"
 };
 Choice cpu();        // fast: vectors, oneDNN's products, all cores that the process may use
 Choice reference();  // slow and readable; tests compare all devices with it
 Choice cuda();       // one NVIDIA card for all processors of the mesh; UserError says why it cannot be used
+// The devices of a PJRT plugin, one for each processor of the mesh: TPUs, GPUs or the CPU. XLA compiles the program:
+// docs/xla.md.
+Choice xla(const std::string& plugin = {});
 // The names of all devices, the default first: the values of --device.
 std::vector<std::string> names();
 }  // namespace device
@@ -126,7 +131,9 @@ class PendingRun {
 // Bytes of one processor, as planned: what it allocates.
 struct PlannedMemory {
   std::int64_t variables = 0;
-  std::int64_t arena = 0;       // of all other values and of workspaces; the executables of a session share one
+  // Of all other values and of workspaces; the executables of a session share one. Of device xla: what its compiler says
+  // that one executable needs besides its variables.
+  std::int64_t arena = 0;
   std::int64_t workspaces = 0;  // the most of the arena that kernels have at once besides operands and results
   std::int64_t scratch = 0;     // of its threads
 

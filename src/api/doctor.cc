@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "comm/wire.h"
 #include "runtime/cuda/open.h"
+#include "runtime/xla/open.h"
 #include "weft/error.h"
 #include "weft/session.h"
 
@@ -64,20 +65,24 @@ std::string simd() {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> doctor() {
+std::vector<std::pair<std::string, std::string>> doctor(const std::string& plugin) {
   const Machine machine = measure_machine();
   const std::string mpi = comm::mpi_version();
-  return {{"wires", mpi.empty() ? "threads" : str("threads, mpi (", mpi.substr(0, mpi.find_first_of(",\n")), ")")},
-          {"devices", join(device::names(), ", ")},
-          {"device cuda", cuda_library().engine ? cuda_library().found : str("not used: ", cuda_library().found)},
-          {"not in this build", mpi.empty() ? "wires mpi, nccl" : "wire nccl"},
-          {"processor", field("/proc/cpuinfo", "model name")},
-          {"cores", cores()},
-          {"simd", simd()},
-          {"memory", memory()},
-          {"one thread", str(count_text(machine.flops_per_second), "flop/s in f32, ",
-                             count_text(machine.bytes_per_second), "B/s copying")},
-          {"compiler", str("g++ ", __VERSION__)}};
+  std::vector<std::pair<std::string, std::string>> found = {
+      {"wires", mpi.empty() ? "threads" : str("threads, mpi (", mpi.substr(0, mpi.find_first_of(",\n")), ")")},
+      {"devices", join(device::names(), ", ")},
+      {"device cuda", cuda_library().engine ? cuda_library().found : str("not used: ", cuda_library().found)},
+      {"not in this build", mpi.empty() ? "wires mpi, nccl" : "wire nccl"},
+      {"processor", field("/proc/cpuinfo", "model name")},
+      {"cores", cores()},
+      {"simd", simd()},
+      {"memory", memory()},
+      {"one thread", str(count_text(machine.flops_per_second), "flop/s in f32, ", count_text(machine.bytes_per_second),
+                         "B/s copying")},
+      {"compiler", str("g++ ", __VERSION__)}};
+  const std::vector<std::pair<std::string, std::string>> xla = describe_xla(plugin);
+  found.insert(found.begin() + 3, xla.begin(), xla.end());
+  return found;
 }
 
 std::string memory_text(const Explanation& step, int processors, const MachineMemory& machine) {

@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "api/explain_parts.h"
 #include "api/state.h"
 #include "api/trace.h"
 #include "base/index.h"
@@ -136,6 +137,7 @@ PendingRun Executable::start(Feeds feeds) {
   processors.make_ready();
   if (waits) begin = device.now();
   if (!std::exchange(state_->has_begun, true)) release_free_memory();
+  for (SessionVariable* variable : state_->updated) ++variable->changes;
   const std::uint32_t number = state_->step++;
   StepJob job{.args = {.seed = state_->session->options.seed, .step = number, .deadline = processors.deadline()}};
   job.args.host = [arrays, session = state_->session](const HostEvent& event) { arrays->take(event, *session); };
@@ -191,6 +193,8 @@ double Executable::bind_seconds() const { return state_->bind_seconds; }
 PlannedMemory Executable::memory() const {
   const Processors& processors = *state_->session->processors;
   const Compiled& compiled = state_->runner->compiled();
+  if (const auto compiler = state_->runner->bound(processors.first()).compiler_memory())
+    return {.variables = compiled.variable_bytes(), .arena = arena_bytes(*compiler, compiled.variable_bytes())};
   return {.variables = compiled.variable_bytes(),
           .arena = compiled.arena_bytes(),
           .workspaces = compiled.workspace_bytes(),

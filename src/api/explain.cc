@@ -124,6 +124,25 @@ void count_work(const Program& p, Explanation& e) {
   e.collectives = collectives_of(cost);
 }
 
+// Ahead of time both accounts are shown; otherwise the compiler's stands in place of the plan.
+void take_compiler(const CompilerMemory& from, Explanation& e) {
+  e.compiler = {.name = from.compiler,
+                .arguments = from.arguments,
+                .outputs = from.outputs,
+                .aliased = from.aliased,
+                .temporaries = from.temporaries,
+                .code = from.code,
+                .peak = from.peak,
+                .seconds = from.seconds,
+                .cpu_seconds = from.cpu_seconds,
+                .topology = from.topology,
+                .refusal = from.refusal,
+                .executable = from.executable};
+  if (!from.topology.empty()) return;
+  e.arena_bytes = e.live_bytes = arena_bytes(from, e.variable_bytes);
+  e.workspace_bytes = 0;
+}
+
 }  // namespace
 
 std::vector<Explanation::Collective> collectives_of(const ProgramCost& cost) {
@@ -148,7 +167,7 @@ Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, 
                                  machine.bytes_per_second, " bytes per second"),
                      .where = "explain",
                      .fix = "give rates above zero, or use measure_machine()"});
-  const Engine& engine = engine_named(device.name, "explain");
+  const Engine& engine = engine_named(device.name, "explain", device.plugin);
   std::future<double> alone;  // meanwhile
   if (mesh.size() > 1 || options.memory_bytes > 0)
     alone = std::async(std::launch::async,
@@ -171,9 +190,10 @@ Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, 
     e.tensors = placed_tensors(p);
     together = work_seconds(p, machine);
   });
-  const BindReport bound = engine.describe(shared, {});
+  const BindReport bound = engine.describe(shared, {.topology = device.topology});
   counting.get();
   e.scratch_bytes = bound.scratch_bytes;
+  if (bound.compiler) take_compiler(*bound.compiler, e);
   e.kernels = kernels_of(bound, machine);
   for (Explanation::Warning& warning : slow_kernels(e, engine.name())) e.warnings.push_back(std::move(warning));
   e.program = [shared] { return to_text(shared->program); };

@@ -39,6 +39,22 @@ Json warning_of(const Explanation::Warning& w) {
   return {{"kind", w.kind}, {"axes", w.axes}, {"cause", w.cause}, {"share", w.share}, {"text", w.text}};
 }
 
+Json compiler_of(const Explanation::Compiler& c) {
+  return {{"name", c.name},
+          {"argument_bytes", c.arguments},
+          {"output_bytes", c.outputs},
+          {"aliased_bytes", c.aliased},
+          {"temporary_bytes", c.temporaries},
+          {"code_bytes", c.code},
+          {"peak_bytes", c.peak},
+          {"seconds", c.seconds},
+          {"cpu_seconds", c.cpu_seconds},
+          {"topology", c.topology},
+          {"fits", c.refusal.empty()},
+          {"refusal", c.refusal},
+          {"executable", c.executable}};
+}
+
 Json variable_of(const Explanation::Placed& t, const Mesh& mesh) {
   Json split = Json::object();
   for (std::size_t i = 0; i < t.whole.rank(); ++i)
@@ -68,6 +84,7 @@ std::string Explanation::json() const {
   all["live_bytes"] = live_bytes;
   all["workspace_bytes"] = workspace_bytes;
   all["scratch_bytes"] = scratch_bytes;
+  if (compiler) all["compiler"] = compiler_of(*compiler);
   all["kernels"] = Json::array();
   for (const Kernel& k : kernels)
     all["kernels"].push_back(

@@ -35,6 +35,12 @@ std::vector<Explanation::Warning> stored_whole(const Program& program, const Gra
 // Every variable and how it is stored; "" without a storage layout.
 std::string stored_text(const Explanation& e);
 
+// What a program that a whole-program compiler made needs besides its variables: other arguments, outputs that overwrite
+// no argument, temporaries and code.
+std::int64_t arena_bytes(const CompilerMemory& memory, std::int64_t variable_bytes);
+// The rows of `explain` for such a program.
+std::vector<std::vector<std::string>> compiler_rows(const Explanation& e);
+
 std::vector<Explanation::Collective> collectives_of(const ProgramCost& cost);
 
 std::string percent_text(double share);  // "12.3 %"

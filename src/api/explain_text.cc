@@ -62,20 +62,24 @@ std::string counts(const Explanation& e) {
   if (e.recomputed_flops > 0)
     again = str("; done again to save memory: ", count_text(e.recomputed_flops), ", ",
                 percent_text(e.recomputed_flops / e.executed_flops));
-  return table_text(
-      {{"flops of contractions", str("forward ", phase("forward"), recompute, ", backward ", phase("backward"))},
-       {"flops in all",
-        str(count_text(e.executed_flops), " (the model's, shared out evenly: ", count_text(nominal), again, ")")},
-       {"parameters", str(count_text(static_cast<double>(e.parameters_per_processor)), " of ",
-                          count_text(static_cast<double>(e.parameters)))},
-       {"variables", bytes_text(e.variable_bytes)},
-       {"arena", str(bytes_text(e.arena_bytes), " (", bytes_text(e.live_bytes), " in use at once; workspaces ",
-                     bytes_text(e.workspace_bytes), " of it)")},
-       {"scratch", bytes_text(e.scratch_bytes)},
-       {"work ratio", str(std::round(e.work_ratio * 1000) / 1000,
-                          " (all processors over one that does it all; F = ", count_text(e.machine.flops_per_second),
-                          "flop/s, B = ", count_text(e.machine.bytes_per_second), "B/s)")}},
-      "  ");
+  std::vector<std::vector<std::string>> rows = {
+      {"flops of contractions", str("forward ", phase("forward"), recompute, ", backward ", phase("backward"))},
+      {"flops in all",
+       str(count_text(e.executed_flops), " (the model's, shared out evenly: ", count_text(nominal), again, ")")},
+      {"parameters", str(count_text(static_cast<double>(e.parameters_per_processor)), " of ",
+                         count_text(static_cast<double>(e.parameters)))},
+      {"variables", bytes_text(e.variable_bytes)}};
+  if (!e.compiler || !e.compiler->topology.empty()) {
+    rows.push_back({"arena", str(bytes_text(e.arena_bytes), " (", bytes_text(e.live_bytes),
+                                 " in use at once; workspaces ", bytes_text(e.workspace_bytes), " of it)")});
+    rows.push_back({"scratch", bytes_text(e.scratch_bytes)});
+  }
+  for (std::vector<std::string>& row : compiler_rows(e)) rows.push_back(std::move(row));
+  rows.push_back(
+      {"work ratio", str(std::round(e.work_ratio * 1000) / 1000,
+                         " (all processors over one that does it all; F = ", count_text(e.machine.flops_per_second),
+                         "flop/s, B = ", count_text(e.machine.bytes_per_second), "B/s)")});
+  return table_text(rows, "  ");
 }
 
 std::string warning_lines(const Explanation& e) {

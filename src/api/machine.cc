@@ -67,7 +67,8 @@ Machine parse_machine(const std::string& text) {
 }
 
 Machine measure_machine(const device::Choice& device, int processors, int workers) {
-  const Roofs roofs = engine_named(device.name, "measure_machine").measure(std::max(1, processors), {workers});
+  const Roofs roofs = engine_named(device.name, "measure_machine", device.plugin)
+                          .measure(std::max(1, processors), {.workers = workers});
   return {roofs.flops_per_second, roofs.bytes_per_second};
 }
 

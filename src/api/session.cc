@@ -21,6 +21,7 @@ device::Choice device::cpu() { return {"cpu"}; }
 device::Choice device::reference() { return {"reference"}; }
 
 device::Choice device::cuda() { return {"cuda"}; }
+device::Choice device::xla(const std::string& plugin) { return {"xla", plugin}; }
 std::vector<std::string> device::names() { return engine_names(); }
 
 const SessionVariable& SessionState::variable(const std::string& name) const {
@@ -78,8 +79,13 @@ Session SessionState::open(std::shared_ptr<Processors> processors, const Session
 
 Session::Session(const Mesh& mesh, const wire::Choice& wire, const device::Choice& device,
                  const SessionOptions& options) {
-  *this =
-      SessionState::open(mesh, wire_of(wire, mesh), engine_named(device.name, str("session on mesh ", mesh)), options);
+  if (!device.topology.empty())
+    throw UserError({.code = "device.topology-without-dry-run",
+                     .what = str("the devices of topology ", device.topology, " are not here to run on"),
+                     .where = str("session on mesh ", mesh),
+                     .fix = "add --dry-run, which compiles and runs nothing, or leave --topology out"});
+  *this = SessionState::open(mesh, wire_of(wire, mesh),
+                             engine_named(device.name, str("session on mesh ", mesh), device.plugin), options);
 }
 
 namespace {
@@ -163,7 +169,10 @@ Executable Session::compile(const Graph& graph, const Layout& layout, const Comp
   check_agreement(session, compiled->program);
   hold_variables(session, *state->graph, compiled->program);
   std::vector<const VariableMemory*> variables;
-  for (const ProgramVariable& v : compiled->program.variables) variables.push_back(&session.variables.at(v.name));
+  for (const ProgramVariable& v : compiled->program.variables) {
+    variables.push_back(&session.variables.at(v.name));
+    if (v.update) state->updated.push_back(&session.variables.at(v.name));
+  }
   state->runner = std::make_shared<Runner>(session.processors, compiled, variables,
                                            Checks{options.check_finite, options.check_ids});
   state->bind_seconds = seconds_now() - planned;
@@ -185,6 +194,7 @@ void Session::set_value(const std::string& variable, const Array& value) {
                      .what = str("variable '", variable, "' ", whole, " cannot take values of shape ", value.shape()),
                      .where = "Session::set_value",
                      .fix = "give an array with the variable's dims"});
+  ++held.changes;
   const bool fits =
       value.shape() == whole && value.dtype() == held.value.dtype;  // large ones are not copied for nothing
   if (fits) state_->processors->upload(value, held);

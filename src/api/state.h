@@ -14,6 +14,7 @@ namespace weft {
 struct SessionVariable : VariableMemory {
   std::string slot_of = {};    // the variable whose optimizer state this is
   DType stored = DType::kF32;  // what a checkpoint holds
+  std::uint64_t changes = 0;   // steps that updated it, and writes from outside
 };
 
 struct SessionState {
@@ -38,6 +39,7 @@ struct ExecutableState {
   std::shared_ptr<GraphData> graph;
   std::shared_ptr<Runner> runner = {};
   Tensors fetch = {};
+  std::vector<SessionVariable*> updated = {};  // by a step
   Indexed<ProcessorId, std::unique_ptr<TraceLog>> logs = {};  // by processor; empty without a trace
   std::uint32_t step = 0;
   bool has_begun = false;  // a step

@@ -61,7 +61,12 @@ void read_shard(const Session& session, const VariableShard& shard, std::span<st
 void write_shard(Session& session, const VariableShard& shard, std::span<const std::byte> in) {
   SessionState& state = SessionState::of(session);
   void* to = memory_of(state, shard, in.size());
+  ++state.variables.at(shard.variable).changes;
   state.processors->device(shard.processor).write(in, to);
+}
+
+std::uint64_t changes(const Session& session, const std::string& variable) {
+  return SessionState::of(session).variable(variable).changes;
 }
 
 }  // namespace weft::detail

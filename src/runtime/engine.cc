@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "runtime/cuda/open.h"
 #include "runtime/host/host_engine.h"
+#include "runtime/xla/open.h"
 #include "weft/error.h"
 
 namespace weft {
@@ -18,7 +19,7 @@ void find_missing(const Program& program, const Engine& engine, std::set<std::st
   }
 }
 
-constexpr const char* kCuda = "cuda";  // an engine in a library, which is opened when a program asks for it
+constexpr const char *kCuda = "cuda", *kXla = "xla";  // in libraries that are opened when a program asks for them
 
 std::vector<const Engine*>& registry() {
   static std::vector<const Engine*> all = {&cpu_engine(), &reference_engine()};
@@ -57,10 +58,17 @@ std::vector<std::string> engine_names() {
   std::vector<std::string> names;
   for (const Engine* engine : engines()) names.push_back(engine->name());
   names.push_back(kCuda);
+  names.push_back(kXla);
   return names;
 }
 
-const Engine& engine_named(const std::string& name, const std::string& where) {
+const Engine& engine_named(const std::string& name, const std::string& where, const std::string& plugin) {
+  if (name == kXla) return xla_engine(plugin, where);
+  if (!plugin.empty())
+    throw UserError({.code = "device.plugin-without-xla",
+                     .what = str("the device '", name, "' has no plugins"),
+                     .where = where,
+                     .fix = "add --device xla, or leave --plugin out"});
   for (const Engine* engine : engines())
     if (engine->name() == name) return *engine;
   if (name == kCuda) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,6 +56,20 @@ struct RunInstr {
   std::string name_and_tensor() const;  // "all_reduce of 'loss'"
 };
 
+// The bytes of one processor as the compiler of an engine reports them, where the engine compiles whole programs: they
+// stand in place of the memory plan. Rounded up by the compiler, as it lays tensors out.
+struct CompilerMemory {
+  std::string compiler = {};  // its name
+  std::int64_t arguments = 0, outputs = 0;
+  std::int64_t aliased = 0;  // of the outputs: they overwrite arguments
+  std::int64_t temporaries = 0, code = 0;
+  std::int64_t peak = 0;                // of all of it; 0: not reported
+  double seconds = 0, cpu_seconds = 0;  // of the compiler
+  std::string topology = {};            // that it was compiled for ahead of time
+  std::string refusal = {};             // why the program does not fit into the devices' memory; "": it does
+  std::string executable = {};          // the file that keeps what was compiled ahead of time
+};
+
 // Threads: made, started and waited for by the processor's own thread.
 class BoundProgram {
  public:
@@ -77,6 +92,9 @@ class BoundProgram {
   // From now on steps that the log covers are noted in it; null: none. Records name instructions by their number here.
   virtual void trace_to(TraceLog* log) = 0;
   virtual std::vector<RunInstr> instructions() const = 0;
+
+  // Of an engine that compiles whole programs.
+  virtual std::optional<CompilerMemory> compiler_memory() const { return std::nullopt; }
 };
 
 // The use of a piece of memory. A device counts the bytes it has given out for each use.
@@ -115,12 +133,15 @@ using Devices = Indexed<ProcessorId, std::unique_ptr<Device>>;  // by processor;
 
 struct DeviceOptions {
   int workers = 0;  // threads of each processor, for engines that have them; 0: the engine chooses
+  // Engine::describe: ahead of time for devices that need not be here, for engines that can; "": for those here.
+  std::string topology = {};
 };
 
 // A program as an engine would bind it on one processor.
 struct BindReport {
   std::int64_t scratch_bytes = 0;  // that the processor's workers take besides variables and arena
   std::vector<RunInstr> instructions = {};
+  std::optional<CompilerMemory> compiler = {};  // of an engine that compiles whole programs
 };
 
 // What one processor reaches at best: the roofs of explain and of traces.
@@ -152,7 +173,7 @@ const std::vector<const Engine*>& engines();
 void add_engine(const Engine& engine);
 // The names of these engines and of engines in libraries that are opened on demand, which may prove unusable.
 std::vector<std::string> engine_names();
-// UserError if there is none of that name, or if it cannot be used here.
-const Engine& engine_named(const std::string& name, const std::string& where);
+// UserError if there is none of that name, or if it cannot be used here. `plugin`: of the engine xla (xla/open.h).
+const Engine& engine_named(const std::string& name, const std::string& where, const std::string& plugin = {});
 
 }  // namespace weft

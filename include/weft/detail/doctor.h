@@ -12,7 +12,8 @@
 namespace weft {
 
 // Pairs of a topic (wires, devices, cores, affinity mask, SIMD, memory, compiler) and its result, in reading order.
-std::vector<std::pair<std::string, std::string>> doctor();
+// `plugin`: of device xla, besides the plugins that are found.
+std::vector<std::pair<std::string, std::string>> doctor(const std::string& plugin = {});
 
 // In bytes: the memory of this machine, or of the container of this process, and the part that is available now. 0:
 // unknown.

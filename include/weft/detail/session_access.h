@@ -48,4 +48,7 @@ std::vector<VariableShard> shards(const Session& session);
 void read_shard(const Session& session, const VariableShard& shard, std::span<std::byte> out);
 void write_shard(Session& session, const VariableShard& shard, std::span<const std::byte> in);
 
+// A number that grows with every step that updates the variable and every write from this process. UserError if unknown.
+std::uint64_t changes(const Session& session, const std::string& variable);
+
 }  // namespace weft::detail

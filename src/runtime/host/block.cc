@@ -7,6 +7,7 @@
 #include "program/builder.h"
 #include "runtime/host/checks.h"
 #include "runtime/host/host_clock.h"
+#include "runtime/host/place_values.h"
 #include "runtime/host/strided.h"
 #include "runtime/processor_names.h"
 #include "weft/error.h"
@@ -28,54 +29,9 @@ void Binder::number(std::vector<BoundInstr>& steps) {
 
 Block::Block(const Program& program, const MemoryPlan& plan, std::byte* arena, const std::map<ValueId, void*>& held,
              Binder& binder)
-    : program_(program), binder_(binder) {
-  place_values(plan, arena, held);
-  place_views();
+    : program_(program), binder_(binder), views_(place_values(program, plan, binder.processor(), arena, held)) {
   bind(plan, arena);
   binder_.number(steps_);
-}
-
-void Block::place_values(const MemoryPlan& plan, std::byte* arena, const std::map<ValueId, void*>& held) {
-  ByValue<std::vector<std::int64_t>> strides = strides_of(program_);
-  views_.resize(program_.values.size());
-  const auto place = [&](ValueId id) {
-    const Value& value = program_.values[id];
-    TensorView& view = views_[id];
-    view = {nullptr,
-            value.dtype,
-            value.shape,
-            std::move(strides[id]),
-            shard_begin(value.shape, value.sharding, program_.mesh, binder_.processor()),
-            {}};
-    view.whole.reserve(value.shape.rank());
-    for (std::size_t d = 0; d < value.shape.rank(); ++d)
-      view.whole.push_back(value.shape[d].size * program_.mesh.size(value.sharding.dims[d]));
-    const auto external = held.find(id);
-    const int storage = plan.storage_of[id];
-    if (external != held.end()) view.data = external->second;
-    else if (storage != MemoryPlan::kExternal) view.data = arena + plan.storages[at(storage)].offset;
-  };
-  for (const ProgramInput& input : program_.inputs) place(input.value);
-  for (const ProgramVariable& variable : program_.variables) place(variable.value);
-  for (const Instr& instr : program_.body)
-    for (const ValueId id : instr.outputs) place(id);
-  for (const auto& [next, last] : plan.over) views_[next].data = views_[last].data;
-}
-
-void Block::place_views() {
-  for (const Instr& instr : program_.body) {
-    if (!is_view(instr)) continue;
-    const TensorView& from = views_[instr.inputs[0]];
-    std::int64_t offset = 0;
-    if (const auto* view = instr.as<View>()) offset = view->offset;
-    if (const auto* shard = instr.as<Shard>()) {
-      const std::size_t dim = from.shape.position(shard->dim);
-      offset = program_.mesh.coordinate(binder_.processor(), shard->axes) * views_[instr.outputs[0]].shape[dim].size *
-               from.strides[dim];
-    }
-    views_[instr.outputs[0]].data =
-        static_cast<std::byte*>(from.data) + offset * static_cast<std::int64_t>(size_of(from.dtype));
-  }
 }
 
 void Block::bind(const MemoryPlan& plan, std::byte* arena) {

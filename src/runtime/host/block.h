@@ -66,8 +66,6 @@ class Block {
   void run(const StepState& state) const;
 
  private:
-  void place_values(const MemoryPlan& plan, std::byte* arena, const std::map<ValueId, void*>& held);
-  void place_views();
   void bind(const MemoryPlan& plan, std::byte* arena);
   Kernel bound_loop(const Instr& instr, const MemoryPlan& plan, std::byte* arena);
   KernelArgs args_of(int position, const MemoryPlan& plan, std::byte* arena) const;
@@ -78,7 +76,7 @@ class Block {
 
   const Program& program_;
   Binder& binder_;
-  ByValue<TensorView> views_;
+  const ByValue<TensorView> views_;
   std::vector<BoundInstr> steps_;
 };
 
