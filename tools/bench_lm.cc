@@ -24,7 +24,7 @@ namespace weft::tools {
 namespace {
 
 struct LmOptions {
-  std::string config = "small", dtype = "f32", optimizer = "adam", wire, device = "cpu";
+  std::string config = "small", dtype = "f32", optimizer = "adam", wire, device = "cpu", plugin;
   std::string mesh, layout;
   std::vector<std::string> set;
   StoreWords store;
@@ -157,7 +157,7 @@ class TraceFile {
       machine_ = parse_machine(*o.machine);
       return;
     }
-    machine_ = measure_machine({o.device}, processors, o.workers);
+    machine_ = measure_machine({o.device, o.plugin}, processors, o.workers);
     peaks_ = "measured";
   }
 
@@ -201,7 +201,7 @@ void run_lm(const LmOptions& o) {
                                .trace = {.first = o.warmup, .steps = o.trace ? std::min(o.steps, kTracedSteps) : 0}};
   TraceFile trace(o, mesh.size());
   const wire::Choice joined_by = wire::named(o.wire);
-  Session session(mesh, joined_by, {o.device}, {.workers = o.workers, .store = store});
+  Session session(mesh, joined_by, {o.device, o.plugin}, {.workers = o.workers, .store = store});
   LmReport report{.config = o.config,
                   .mesh = mesh.text(),
                   .layout = o.layout,
@@ -223,7 +223,8 @@ void run_lm(const LmOptions& o) {
   trace.write(step);
   if (wire::process() != 0) return;  // the first process prints
   if (mesh.size() > 1)
-    report.work_ratio = explain(lm.graph, mesh, layout, compile, measure_machine(), store, {o.device}).work_ratio;
+    report.work_ratio =
+        explain(lm.graph, mesh, layout, compile, measure_machine(), store, {o.device, o.plugin}).work_ratio;
   std::cout << (o.json ? report.json() + "\n" : report.table());
 }
 
@@ -257,6 +258,7 @@ void add_bench_lm(CLI::App& bench, Action& action) {
   sub->add_option("--dtype", o->dtype, "f32, or bf16: activations; weights stay f32")->capture_default_str();
   add_wire_option(*sub, o->wire);
   sub->add_option("--device", o->device, "The device that computes: see weft doctor")->capture_default_str();
+  sub->add_option("--plugin", o->plugin, "Of device xla: the PJRT plugin's shared library; see docs/xla.md");
   sub->add_option("--steps", o->steps, "Timed steps; the median counts")->capture_default_str();
   sub->add_option("--warmup", o->warmup, "Untimed steps before them")->capture_default_str();
   sub->add_option("--loss-chunks", o->loss_chunks, "Number of parts of the batch; logits exist for one part at a time")

@@ -13,7 +13,7 @@ namespace weft::tools {
 // --set, and the settings that have a separate option.
 struct ConfigWords {
   std::vector<std::string> set;
-  std::optional<std::string> mesh, layout, store, wire, device, out;
+  std::optional<std::string> mesh, layout, store, wire, device, plugin, out;
   std::optional<int> store_level;
   std::optional<std::int64_t> steps;
   std::vector<std::string> allow_change;  // for a run that is resumed or used

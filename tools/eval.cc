@@ -23,6 +23,7 @@ struct EvalWords {
   ConfigWords words;
   std::vector<std::string> data;
   std::optional<std::string> per_line, translations;
+  std::optional<std::int64_t> batch;
   bool bleu = false, json = false;
 };
 
@@ -110,7 +111,9 @@ std::vector<std::string> with_standard_input(std::vector<std::string> files, con
 }
 
 void run_eval(const EvalWords& o) {
-  train::TrainedModel model(o.model, o.words.assignments(), o.words.allow_change);
+  std::vector<std::string> assignments = o.words.assignments();
+  if (o.batch) assignments.push_back("decode.batch=" + std::to_string(*o.batch));
+  train::TrainedModel model(o.model, assignments, o.words.allow_change);
   const std::vector<std::string> named = o.data.empty() ? model.config().data.dev : o.data;
   if (named.empty())
     throw UserError({.code = "eval.no-data",
@@ -159,6 +162,7 @@ void add_eval(CLI::App& app, Action& action) {
       "Write the figures of every example to this file: log-probability, tokens and right tokens, or the figures "
       "of the model's kind");
   sub->add_flag("--bleu", o->bleu, "Of a translation model: also translate the files and give BLEU");
+  sub->add_option("--batch", o->batch, "With --bleu: decode.batch, the rows that are translated together");
   sub->add_option("--translations", o->translations, "With --bleu: write the translations to this file");
   sub->add_flag("--json", o->json, "One JSON object");
   sub->callback([o, &action] { action = [o] { run_eval(*o); }; });

@@ -7,6 +7,7 @@
 #include "config_options.h"
 #include "lines.h"
 #include "weft/data.h"
+#include "weft/detail/progress.h"
 #include "weft/train.h"
 
 namespace weft::tools {
@@ -17,10 +18,11 @@ struct GenerateWords {
   std::string model;
   ConfigWords words;
   std::vector<std::string> prompts;
-  std::string file;
-  std::optional<std::int64_t> beams, top_k, length, n_best, seed;
-  std::optional<double> temperature, top_p;
-  bool scores = false, quiet = false, json = false;
+  std::string file, prefix;
+  std::vector<std::string> stops;
+  std::optional<std::int64_t> beams, top_k, length, n_best, seed, min_tokens, no_repeat_ngram, batch;
+  std::optional<double> temperature, top_p, repetition_penalty;
+  bool scores = false, quiet = false, json = false, dry_run = false;
 
   std::vector<std::string> assignments() const {
     std::vector<std::string> all = words.assignments();
@@ -32,9 +34,32 @@ struct GenerateWords {
     add("max_length", length);
     add("n_best", n_best);
     add("seed", seed);
+    add("batch", batch);
     add("temperature", temperature);
     add("top_p", top_p);
+    add("min_tokens", min_tokens);
+    add("repetition_penalty", repetition_penalty);
+    add("no_repeat_ngram", no_repeat_ngram);
+    if (!stops.empty()) all.push_back("decode.stop=" + list_of(stops));
     return all;
+  }
+
+ private:
+  // As TOML. A comma would end an assignment.
+  static std::string list_of(const std::vector<std::string>& texts) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    std::string list;
+    for (const std::string& text : texts) {
+      list += list.empty() ? "\"" : ", \"";
+      for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte < ' ' || c == ',' || c == '"' || c == '\\' || byte == 0x7F)
+          list += std::string("\\u00") + kDigits[byte >> 4] + kDigits[byte & 15];
+        else list += c;
+      }
+      list += '"';
+    }
+    return "[" + list + "]";
   }
 };
 
@@ -43,21 +68,50 @@ void print(const GenerateWords& o, const train::TrainedModel::Text& best, const 
   std::cout << before << best.text << "\n";
 }
 
-// One line per prompt, with ids in the form that bench/decode_reference reads.
-void print_json(const train::TrainedModel& model, const std::vector<std::string>& prompts,
-                const std::vector<std::vector<train::TrainedModel::Text>>& texts) {
-  const data::Vocabulary vocabulary = data::Vocabulary::of(model.config().data.vocabulary);
+// A line for a prompt, with ids in the form that bench/decode_reference reads.
+void print_json(const train::TrainedModel& model, const data::Vocabulary& vocabulary, const std::string& prompt,
+                const std::vector<train::TrainedModel::Text>& texts) {
   const train::Decoding decoding = model.config().model->decoding();
   const bool translates = decoding == train::Decoding::kTranslation;
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    std::vector<std::int32_t> ids = vocabulary.encode(prompts[i]), none;
-    if (decoding != train::Decoding::kContinuation) ids.push_back(data::Vocabulary::kEnd);
-    nlohmann::ordered_json line = {{"prompt", translates ? none : ids}, {"inputs", translates ? ids : none}};
-    for (const train::TrainedModel::Text& best : texts[i])
-      line["hypotheses"].push_back(
-          {{"text", best.text}, {"ids", best.ids}, {"score", best.score}, {"ended", best.ended}});
-    std::cout << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  std::vector<std::int32_t> ids = vocabulary.encode(prompt), none;
+  if (decoding != train::Decoding::kContinuation) ids.push_back(data::Vocabulary::kEnd);
+  nlohmann::ordered_json line = {{"prompt", translates ? none : ids}, {"inputs", translates ? ids : none}};
+  for (const train::TrainedModel::Text& best : texts) {
+    nlohmann::ordered_json one = {{"text", best.text},
+                                  {"ids", best.ids},
+                                  {"score", best.score},
+                                  {"ended", best.ended},
+                                  {"log_probabilities", best.log_probabilities}};
+    if (best.end_token >= 0) one["end_token"] = best.end_token;
+    if (!best.stop_text.empty()) one["stop"] = best.stop_text;
+    line["hypotheses"].push_back(std::move(one));
   }
+  std::cout << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+}
+
+// Prints the texts of each prompt as soon as all prompts before it are done.
+void print_in_order(train::TrainedModel& model, const GenerateWords& o, const std::vector<std::string>& prompts) {
+  const data::Vocabulary vocabulary = data::Vocabulary::of(model.config().data.vocabulary);
+  const bool goes_on = model.config().model->decoding() == train::Decoding::kContinuation;
+  model.generate(prompts, {}, [&](std::size_t i, const std::vector<train::TrainedModel::Text>& texts) {
+    if (wire::process() != 0) return;
+    if (o.json) print_json(model, vocabulary, prompts[i], texts);
+    else
+      for (const train::TrainedModel::Text& best : texts) print(o, best, goes_on ? prompts[i] : "");
+    std::cout << std::flush;
+  });
+}
+
+void print_plan(const train::TrainedModel::Plan& plan, const train::Config& config) {
+  const decode::DecoderMemory& m = plan.memory;
+  std::cout << "batch      " << plan.batch << (plan.batch == 1 ? " row of " : " rows of ") << config.decode.max_length
+            << " positions, " << config.decode.beams << (config.decode.beams == 1 ? " beam" : " beams")
+            << "; the longest prompt has " << plan.longest << " tokens\n"
+            << "memory     " << bytes_text(m.sum()) << " on each processor";
+  if (plan.limit > 0) std::cout << ", of " << bytes_text(plan.limit);
+  std::cout << "\n  weights  " << bytes_text(m.weights) << "\n  caches   " << bytes_text(m.caches) << "\n  arena    "
+            << bytes_text(std::max(m.step_arena, m.prompt_arena)) << " (a step " << bytes_text(m.step_arena)
+            << ", reading prompts " << bytes_text(m.prompt_arena) << ")\n  threads  " << bytes_text(m.scratch) << "\n";
 }
 
 // Prints the text piece by piece, after `before`.
@@ -109,16 +163,19 @@ void run_generate(const GenerateWords& o, bool translates) {
   const bool goes_on = decoding == train::Decoding::kContinuation;
   // Of one text the tokens are printed as they come. A score stands before its text.
   const bool streams = prompts.size() == 1 && model.config().decode.beams == 1 && !o.json && !o.scores;
-  if (streams) {
-    stream(model, prompts[0], goes_on ? prompts[0] : "");
-  } else {
-    const auto texts = model.generate(prompts);
-    if (wire::process() != 0) return;
-    if (o.json) print_json(model, prompts, texts);
-    for (std::size_t i = 0; i < texts.size() && !o.json; ++i)
-      for (const train::TrainedModel::Text& best : texts[i]) print(o, best, goes_on ? prompts[i] : "");
-    std::cout << std::flush;
+  if (!o.prefix.empty() && !goes_on)
+    throw UserError({.code = "generate.prefix-not-continued",
+                     .what = "'" + model.path() + "' answers its prompts one by one, and continues no shared text",
+                     .where = "--prefix",
+                     .fix = "leave --prefix out, and put the text into the prompts"});
+  model.set_prefix(o.prefix);
+  if (o.dry_run) {
+    const train::TrainedModel::Plan plan = model.plan(prompts);
+    if (wire::process() == 0) print_plan(plan, model.config());
+    return;
   }
+  if (streams) stream(model, prompts[0], goes_on ? prompts[0] : "");
+  else print_in_order(model, o, prompts);
   if (wire::process() != 0) return;
   if (!o.quiet) print_speed(model);
 }
@@ -131,7 +188,16 @@ void add_decode_options(CLI::App& sub, GenerateWords& o) {
   sub.add_option("--top-p", o.top_p, "decode.top_p: draw only from the likeliest tokens with this total probability");
   sub.add_option("--length", o.length, "decode.max_length: the largest number of tokens, including the prompt");
   sub.add_option("--n-best", o.n_best, "decode.n_best: texts for each prompt, with beams");
+  sub.add_option("--stop", o.stops, "decode.stop: end a text before this text; may be repeated")
+      ->allow_extra_args(false);
+  sub.add_option("--min-tokens", o.min_tokens, "decode.min_tokens: no text ends before it has this many tokens");
+  sub.add_option("--repetition-penalty", o.repetition_penalty,
+                 "decode.repetition_penalty: above 1, tokens of the prompt and the text become less likely");
+  sub.add_option("--no-repeat-ngram", o.no_repeat_ngram,
+                 "decode.no_repeat_ngram: no run of so many tokens occurs twice");
   sub.add_option("--seed", o.seed, "decode.seed: the seed of the draws");
+  sub.add_option("--batch", o.batch, "decode.batch: rows that are decoded together; 0: as many as pay and fit");
+  sub.add_flag("--dry-run", o.dry_run, "Print the batch and the memory of each processor, and stop");
   sub.add_flag("--scores", o.scores, "Print each text's score before it");
   sub.add_flag("--json", o.json, "Print a JSON object for each prompt, with the texts' tokens and scores");
   sub.add_flag("--quiet", o.quiet, "Do not print the speed");
@@ -145,6 +211,7 @@ void add_generate(CLI::App& app, Action& action) {
   sub->add_option("MODEL", o->model, "A training folder, or a checkpoint in it")->required();
   sub->add_option("--prompt", o->prompts, "The text to continue; may be repeated; default: empty")
       ->allow_extra_args(false);
+  sub->add_option("--prefix", o->prefix, "A text before all prompts, which is read once and not printed");
   sub->add_option("--prompts", o->file, "A file with a prompt on each line; - is standard input");
   add_decode_options(*sub, *o);
   sub->callback([o, &action] { action = [o] { run_generate(*o, false); }; });

@@ -53,6 +53,7 @@ struct MeshConfig {
   std::string mesh, layout, store;
   std::int64_t store_level = 1;
   std::string wire, device = "cpu";  // wire "": wire::automatic()
+  std::string plugin;                // of device xla: see device::Choice
   std::int64_t workers = 0;
   std::string memory;  // the limit on each processor, "2GiB", met by recomputation; "": no limit
 };
@@ -67,6 +68,12 @@ struct RunConfig {
   double deadline = 600;
 };
 
+struct DecodeConfig : decode::Options {
+  std::vector<std::string> stop;  // a text ends before the first of these texts that it contains
+  std::int64_t batch = 0;         // rows that are decoded together; 0: chosen
+  std::string memory;             // the limit for decoding on each processor, "2GiB"; "": what is free
+};
+
 struct Config {
   std::string name = "run";
   ModelConfig model;
@@ -78,7 +85,7 @@ struct Config {
   std::string schedule;  // see docs/optimizers.md
   MeshConfig mesh;
   RunConfig run;
-  decode::Options decode;
+  DecodeConfig decode;
 
   // Key -> the place that set it, "lm.toml:12" or "--set …", for errors.
   std::map<std::string, std::string> places;

@@ -9,12 +9,12 @@
 
 namespace weft {
 
-enum class DType : std::uint8_t { kF32, kBF16, kF16, kF64, kI32, kI64, kU32, kU8, kBool };
+enum class DType : std::uint8_t { kF32, kBF16, kF16, kF64, kI32, kI64, kU32, kU8, kI8, kBool };
 
 std::size_t size_of(DType dtype);
 std::string_view name_of(DType dtype);  // "f32", "bf16", …
 bool is_float(DType dtype);
-bool is_integer(DType dtype);  // i32, i64, u32, u8; not bool
+bool is_integer(DType dtype);  // i32, i64, u32, u8, i8; not bool
 // The dtype of that name; UserError if there is none.
 DType dtype_of(std::string_view name);
 
@@ -35,7 +35,7 @@ struct F16 {
 };
 
 // The dtype whose elements are stored as T: float, double, BF16, F16, std::int32_t, std::int64_t, std::uint32_t,
-// std::uint8_t or bool.
+// std::uint8_t, std::int8_t or bool.
 template <class T>
 inline constexpr DType kDTypeOf = [] {
   static_assert(sizeof(T) == 0, "no dtype is stored as this type");
@@ -57,6 +57,8 @@ template <>
 inline constexpr DType kDTypeOf<std::uint32_t> = DType::kU32;
 template <>
 inline constexpr DType kDTypeOf<std::uint8_t> = DType::kU8;
+template <>
+inline constexpr DType kDTypeOf<std::int8_t> = DType::kI8;
 template <>
 inline constexpr DType kDTypeOf<bool> = DType::kBool;
 

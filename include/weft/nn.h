@@ -17,6 +17,9 @@ using Activation = std::function<Tensor(const Tensor& x, Site site)>;
 Activation activation(const std::string& name);
 std::vector<std::string> activations();
 
+// The product of x and a kernel, summed over the dims that `output` lacks. Empty: einsum.
+using Multiply = std::function<Tensor(const Tensor& x, const Tensor& kernel, const Shape& output, Site site)>;
+
 struct DenseOptions {
   DimRefs reduced = {};  // the dims of x to sum; default: its last dim
   DimRefs experts = {};  // dims of x along which every index has a separate kernel and bias
@@ -24,6 +27,7 @@ struct DenseOptions {
   Activation activation = {};
   std::optional<Init> kernel_init = {};  // default: variance scaling, 1 / the product of the reduced dims
   VariableOptions variables = {};        // how they are stored; every layer reads them in x's dtype
+  Multiply multiply = {};
   std::string name = "dense";            // the scope of the variables
 };
 
@@ -109,6 +113,7 @@ struct ProjectionOptions {
   bool fold_scaling = false;             // q starts smaller by sqrt(d_kv), for unscaled scores
   std::optional<Init> kernel_init = {};  // default: like dense
   VariableOptions variables = {};
+  Multiply multiply = {};
 };
 
 struct Projections {

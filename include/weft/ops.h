@@ -198,6 +198,11 @@ Tensor dynamic_slice(const Tensor& x, const Tensor& begin, const DimRef& dim, st
                      Site site = Site::current());
 Tensor dynamic_update(const Tensor& x, const Tensor& piece, const Tensor& begin, const DimRef& dim,
                       Site site = Site::current());
+// Writes each index of `dim` in `updates` to a run-time index of x: x[indices[i]] = updates[i]. `indices` has the dim alone.
+// Indices out of range are dropped; of equal indices the last counts, and gradients need different indices. Other dims of
+// `updates` may be shorter than those of x: then their first elements are written, and a layout must not split them.
+Tensor scatter_update(const Tensor& x, const Tensor& updates, const Tensor& indices, const DimRef& dim,
+                      Site site = Site::current());
 
 // --- Shapes and movement ---
 Tensor broadcast(const Tensor& x, const Shape& shape, Site site = Site::current());  // any order; copies along new dims

@@ -53,6 +53,7 @@ struct EvaluationGraph {
   Graph graph;
   Features features;
   std::map<std::string, Tensor> results;  // [batch …], for Task::add_rows
+  models::WeightCopies copies = {};       // that the graph reads
 };
 
 // Sums over examples, by name.
@@ -78,11 +79,20 @@ enum class Decoding {
 class TextDecoder {
  public:
   virtual ~TextDecoder() = default;
-  // The hypotheses for each row, best first.
-  virtual std::vector<std::vector<decode::Hypothesis>> run(const std::vector<std::vector<std::int32_t>>& rows) = 0;
-  // With one beam, run() calls `listener` with each id of a row as soon as it is chosen.
+  // Begins with these rows and drops all rows before them. next() returns a row as soon as it is done, and nothing if all
+  // rows have been returned.
+  virtual void start(const std::vector<std::vector<std::int32_t>>& rows) = 0;
+  virtual std::optional<decode::Finished> next() = 0;
+  // All rows from now on begin with these ids, which are read once.
+  virtual void set_prefix(const std::vector<std::int32_t>& ids) = 0;
+  // With one beam, calls `listener` with each id of a row as soon as it is chosen.
   virtual void on_token(std::function<void(std::size_t row, std::int32_t id)> listener) = 0;
-  virtual decode::Speed speed() const = 0;  // over all runs so far
+  // Ends a sequence after a token if `rule` is true for the tokens generated in its row so far.
+  virtual void stop_when(std::function<bool(std::size_t row, std::span<const std::int32_t> ids)> rule) = 0;
+  virtual decode::Speed speed() const = 0;  // over all rows so far
+
+  // The hypotheses for each row, best first.
+  std::vector<std::vector<decode::Hypothesis>> run(const std::vector<std::vector<std::int32_t>>& rows);
 };
 
 // Every function may throw a UserError. If the `where` of the error is a setting ("data.mask", or "layers" of [model]),
@@ -137,6 +147,9 @@ class Task {
   // A decoder for `batch` rows at a time, of lengths from `shortest` to `longest`. Not called for kNone.
   virtual std::unique_ptr<TextDecoder> decoder(Session& session, const Config& config, std::int64_t batch,
                                                std::int64_t shortest, std::int64_t longest) const;
+  // The memory of this decoder on each processor of config.mesh, without making it.
+  virtual decode::DecoderMemory decoder_memory(const Config& config, std::int64_t batch, std::int64_t shortest,
+                                               std::int64_t longest) const;
 
  private:
   std::string kind_;

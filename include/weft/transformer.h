@@ -64,6 +64,19 @@ void check(const TransformerOptions& options);
 std::int64_t weights(const TransformerOptions& options);
 std::int64_t padded_vocab(const TransformerOptions& options);
 
+// What a graph multiplies with. kTrained: the model's weights. Otherwise copies of the kernels in variables "copy/…", in an
+// order that products of few rows read fastest: in the dtype of the activations, in bf16, or in i8 with a scale for every
+// output and every row of activations.
+enum class DecodeWeights { kTrained, kCopied, kBF16, kI8 };
+
+// Makes the copies that a graph reads: compile `updates` and `sums` by themselves, and run them whenever weights have
+// changed. `sums`: for each of `kernels` the sum of its magnitudes, a scalar, which shows NaN and infinity.
+struct WeightCopies {
+  Updates updates;
+  std::vector<std::string> kernels;
+  Tensors sums;
+};
+
 // The sizes of a batch. A feature is i32 [batch, length]; the inputs of an encoder-decoder are [batch, inputs_length].
 // Token 0 is padding, 1 ends a sequence. A negative target t is read as the token -t and has no loss. Tokens do not see
 // padding. In a language model that is neither packed nor has a prefix, padding comes last, so no mask is needed.
@@ -85,6 +98,7 @@ struct SequenceGraph {
   // Of a scoring graph for packed rows, f32 [batch length]: 2 * segment + 1 for a correct target, 2 * segment for a wrong
   // target, 0 for a target without a loss. Empty if a row is one example.
   Tensor outcomes;
+  WeightCopies copies;  // of a scoring graph
 };
 
 // The graph for training, with dropout, label smoothing and z-loss. The batch runs in `microbatches` parts, one after
@@ -92,7 +106,8 @@ struct SequenceGraph {
 SequenceGraph training_graph(const TransformerOptions& options, const BatchSizes& sizes, std::int64_t microbatches = 1,
                              Site site = Site::current());
 // The graph for scoring, without dropout, label smoothing and z-loss.
-SequenceGraph scoring_graph(const TransformerOptions& options, const BatchSizes& sizes, Site site = Site::current());
+SequenceGraph scoring_graph(const TransformerOptions& options, const BatchSizes& sizes,
+                            DecodeWeights weights = DecodeWeights::kTrained, Site site = Site::current());
 
 // Decoding: the prefill graph reads prompts and fills the caches; the step graph adds one position to each row. The caches
 // are variables "cache/…". Compile both graphs in one session under one layout. Its rules for length and inputs_length end
@@ -102,15 +117,21 @@ struct DecodeSizes {
   std::int64_t batch = 1, beams = 1;
   std::int64_t length = 128;       // of the caches: the largest number of positions
   std::int64_t prompt_length = 0;  // of the prompts that prefill reads, at most `length`; 0: prefill reads none
-  std::int64_t inputs_length = 0;  // of an encoder-decoder
-  std::int64_t prompts = 0;        // the rows of the batch that one prefill reads; 0: all of them
+  std::int64_t inputs_length = 0;  // of an encoder-decoder: of the caches of its inputs
+  std::int64_t prompts = 0;        // the rows that one prefill reads, into any rows of the batch; 0: all rows, in order
+  std::int64_t inputs_read = 0;    // of the inputs that prefill reads, at most inputs_length; 0: inputs_length
+  DecodeWeights weights = DecodeWeights::kTrained;
+  // Of a language model: the positions that all rows begin with, which prefix_graph reads once. Prefill, which then has
+  // `prompts`, copies their keys and values into its slots; its targets are at the positions after them. 0: none.
+  std::int64_t prefix_length = 0;
 };
 
 // Rows may have different lengths, filled up with zeros. The steps of a row begin at the end of its prompt or before it.
 struct PrefillGraph {
   Graph graph;
-  Tensor first_row;  // i32 scalar: prefill reads rows first_row, first_row + 1, …; empty if it reads all rows
-  Tensor inputs;     // i32 [batch=prompts inputs_length], of an encoder-decoder
+  Tensor slots;   // i32 [batch=prompts]: the row of the batch that each row goes to, none if it is out of range; empty
+                  // if prefill reads all rows
+  Tensor inputs;  // i32 [batch=prompts inputs_length=inputs_read], of an encoder-decoder
   Tensor targets;  // i32 [batch=prompts length=prompt_length]: positions 0, 1, …, for all beams; empty without a prompt
   Updates updates;  // empty if there is nothing to read
 };
@@ -122,7 +143,16 @@ struct StepGraph {
   Tensor parents;   // i32 [batch beams]: the beam whose caches the beam continues; empty if beams is 1
   Tensor logits;    // f32 [batch beams vocab], of the target at `position`
   Updates updates;
+  WeightCopies copies;  // prefill reads the same copies
 };
+
+// Reads the positions that all rows begin with, of DecodeSizes::prefix_length, into variables "cache/prefix/…".
+struct PrefixGraph {
+  Graph graph;
+  Tensor targets;  // i32 [length=prefix_length]
+  Updates updates;
+};
+PrefixGraph prefix_graph(const TransformerOptions& options, const DecodeSizes& sizes, Site site = Site::current());
 
 // UserError for an encoder, which does not decode, and for a prompt longer than the caches.
 PrefillGraph prefill_graph(const TransformerOptions& options, const DecodeSizes& sizes, Site site = Site::current());

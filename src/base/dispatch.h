@@ -29,6 +29,7 @@ decltype(auto) visit_dtype(DType dtype, F&& f) {
     case DType::kI64: return f.template operator()<std::int64_t>();
     case DType::kU32: return f.template operator()<std::uint32_t>();
     case DType::kU8: return f.template operator()<std::uint8_t>();
+    case DType::kI8: return f.template operator()<std::int8_t>();
     case DType::kBool: return f.template operator()<Bool>();
   }
   throw InternalError("a dtype outside its enum");

@@ -17,7 +17,7 @@ struct Row {
   std::size_t bytes;
 };
 
-constexpr std::array<Row, 9> kRows = {{{DType::kF32, "f32", 4},
+constexpr std::array<Row, 10> kRows = {{{DType::kF32, "f32", 4},
                                        {DType::kBF16, "bf16", 2},
                                        {DType::kF16, "f16", 2},
                                        {DType::kF64, "f64", 8},
@@ -25,6 +25,7 @@ constexpr std::array<Row, 9> kRows = {{{DType::kF32, "f32", 4},
                                        {DType::kI64, "i64", 8},
                                        {DType::kU32, "u32", 4},
                                        {DType::kU8, "u8", 1},
+                                       {DType::kI8, "i8", 1},
                                        {DType::kBool, "bool", 1}}};
 
 const Row& row_of(DType dtype) { return kRows[static_cast<std::size_t>(dtype)]; }

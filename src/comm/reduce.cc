@@ -213,6 +213,7 @@ void reduce_any(DType dtype, Reduce reduce, const std::byte* before, Sources sou
     case DType::kI64: return reduce_form<Plain<std::int64_t>>(reduce, leg, sources, targets, count);
     case DType::kU32: return reduce_form<Plain<std::uint32_t>>(reduce, leg, sources, targets, count);
     case DType::kU8: return reduce_form<Plain<std::uint8_t>>(reduce, leg, sources, targets, count);
+    case DType::kI8: return reduce_form<Plain<std::int8_t>>(reduce, leg, sources, targets, count);
     case DType::kBool: return reduce_bools(reduce, leg, sources, targets, count);
   }
 }

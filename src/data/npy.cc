@@ -21,7 +21,7 @@ struct NpyType {
   std::uint64_t bytes;
   std::optional<DType> dtype;
 };
-constexpr std::array<NpyType, 9> kNpyTypes = {{{"<f4", 4, DType::kF32},
+constexpr std::array<NpyType, 10> kNpyTypes = {{{"<f4", 4, DType::kF32},
                                                {"<f8", 8, DType::kF64},
                                                {"<f2", 2, DType::kF16},
                                                {"<i4", 4, DType::kI32},
@@ -29,6 +29,7 @@ constexpr std::array<NpyType, 9> kNpyTypes = {{{"<f4", 4, DType::kF32},
                                                {"<u4", 4, DType::kU32},
                                                {"<u2", 2, std::nullopt},  // of token files
                                                {"|u1", 1, DType::kU8},
+                                               {"|i1", 1, DType::kI8},
                                                {"|b1", 1, DType::kBool}}};
 
 // Reads the dict from left to right.

@@ -53,6 +53,7 @@ const char* stored_as(DType dtype) {
     case DType::kI64: return "std::int64_t";
     case DType::kU32: return "std::uint32_t";
     case DType::kU8: return "std::uint8_t";
+    case DType::kI8: return "std::int8_t";
     case DType::kBool: return "bool";
   }
   throw InternalError("a dtype outside its enum");

@@ -10,7 +10,12 @@ namespace {
 Tensor product(const Tensor& x, const Dim& model, const Shape& made, const Init& init, const ProjectionOptions& options,
                const std::string& name, Site site) {
   return dense(x, made,
-               {.reduced = {model}, .bias = false, .kernel_init = init, .variables = options.variables, .name = name},
+               {.reduced = {model},
+                .bias = false,
+                .kernel_init = init,
+                .variables = options.variables,
+                .multiply = options.multiply,
+                .name = name},
                site);
 }
 
@@ -68,6 +73,7 @@ Tensor project_back(const Tensor& mixed, const Dim& model, const Heads& heads, c
                 .bias = false,
                 .kernel_init = options.kernel_init,
                 .variables = options.variables,
+                .multiply = options.multiply,
                 .name = "o"},
                site);
 }

@@ -45,7 +45,8 @@ Tensor dense(const Tensor& x, const Shape& made, const DenseOptions& options, Si
   const Init init = options.kernel_init.value_or(init::variance_scaling(1, init::Fan::kIn, reduced, made));
   const Shape experts = options.experts.in(x, site);
   const Tensor kernel = g.variable("kernel", experts.plus(reduced).plus(made), init, as_x, site);
-  Tensor y = einsum({input, kernel}, input.shape().minus(reduced).plus(made), site);
+  const Shape output = input.shape().minus(reduced).plus(made);
+  Tensor y = options.multiply ? options.multiply(input, kernel, output, site) : einsum({input, kernel}, output, site);
   if (options.bias) y = add(y, g.variable("bias", experts.plus(made), init::zeros(), as_x, site), site);
   return options.activation ? options.activation(y, site) : y;
 }

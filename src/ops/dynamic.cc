@@ -1,5 +1,6 @@
 // dynamic_slice and dynamic_update: a range of elements at a run-time index, clamped to fit. The index is one for all or
-// one for each index of other dims. On a split dim only the range is sent, never the complete tensor.
+// one for each index of other dims. scatter_update writes each element of a dim at a run-time index of its own. On a
+// split dim only what is read or written is sent, never the complete tensor.
 #include "base/str.h"
 #include "ops/rules.h"
 
@@ -161,7 +162,95 @@ const OpDef& kDynamicUpdate = define_op({
                  [](Graph&, const Tensors& x) { return Tensors{dynamic_update(x[0], x[1], x[2], kLongB)}; }}},
 });
 
+// --- scatter_update ---
+
+std::vector<TensorType> scatter_update_type(const OpCall& call) {
+  const Dim dim = call.attr<Dim>("dim");
+  shape_rule::expect_dim(call, call.in(), dim);
+  const Shape &x = call.in(0), &updates = call.in(1), &indices = call.in(2);
+  bool fits = call.inputs[0].dtype == call.inputs[1].dtype && updates.rank() == x.rank();
+  for (const Dim& own : updates)
+    fits = fits && x.has(own.name) && (own.name == dim.name || own.size <= x.size_of(own.name));
+  if (!fits)
+    throw UserError({.code = "scatter-update.updates-mismatch",
+                     .what = str("scatter_update along '", dim.name, "' of ", call.inputs[0].dtype, " ", x, " with ",
+                                 call.inputs[1].dtype, " ", updates),
+                     .where = call.where(),
+                     .fix = str("give updates with the tensor's dtype and dims, other dims than '", dim.name,
+                                "' no longer than the tensor's")});
+  if (!is_integer(call.inputs[2].dtype) || indices != Shape{updates.dim(dim.name)})
+    throw UserError({.code = "scatter-update.bad-indices",
+                     .what = str("scatter_update along '", dim.name, "' of ", x, " cannot write ", updates, " at ",
+                                 call.inputs[2].dtype, " ", indices),
+                     .where = call.where(),
+                     .fix = str("give i32 or i64 indices [", updates.dim(dim.name), "]")});
+  return {call.inputs[0]};
+}
+
+ShardingRule scatter_update_sharding(const OpCall& call) {
+  const Dim dim = call.attr<Dim>("dim");
+  ShardingRule rule;
+  rule.talk(dim.name);
+  for (const Dim& own : call.in(1))
+    if (own.name != dim.name && own.size != call.in(0).size_of(own.name)) rule.whole(own.name);
+  return rule;
+}
+
+std::vector<ValueId> lower_scatter_update(Lowering& l) {
+  const std::string dim = l.call.attr<Dim>("dim").name;
+  Builder& b = l.builder;
+  const Axes& axes = l.axes_of(dim);
+  ValueId updates = l.inputs[1], places = l.inputs[2];
+  if (!axes.empty()) {
+    updates = b.all_gather(updates, dim, axes);
+    places = b.all_gather(places, dim, axes);
+    const std::int64_t block = b.value(l.inputs[0]).shape.size_of(dim);
+    places = b.map({input(0, b.value(places).dtype), apply_node("cast", {0}), input(1, DType::kI64), number(block),
+                    apply_node("multiply", {2, 3}), apply_node("subtract", {1, 4})},
+                   {places, b.axis_index(axes)}, wide_begin(b, places));
+  }
+  return {b.emit_one(DynamicUpdate{dim}, {l.inputs[0], updates, places}, l.out())};
+}
+
+// The corner of x that has the sizes of `shape`, apart from `dim`.
+Tensor corner_of(Tensor x, const Shape& shape, const Dim& dim, Site site) {
+  for (const Dim& own : shape)
+    if (own.name != dim.name && own.size < x.shape().size_of(own.name)) x = slice(x, own.name, 0, own.size, site);
+  return x;
+}
+
+// Every second index from -1 on: the first one is out of range.
+Tensor sample_places(Graph& g) { return subtract(multiply(iota(g, {"b", 12}, DType::kI32), 2.0), 1.0); }
+
+const OpDef& kScatterUpdate = define_op({
+    .name = "scatter_update",
+    .doc = "x with each update written at its index of a dim; indices out of range are dropped.",
+    .shape = scatter_update_type,
+    .sharding = scatter_update_sharding,
+    .gradient = [](const Grad& g) -> Tensors {
+      const Dim dim = g.attr<Dim>("dim");
+      const Shape& updates = g.x(1).shape();
+      constexpr const char* kPlace = "#place";
+      const Tensor places = rename(g.x(2), updates.dim(dim.name), kPlace, g.site());
+      const Tensor taken = gather(corner_of(g.dy(), updates, dim, g.site()), places, dim, g.site());
+      const Tensor dupdates = rename(taken, {kPlace, updates.size_of(dim.name)}, dim.name, g.site());
+      return {scatter_update(g.dy(), zeros_like(g.x(1)), g.x(2), dim, g.site()), transpose(dupdates, updates, g.site()),
+              Tensor()};
+    },
+    .lower = lower_scatter_update,
+    .flops = flops_rule::none(),
+    .samples =
+        {{{kLong, kPiece},
+          [](Graph& g, const Tensors& x) { return Tensors{scatter_update(x[0], x[1], sample_places(g), kLongB)}; }},
+         {{kLong, {{{"c", 2}, {"a", 4}, {"b", 12}}, uniform(-1, 1), DType::kF32}},
+          [](Graph& g, const Tensors& x) { return Tensors{scatter_update(x[0], x[1], sample_places(g), kLongB)}; }}},
+});
+
 }  // namespace
+
+Tensor scatter_update(const Tensor& x, const Tensor& updates, const Tensor& indices, const DimRef& dim, Site site) {
+  return apply(kScatterUpdate, {x, updates, indices}, {{"dim", dim.in(x, site)}}, site);
+}
 
 Tensor dynamic_slice(const Tensor& x, const Tensor& begin, const DimRef& dim, std::int64_t size, Site site) {
   return apply(kDynamicSlice, {x, begin}, {{"dim", dim.in(x, site)}, {"size", size}}, site);

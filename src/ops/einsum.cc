@@ -19,6 +19,9 @@ Shape union_of(const std::vector<TensorType>& inputs) {
   return all;
 }
 
+// Products of i8 are summed in i32, in which they are exact up to 2^17 terms.
+DType sum_dtype(DType dtype) { return dtype == DType::kI8 ? DType::kI32 : dtype; }
+
 std::vector<TensorType> einsum_type(const OpCall& call) {
   shape_rule::expect_same_dtypes(call);
   Shape all = call.attr<Shape>("output");
@@ -26,7 +29,7 @@ std::vector<TensorType> einsum_type(const OpCall& call) {
     shape_rule::broadcast_shape(call, all, input.shape);
     all = all.plus(input.shape);
   }
-  return {{call.attr<Shape>("output"), call.inputs[0].dtype}};
+  return {{call.attr<Shape>("output"), sum_dtype(call.inputs[0].dtype)}};
 }
 
 ShardingRule contraction(const OpCall& call) {
@@ -42,6 +45,7 @@ class PairByPair {
   explicit PairByPair(Lowering& l) : l_(l), open_(l.inputs), output_(l.out().shape) {}
 
   ValueId run() {
+    if (!is_one_product()) widen();
     for (std::size_t i = 0; i < open_.size(); ++i) open_[i] = without_lonely_dims(i);
     while (open_.size() > 1) {
       const auto [i, j] = cheapest_pair();
@@ -56,6 +60,28 @@ class PairByPair {
  private:
   const Shape& shape(ValueId x) const { return l_.builder.value(x).shape; }
 
+  // Whether the inputs are two factors of one contraction, which needs no step before it.
+  bool is_one_product() const {
+    if (open_.size() != 2) return false;
+    const Shape x = shape(open_[0]), y = shape(open_[1]);
+    bool contracts = false;
+    for (const Dim& dim : x.plus(y)) {
+      if (output_.has(dim.name)) continue;
+      if (!x.has(dim.name) || !y.has(dim.name)) return false;
+      contracts = true;
+    }
+    return contracts && output_.minus(x.plus(y)).empty();
+  }
+
+  // Casts the inputs to the dtype of the sum.
+  void widen() {
+    for (ValueId& x : open_) {
+      const Value& value = l_.builder.value(x);
+      const DType dtype = sum_dtype(value.dtype);
+      if (dtype != value.dtype) x = l_.builder.map("cast", {x}, {dtype, value.shape, value.sharding});
+    }
+  }
+
   // By position: one tensor may be several factors.
   bool needed_beside(const std::string& dim, std::size_t i, std::size_t j) const {
     for (std::size_t k = 0; k < open_.size(); ++k)
@@ -65,7 +91,7 @@ class PairByPair {
 
   // The type of a product of x and y (or of x alone) that keeps these dims; a contracted split dim leaves a partial.
   ValueType type(ValueId x, ValueId y, const Shape& dims) const {
-    ValueType type{l_.builder.value(x).dtype, dims, unsplit(dims)};
+    ValueType type{sum_dtype(l_.builder.value(x).dtype), dims, unsplit(dims)};
     for (std::size_t i = 0; i < dims.rank(); ++i) type.sharding.dims[i] = l_.axes_of(dims[i].name);
     Axes& partial = type.sharding.partial;
     const auto pend = [&](const Axes& axes) { partial.insert(partial.end(), axes.begin(), axes.end()); };
@@ -165,7 +191,9 @@ std::vector<Sample> einsum_samples() {
           {{in({a, b}), in({c})}, to({a})},  // b and c are each in one input only
           {{in({a}), in({b})}, to({b, a})},
           {{in({a, b}), in({a, b}), in({a, b})}, to({a})},
-          {{{{a, b}, whole(-5, 5), DType::kI32}, {{b, e}, whole(-5, 5), DType::kI32}}, to({a, e})}};
+          {{{{a, b}, whole(-5, 5), DType::kI32}, {{b, e}, whole(-5, 5), DType::kI32}}, to({a, e})},
+          {{{{a, b}, whole(-127, 127), DType::kI8}, {{b, e}, whole(-127, 127), DType::kI8}}, to({a, e})},
+          {{{{a, b}, whole(-127, 127), DType::kI8}, {{c}, whole(-127, 127), DType::kI8}}, to({c, a})}};
 }
 
 const OpDef& kEinsum = define_op({

@@ -55,6 +55,7 @@ Number lowest(DType dtype) {
   switch (dtype) {
     case DType::kI32: return std::numeric_limits<std::int32_t>::min();
     case DType::kI64: return std::numeric_limits<std::int64_t>::min();
+    case DType::kI8: return std::numeric_limits<std::int8_t>::min();
     case DType::kU32:
     case DType::kU8:
     case DType::kBool: return 0;

@@ -67,7 +67,8 @@ struct DynamicSlice {
   auto fields() { return std::make_tuple(std::pair("dim", &dim)); }
 };
 // (x, piece, offset): x with `piece` written at the run-time offset along `dim`. Indices outside x are dropped. The offset
-// may have other dims of x.
+// may have other dims of x. An offset with `dim` alone has one index for each index of the piece along it, written in
+// order; other dims of the piece may then be shorter than x's.
 struct DynamicUpdate {
   static constexpr const char* kName = "dynamic_update";
   std::string dim;

@@ -20,7 +20,8 @@ bool keeps_sums(DType from, DType to) {
 // Never turns x <= y into x > y: integers must fit as they are, and floats must stay floats, since integers hold no NaN.
 bool keeps_order(DType from, DType to) {
   if (from == to || from == DType::kBool || is_float(to)) return true;
-  if (from == DType::kU8) return is_integer(to);
+  if (from == DType::kU8) return is_integer(to) && to != DType::kI8;
+  if (from == DType::kI8) return to == DType::kI32 || to == DType::kI64;
   return (from == DType::kI32 || from == DType::kU32) && to == DType::kI64;
 }
 

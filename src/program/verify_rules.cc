@@ -168,12 +168,24 @@ void rule(const Checked& c, const DynamicSlice& operation) {
   c.demand(same_dims(c.in(0).shape.resized(operation.dim, size), c.out().shape), "the other dims are kept");
 }
 
+// Each index of the piece along `dim` has its place.
+void places_fit(const Checked& c, const std::string& dim) {
+  const Shape &x = c.in(0).shape, &piece = c.in(1).shape;
+  c.demand(is_integer(c.in(2).dtype), "the offset is an integer");
+  c.demand(c.in(2).shape == Shape{piece.dim(dim)},
+           "an offset with the dim has the piece's size of it, and no other dim");
+  c.demand(piece.rank() == x.rank(), "the piece has the other dims");
+  for (const Dim& own : piece)
+    c.demand(x.has(own.name) && (own.name == dim || own.size <= x.size_of(own.name)), "the piece has the other dims");
+}
+
 void rule(const Checked& c, const DynamicUpdate& operation) {
   counts(c, 3, 1);
-  offset_fits(c, c.in(2), operation.dim);
   c.demand(c.in(0).dtype == c.out().dtype && c.in(1).dtype == c.out().dtype, "keeps the dtype");
   c.demand(c.in(0).shape.has(operation.dim) && c.in(1).shape.has(operation.dim), "operand and piece have the dim");
   c.demand(same_dims(c.in(0).shape, c.out().shape), "keeps the shape");
+  if (c.in(2).shape.has(operation.dim)) return places_fit(c, operation.dim);
+  offset_fits(c, c.in(2), operation.dim);
   c.demand(same_dims(c.in(1).shape.resized(operation.dim, c.out().shape.size_of(operation.dim)), c.out().shape),
            "the piece has the other dims");
 }

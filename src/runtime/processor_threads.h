@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "weft/id.h"
+
 namespace weft {
 
 class ProcessorThreads {

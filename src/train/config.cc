@@ -85,6 +85,15 @@ void take(const std::string& key, const Given& given, std::vector<std::string>& 
     field.push_back(*value);
   }
 }
+void take(const std::string& key, const Given& given, std::vector<std::int32_t>& field) {
+  field.clear();
+  if (!given.node->is_array()) wrong_kind(key, given, "a list of ids");
+  for (const toml::node& item : *given.node->as_array()) {
+    const auto value = item.value_exact<std::int64_t>();
+    if (!value || *value < 0 || *value > INT32_MAX) wrong_kind(key, given, "a list of ids");
+    field.push_back(static_cast<std::int32_t>(*value));
+  }
+}
 void take(const std::string& key, const Given& given, std::vector<optim::Rule>& field) {
   std::vector<std::string> texts;
   take(key, given, texts);

@@ -45,6 +45,11 @@ std::string toml(const std::vector<std::string>& values) {
   for (const std::string& value : values) text += (text.empty() ? "" : ", ") + quoted(value);
   return "[" + text + "]";
 }
+std::string toml(const std::vector<std::int32_t>& ids) {
+  std::string text;
+  for (const std::int32_t id : ids) text += (text.empty() ? "" : ", ") + std::to_string(id);
+  return "[" + text + "]";
+}
 std::string toml(const std::vector<optim::Rule>& rules) {
   std::vector<std::string> texts;
   for (const optim::Rule& rule : rules) texts.push_back(text_of(rule));

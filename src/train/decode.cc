@@ -1,6 +1,5 @@
 // The loop over steps. Rows of a batch have different positions; a row reads its prompt as long as it has tokens. A row
-// that is done leaves its slot. When all slots of a group are free, prefill reads the next rows of the queue into them.
-// Later positions may add to a list of several hypotheses: if lists are asked for, rows of a batch stop together.
+// that is done leaves its slot, and the next rows of the queue are read into the free slots.
 #include "weft/decode.h"
 
 #include <algorithm>
@@ -11,7 +10,10 @@
 
 #include "train/candidates.h"
 #include "train/decode_checks.h"
+#include "train/decode_weights.h"
+#include "train/prompt_reader.h"
 #include "train/search.h"
+#include "train/token_rules.h"
 
 namespace weft::decode {
 
@@ -25,16 +27,6 @@ double seconds_of(const std::function<void()>& work) {
 
 std::int64_t size_of(const Ids& ids) { return static_cast<std::int64_t>(ids.size()); }
 
-// The rows as [batch, length] of the tensor's shape, cut or filled with zeros.
-Array padded(const Tensor& to, const std::vector<const Ids*>& rows) {
-  const std::int64_t length = to.shape().dims().back().size;
-  std::vector<std::int32_t> values(static_cast<std::size_t>(to.shape().elements()), 0);
-  for (std::size_t r = 0; r < rows.size(); ++r)
-    std::copy_n(rows[r]->begin(), std::min(length, size_of(*rows[r])),
-                values.begin() + static_cast<std::ptrdiff_t>(r) * length);
-  return Array(to.shape(), values);
-}
-
 // Of the keys and values among a graph's variables.
 std::int64_t cache_bytes_of(const Graph& graph) {
   std::int64_t bytes = 0;
@@ -47,32 +39,25 @@ std::int64_t cache_bytes_of(const Graph& graph) {
 // A row in a slot of the batch: the next token is chosen at `position`, unless the prompt has it.
 struct Row {
   std::size_t number;
-  const Ids *prompt, *inputs;
+  Ids prompt, inputs;
   std::int64_t room;  // the most tokens that it gets
   std::unique_ptr<Search> search;
   std::int64_t position = 0;
 
-  bool has_room() const { return position - size_of(*prompt) < room; }
+  bool has_room() const { return position - size_of(prompt) < room; }
   bool is_done() const { return search->is_done() || !has_room(); }
-  bool reads() const { return position < size_of(*prompt); }
+  bool reads() const { return position < size_of(prompt); }
 
   // The token before its position.
   std::int32_t token(std::size_t beam) const {
     if (position == 0) return 0;
-    if (position <= size_of(*prompt)) return (*prompt)[static_cast<std::size_t>(position - 1)];
+    if (position <= size_of(prompt)) return prompt[static_cast<std::size_t>(position - 1)];
     return search->tokens()[beam];
   }
 };
 
-// How many slots are filled at once. A prefill of few rows is slow, a group of many rows waits long for its last one. Every
-// processor has equal parts of a group. Draws depend on the slot and the step of a row, which must not depend on the mesh.
-std::int64_t group_size(const Sizes& sizes, const Options& options, int processors) {
-  if (options.temperature > 0 || options.n_best > 1) return sizes.batch;
-  if (sizes.prompt == 0 && sizes.inputs == 0) return 1;
-  for (const std::int64_t parts : {4, 2})
-    if (sizes.batch % parts == 0 && sizes.batch / parts % processors == 0) return sizes.batch / parts;
-  return sizes.batch;
-}
+// Free slots wait until there are so many: reading one row takes nearly as long as reading several.
+constexpr std::int64_t kSharesOfBatch = 8;
 
 }  // namespace
 
@@ -80,117 +65,144 @@ struct Decoder::State {
   State(Session& session, const models::TransformerOptions& model, const Layout& layout, const Sizes& sizes,
         const Options& options, Site site);
 
-  // One result for each prompt. `inputs` of an encoder-decoder.
-  std::vector<std::vector<Hypothesis>> decode(const std::vector<Ids>& prompts, const std::vector<Ids>& inputs);
+  void refresh(Site site) { copies_->refresh(site); }  // the copies of weights
+  void add(std::size_t number, Ids prompt, Ids inputs);
+  std::optional<Finished> next();
+  void clear();
+  void set_prefix(const Ids& ids);
+  // Drops all rows and adds these, neighbours of about the same length: they are read in one pass. Rows that may take the
+  // most steps go first, so that the last ones are short.
+  void add_sorted(const std::vector<Ids>& prompts, const std::vector<Ids>& inputs);
 
   const models::TransformerOptions model;
   const Sizes sizes;
   const Options options;
   Speed speed;
   std::function<void(std::size_t, std::int32_t)> listener;
+  std::function<bool(std::size_t, std::span<const std::int32_t>)> stop_rule;
+  std::size_t numbers = 0;  // of rows since the decoder last had none
+  Ids prefix;               // of all rows
 
  private:
-  using Slots = std::vector<std::optional<Row>>;
+  std::int64_t room_after(std::size_t number, const Ids& prompt) const;
+  void refill();
+  bool waits(std::size_t free) const;  // whether so many free slots are to stay free for now
+  Feeds feeds() const;
+  void step();
+  void collect();  // frees the slots of rows that are done
 
-  Row row_of(std::size_t number, const std::vector<Ids>& prompts, const std::vector<Ids>& inputs) const;
-  // Fills the slots of group `first`, first + 1, … from the queue, if they are all free.
-  void refill(Slots& slots, std::size_t first, std::deque<Row>& queue);
-  // Reads the prompts of a group, and moves its rows to the first position that is still to be computed.
-  void read_at_once(Slots& slots, std::size_t first);
-  Feeds feeds(const Slots& slots) const;
-  void step(Slots& slots);
-  void collect(Slots& slots, std::vector<std::vector<Hypothesis>>& results);  // frees the slots of rows that are done
-
-  std::size_t group_;  // the slots that prefill reads together
-  std::optional<models::PrefillGraph> prefill_;
-  std::optional<Executable> run_prefill_;
+  PromptReader reader_;
   models::StepGraph step_;
   CandidateTensors offer_;
   std::optional<Executable> run_step_;
+  std::optional<CopiedWeights> copies_;
+
+  std::size_t rows_ = 0;  // that have been added and not returned
+  std::deque<Row> queue_;
+  std::vector<std::optional<Row>> slots_;
+  std::deque<Finished> finished_;
 };
 
 Decoder::State::State(Session& session, const models::TransformerOptions& model, const Layout& layout,
                       const Sizes& sizes, const Options& options, Site site)
-    : model(model), sizes(sizes), options(options) {
-  const std::int64_t group = group_size(sizes, options, session.mesh().size());
-  group_ = static_cast<std::size_t>(group);
-  const models::DecodeSizes shape{.batch = sizes.batch,
-                                  .beams = options.beams,
-                                  .length = options.max_length,
-                                  .prompt_length = sizes.prompt,
-                                  .inputs_length = sizes.inputs,
-                                  .prompts = group < sizes.batch ? group : 0};
-  if (sizes.prompt > 0 || sizes.inputs > 0) {
-    prefill_ = models::prefill_graph(model, shape, site);
-    run_prefill_ = session.compile(prefill_->graph, layout, {.update = prefill_->updates});
-  }
-  step_ = models::step_graph(model, shape, site);
-  offer_ = offer(step_.logits, options, site);
+    : model(model),
+      sizes(sizes),
+      options(options),
+      reader_(session, model, layout, decode_sizes(sizes, options, prefill_weights(options)), site),
+      step_(models::step_graph(model, decode_sizes(sizes, options, step_weights(options, sizes.batch)), site)),
+      offer_(offer(step_.logits, options, site)),
+      slots_(static_cast<std::size_t>(sizes.batch)) {
+  copies_.emplace(session, step_.graph, step_.copies, layout);
   const Tensors fetch{offer_.ids, offer_.log_probabilities};
   run_step_ = session.compile(step_.graph, layout, {.fetch = fetch, .update = step_.updates});
   speed.cache_bytes = cache_bytes_of(step_.graph);
 }
 
-Row Decoder::State::row_of(std::size_t number, const std::vector<Ids>& prompts, const std::vector<Ids>& inputs) const {
-  std::int64_t room = options.max_length - size_of(prompts[number]);
-  if (options.max_tokens > 0) room = std::min(room, options.max_tokens);
-  return {number, &prompts[number], inputs.empty() ? nullptr : &inputs[number], room, make_search(options, room)};
+std::int64_t Decoder::State::room_after(std::size_t number, const Ids& prompt) const {
+  const std::int64_t room = options.max_length - size_of(prompt);
+  const std::int64_t most = options.row_tokens.empty() ? options.max_tokens : options.row_tokens[number];
+  return most > 0 ? std::min(room, most) : room;
 }
 
-void Decoder::State::refill(Slots& slots, std::size_t first, std::deque<Row>& queue) {
-  const auto group = std::span(slots).subspan(first, group_);
-  if (queue.empty() || std::ranges::any_of(group, [](const auto& slot) { return slot.has_value(); })) return;
-  for (std::optional<Row>& slot : group) {
-    if (queue.empty()) break;
-    slot = std::move(queue.front());
-    queue.pop_front();
-  }
-  read_at_once(slots, first);
+void Decoder::State::add(std::size_t number, Ids prompt, Ids inputs) {
+  const std::int64_t room = room_after(number, prompt);
+  StopsAfter stops;
+  if (stop_rule) stops = [this, number](std::span<const std::int32_t> ids) { return stop_rule(number, ids); };
+  queue_.push_back({number, std::move(prompt), std::move(inputs), room, make_search(options, room, std::move(stops))});
+  ++rows_;
 }
 
-// What prefill reads beyond a prompt is written over by steps before anyone sees it.
-void Decoder::State::read_at_once(Slots& slots, std::size_t first) {
-  std::vector<const Ids*> prompts, inputs;
-  std::int64_t longest = 0;
-  for (std::optional<Row>& row : std::span(slots).subspan(first, group_)) {
-    if (!row) break;
-    prompts.push_back(row->prompt);
-    if (row->inputs) inputs.push_back(row->inputs);
-    row->position = std::min(sizes.prompt, size_of(*row->prompt));
-    longest = std::max(longest, row->position);
+void Decoder::State::add_sorted(const std::vector<Ids>& prompts, const std::vector<Ids>& inputs) {
+  clear();
+  std::vector<std::size_t> order(prompts.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto most_steps = [&](std::size_t i) {
+    return std::pair(room_after(i, prompts[i]), prompts[i].size() + (inputs.empty() ? 0 : inputs[i].size()));
+  };
+  std::ranges::stable_sort(order, std::greater{}, most_steps);
+  for (const std::size_t i : order) add(i, prompts[i], inputs.empty() ? Ids{} : inputs[i]);
+  numbers = prompts.size();
+}
+
+void Decoder::State::set_prefix(const Ids& ids) {
+  clear();
+  prefix = ids;
+  speed.prefill_seconds += seconds_of([&] { reader_.set_prefix(ids); });
+}
+
+void Decoder::State::clear() {
+  queue_.clear();
+  finished_.clear();
+  for (std::optional<Row>& slot : slots_) slot.reset();
+  rows_ = numbers = 0;
+}
+
+bool Decoder::State::waits(std::size_t free) const {
+  if (queue_.empty() || free == 0) return true;
+  if (!reader_.reads() || free == slots_.size()) return false;
+  return free < std::min(queue_.size(), std::max<std::size_t>(1, slots_.size() / kSharesOfBatch));
+}
+
+void Decoder::State::refill() {
+  const auto is_free = [](const std::optional<Row>& slot) { return !slot; };
+  if (waits(static_cast<std::size_t>(std::ranges::count_if(slots_, is_free)))) return;
+  std::vector<ReadRow> rows;
+  for (std::size_t s = 0; s < slots_.size() && !queue_.empty(); ++s) {
+    if (slots_[s]) continue;
+    Row& row = slots_[s].emplace(std::move(queue_.front()));
+    queue_.pop_front();
+    row.position = std::min(size_of(prefix) + reader_.prompt_length(), size_of(row.prompt));
+    const auto read = std::span(row.prompt).first(static_cast<std::size_t>(row.position));
+    rows.push_back({static_cast<std::int64_t>(s), read.subspan(prefix.size()), row.inputs});
   }
-  const bool asks = sizes.inputs > 0 || model.prefix;  // there is more than caches to be set
-  if (!prefill_ || (longest == 0 && !asks)) return;
-  Feeds feeds;
-  if (prefill_->first_row)
-    feeds.emplace_back(prefill_->first_row, Array::scalar(static_cast<double>(first), DType::kI32));
-  if (prefill_->inputs) feeds.emplace_back(prefill_->inputs, padded(prefill_->inputs, inputs));
-  if (prefill_->targets) feeds.emplace_back(prefill_->targets, padded(prefill_->targets, prompts));
-  speed.prefill_seconds += seconds_of([&] { run_prefill_->run(feeds); });
+  if (reader_.reads()) speed.prefill_seconds += seconds_of([&] { reader_.read(std::move(rows)); });
 }
 
 // Free slots, and rows that have no room, are fed zeros: at position 0 they cost the least.
-Feeds Decoder::State::feeds(const Slots& slots) const {
+Feeds Decoder::State::feeds() const {
   const auto beams = static_cast<std::size_t>(options.beams);
-  std::vector<std::int32_t> tokens(slots.size() * beams, 0), parents = tokens, positions(slots.size(), 0);
+  std::vector<std::int32_t> tokens(slots_.size() * beams, 0), parents = tokens, positions(slots_.size(), 0);
   for (std::size_t i = 0; i < tokens.size(); ++i) parents[i] = static_cast<std::int32_t>(i % beams);
-  for (std::size_t r = 0; r < slots.size(); ++r) {
-    if (!slots[r] || !slots[r]->has_room()) continue;
-    const Row& row = *slots[r];
+  std::vector<RowSoFar> rows(slots_.size());
+  for (std::size_t r = 0; r < slots_.size(); ++r) {
+    if (!slots_[r] || !slots_[r]->has_room()) continue;
+    const Row& row = *slots_[r];
+    if (!row.reads()) rows[r] = {&row.prompt, row.search.get()};
     positions[r] = static_cast<std::int32_t>(row.position);
     for (std::size_t b = 0; b < beams; ++b) {
       tokens[r * beams + b] = row.token(b);
-      if (row.position > size_of(*row.prompt)) parents[r * beams + b] = row.search->parents()[b];
+      if (row.position > size_of(row.prompt)) parents[r * beams + b] = row.search->parents()[b];
     }
   }
   Feeds feeds{{step_.tokens, Array(step_.tokens.shape(), tokens)},
               {step_.position, Array(step_.position.shape(), positions)}};
   if (step_.parents) feeds.emplace_back(step_.parents, Array(step_.parents.shape(), parents));
+  add_rule_feeds(offer_, options, rows, feeds);
   return feeds;
 }
 
-void Decoder::State::step(Slots& slots) {
-  const Feeds fed = feeds(slots);
+void Decoder::State::step() {
+  const Feeds fed = feeds();
   std::vector<double> ids, log_probabilities;
   speed.decode_seconds += seconds_of([&] {
     const Values values = run_step_->run(fed);
@@ -199,49 +211,41 @@ void Decoder::State::step(Slots& slots) {
   });
   ++speed.steps;
   const std::vector<std::int32_t> whole(ids.begin(), ids.end());
-  const std::size_t each = whole.size() / slots.size();
-  for (std::size_t r = 0; r < slots.size(); ++r) {
-    if (!slots[r] || !slots[r]->has_room()) continue;
-    Row& row = *slots[r];
+  const std::size_t each = whole.size() / slots_.size();
+  for (std::size_t r = 0; r < slots_.size(); ++r) {
+    if (!slots_[r] || !slots_[r]->has_room()) continue;
+    Row& row = *slots_[r];
     if (!row.reads())
       row.search->take({std::span(whole).subspan(r * each, each),
                         std::span(std::as_const(log_probabilities)).subspan(r * each, each)});
-    const bool chose = !row.reads() && !row.search->is_done();
+    const bool chose = !row.reads() && row.search->keeps_last();
     ++row.position;
     if (listener && options.beams == 1 && chose) listener(row.number, row.search->tokens()[0]);
   }
 }
 
-void Decoder::State::collect(Slots& slots, std::vector<std::vector<Hypothesis>>& results) {
-  const auto goes_on = [](const std::optional<Row>& slot) { return slot && !slot->is_done(); };
-  if (options.n_best > 1 && std::ranges::any_of(slots, goes_on)) return;
-  for (std::optional<Row>& slot : slots) {
+void Decoder::State::collect() {
+  for (std::optional<Row>& slot : slots_) {
     if (!slot || !slot->is_done()) continue;
-    std::vector<Hypothesis>& result = results[slot->number] = slot->search->result();
-    if (!result.empty()) speed.tokens += size_of(result[0].ids) + result[0].ended;
+    Finished& done = finished_.emplace_back(slot->number, slot->search->result());
+    if (!done.hypotheses.empty())
+      speed.tokens += static_cast<std::int64_t>(done.hypotheses[0].log_probabilities.size());
     ++speed.rows;
     slot.reset();
   }
 }
 
-// Rows of about the same length go together: they need about the same number of steps. Rows that stop together go in the
-// order that they are given in.
-std::vector<std::vector<Hypothesis>> Decoder::State::decode(const std::vector<Ids>& prompts,
-                                                            const std::vector<Ids>& inputs) {
-  std::vector<std::size_t> order(prompts.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto length = [&](std::size_t i) { return prompts[i].size() + (inputs.empty() ? 0 : inputs[i].size()); };
-  if (options.n_best == 1) std::ranges::stable_sort(order, {}, length);
-  std::deque<Row> queue;
-  for (std::size_t number : order) queue.push_back(row_of(number, prompts, inputs));
-  std::vector<std::vector<Hypothesis>> results(prompts.size());
-  Slots slots(static_cast<std::size_t>(sizes.batch));
-  while (true) {
-    for (std::size_t first = 0; first < slots.size(); first += group_) refill(slots, first, queue);
-    if (std::ranges::none_of(slots, [](const auto& slot) { return slot.has_value(); })) return results;
-    step(slots);
-    collect(slots, results);
+std::optional<Finished> Decoder::State::next() {
+  while (finished_.empty() && rows_ > 0) {
+    refill();
+    step();
+    collect();
   }
+  if (finished_.empty()) return std::nullopt;
+  Finished row = std::move(finished_.front());
+  finished_.pop_front();
+  if (--rows_ == 0) numbers = 0;
+  return row;
 }
 
 Decoder::Decoder(Session& session, const models::TransformerOptions& model, const Layout& layout, std::int64_t batch,
@@ -251,16 +255,51 @@ Decoder::Decoder(Session& session, const models::TransformerOptions& model, cons
   state_ = std::make_shared<State>(session, model, layout, sizes, options, site);
 }
 
+FinishedRows Decoder::rows(const std::vector<Ids>& given, const std::vector<Ids>& inputs, Site site) {
+  State& s = *state_;
+  std::vector<Ids> prompts = given.empty() ? std::vector<Ids>(inputs.size()) : given;
+  for (Ids& prompt : prompts) prompt.insert(prompt.begin(), s.prefix.begin(), s.prefix.end());
+  check_rows(s.model, s.sizes, s.options, prompts, inputs, site);
+  s.refresh(site);
+  s.add_sorted(prompts, inputs);
+  return FinishedRows(*this);
+}
+
 std::vector<std::vector<Hypothesis>> Decoder::run(const std::vector<Ids>& given, const std::vector<Ids>& inputs,
                                                   Site site) {
+  std::vector<std::vector<Hypothesis>> results(std::max(given.size(), inputs.size()));
+  FinishedRows all = rows(given, inputs, site);
+  while (std::optional<Finished> row = next()) results[row->row] = std::move(row->hypotheses);
+  return results;
+}
+
+std::size_t Decoder::add(Ids prompt, Ids inputs, Site site) {
   State& s = *state_;
-  const std::vector<Ids> prompts = given.empty() ? std::vector<Ids>(inputs.size()) : given;
-  check_rows(s.model, s.sizes, s.options, prompts, inputs, site);
-  return s.decode(prompts, inputs);
+  prompt.insert(prompt.begin(), s.prefix.begin(), s.prefix.end());
+  check_rows(s.model, s.sizes, s.options, {prompt}, s.sizes.inputs > 0 ? std::vector<Ids>{inputs} : std::vector<Ids>{},
+             site);
+  s.refresh(site);
+  s.add(s.numbers, std::move(prompt), std::move(inputs));
+  return s.numbers++;
+}
+
+std::optional<Finished> Decoder::next() { return state_->next(); }
+
+void Decoder::clear() { state_->clear(); }
+
+void Decoder::set_prefix(const Ids& ids, Site site) {
+  State& s = *state_;
+  check_rows(s.model, s.sizes, s.options, {ids}, s.sizes.inputs > 0 ? std::vector<Ids>(1) : std::vector<Ids>{}, site);
+  s.refresh(site);
+  s.set_prefix(ids);
 }
 
 void Decoder::on_token(std::function<void(std::size_t row, std::int32_t id)> listener) {
   state_->listener = std::move(listener);
+}
+
+void Decoder::stop_when(std::function<bool(std::size_t row, std::span<const std::int32_t> ids)> rule) {
+  state_->stop_rule = std::move(rule);
 }
 
 const Speed& Decoder::speed() const { return state_->speed; }

@@ -13,6 +13,8 @@ struct Sizes {
   std::int64_t batch, inputs, prompt;
 };
 
+models::DecodeSizes decode_sizes(const Sizes& sizes, const Options& options, models::DecodeWeights weights);
+
 void check(const models::TransformerOptions& model, const Sizes& sizes, const Options& options, Site site);
 void check_rows(const models::TransformerOptions& model, const Sizes& sizes, const Options& options,
                 const std::vector<Ids>& prompts, const std::vector<Ids>& inputs, Site site);

@@ -75,6 +75,8 @@ optim::Schedule schedule_of(const Config& config) {
                 [&] { return optim::Schedule::parse(text, std::max<std::int64_t>(1, config.run.steps)); });
 }
 
+device::Choice device_of(const Config& config) { return {config.mesh.device, config.mesh.plugin}; }
+
 Session open_session(const Config& config) {
   check_choices(config);
   const Mesh mesh = mesh_of(config);
@@ -84,7 +86,7 @@ Session open_session(const Config& config) {
                                .workers = static_cast<int>(config.mesh.workers),
                                .store = store_of(config)};
   try {
-    return Session(mesh, wire, config.run.f64 ? device::reference() : device::Choice{config.mesh.device}, options);
+    return Session(mesh, wire, config.run.f64 ? device::reference() : device_of(config), options);
   } catch (const UserError& error) {
     if (!error.text().code.text.starts_with("device.")) throw;
     throw at_setting(config, {.otherwise = "mesh.device"}, error);
@@ -190,7 +192,8 @@ Explanation plan(const Config& config, const models::Model& model, const PlanOpt
   const Machine machine = options.machine ? *options.machine : measure_machine();
   const Store store = store_of(config);
   return placed(config, kCompiling, [&] {
-    return explain(model.graph, model.mesh, model.layout, compile, machine, store, {config.mesh.device});
+    return explain(model.graph, model.mesh, model.layout, compile, machine, store,
+                   {config.mesh.device, config.mesh.plugin, options.topology});
   });
 }
 

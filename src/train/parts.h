@@ -19,6 +19,7 @@ data::SourceOptions source(const Config& config, const std::vector<std::string>&
 bool packs(const Config& config);
 
 Session open_session(const Config& config);
+device::Choice device_of(const Config& config);
 Mesh mesh_of(const Config& config);
 Layout layout_of(const Config& config);
 optim::Schedule schedule_of(const Config& config);

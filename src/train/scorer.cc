@@ -24,16 +24,19 @@ Scorer::Scorer(Session& session, const Config& config, const std::vector<std::st
       begin_(batches_.position()),
       graph_(placed(config, {.otherwise = "batch.length"},
                     [&] { return config.model->evaluation_graph(config, batches_.packed()); })),
-      executable_(compile(session, config, graph_.graph, [&] {
-        CompileOptions options = compile_options(config);
-        for (const auto& [name, result] : graph_.results) options.fetch.push_back(result);
-        return options;
-      }())) {
+      executable_(compile(session, config, graph_.graph,
+                          [&] {
+                            CompileOptions options = compile_options(config);
+                            for (const auto& [name, result] : graph_.results) options.fetch.push_back(result);
+                            return options;
+                          }())),
+      copies_(session, graph_.graph, graph_.copies, layout_of(config)) {
   read_own_rows(batches_, executable_, graph_.features);
 }
 
 Evaluation Scorer::evaluation(std::int64_t most) {
   Evaluation made;
+  copies_.refresh(Site::current());
   batches_.seek(begin_);
   for (std::int64_t i = 0; most == 0 || i < most; ++i) {
     const std::optional<data::Batch> batch = next_batch(session_, config_, batches_);
@@ -47,6 +50,7 @@ Evaluation Scorer::evaluation(std::int64_t most) {
 
 std::vector<Sums> Scorer::each() {
   std::vector<Sums> all;
+  copies_.refresh(Site::current());
   batches_.seek(begin_);
   while (const std::optional<data::Batch> batch = next_batch(session_, config_, batches_)) {
     const Values values = executable_.run(feeds_of(graph_.features, *batch));

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "train/decode_weights.h"
 #include "train/parts.h"
 
 namespace weft::train {
@@ -23,6 +24,7 @@ class Scorer {
   std::string begin_;
   EvaluationGraph graph_;
   Executable executable_;
+  decode::CopiedWeights copies_;
 };
 
 }  // namespace weft::train

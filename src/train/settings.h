@@ -78,7 +78,8 @@ void each_setting(Config& c, const Visit& visit) {
   visit("mesh.store", c.mesh.store, "how variables are stored beyond the layout, as \"*:data\"");
   visit("mesh.store_level", c.mesh.store_level, "1: optimizer state; 2: and gradients; 3: and parameters");
   visit("mesh.wire", c.mesh.wire, "threads or mpi; \"\": mpi under mpirun or srun, else threads");
-  visit("mesh.device", c.mesh.device, "cpu or reference");
+  visit("mesh.device", c.mesh.device, "cpu, reference, cuda or xla; weft doctor says which can be used");
+  visit("mesh.plugin", c.mesh.plugin, "of device xla: the plugin's shared library; \"\": the variable WEFT_PLUGIN");
   visit("mesh.workers", c.mesh.workers, "threads of each processor; 0: the cores over the processors");
   visit("mesh.memory", c.mesh.memory, "most on each processor, as \"2GiB\", by recomputation; \"\": any");
 
@@ -108,7 +109,18 @@ void each_setting(Config& c, const Visit& visit) {
   visit("decode.n_best", d.n_best, "texts for each prompt, with beams");
   visit("decode.early_stop", d.early_stop, "the search ends once nothing better can be found");
   visit("decode.never_end", d.never_end, "the end of sequence gets no probability");
+  using decode::Weights;
+  Choice weights = choice(d.weights, {{"f32", Weights::kF32}, {"bf16", Weights::kBF16}, {"int8", Weights::kI8}});
+  visit("decode.weights", weights, "what products multiply with: the weights, or rounded copies (docs/decoding.md)");
+  visit("decode.stop", c.decode.stop, "texts: a text ends before the first of them that it contains");
+  visit("decode.stop_tokens", d.stop_tokens, "ids that end a text, like the end of sequence");
+  visit("decode.min_tokens", d.min_tokens, "no text ends before it has this many tokens");
+  visit("decode.repetition_penalty", d.repetition_penalty,
+        "above 1: tokens that the row has become less likely; 1: no change");
+  visit("decode.no_repeat_ngram", d.no_repeat_ngram, "no run of so many tokens occurs twice in a row; 0: any may");
   visit("decode.seed", d.seed, "of what is drawn, besides run.seed");
+  visit("decode.batch", c.decode.batch, "rows that are decoded together; 0: as many as pay and fit in decode.memory");
+  visit("decode.memory", c.decode.memory, "most on each processor, as \"2GiB\"; \"\": what is free");
 }
 
 // Settings that give weights and optimizer state their meaning: under another value the shapes may be the same, but the

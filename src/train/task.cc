@@ -99,8 +99,19 @@ std::vector<std::string> Task::summary(const Sums& sums) const {
   return parts;
 }
 
+std::vector<std::vector<decode::Hypothesis>> TextDecoder::run(const std::vector<std::vector<std::int32_t>>& rows) {
+  std::vector<std::vector<decode::Hypothesis>> results(rows.size());
+  start(rows);
+  while (std::optional<decode::Finished> row = next()) results[row->row] = std::move(row->hypotheses);
+  return results;
+}
+
 std::unique_ptr<TextDecoder> Task::decoder(Session&, const Config&, std::int64_t, std::int64_t, std::int64_t) const {
   throw InternalError("the task of kind '" + kind_ + "' decodes, but makes no decoder");
+}
+
+decode::DecoderMemory Task::decoder_memory(const Config&, std::int64_t, std::int64_t, std::int64_t) const {
+  throw InternalError("the task of kind '" + kind_ + "' decodes, but does not plan its decoder's memory");
 }
 
 ModelConfig::ModelConfig() : task_(make_task(kDefaultKind)) {}

@@ -31,12 +31,26 @@ std::size_t settled(const std::string& text) {
 
 }  // namespace
 
-TextStream::TextStream(data::Vocabulary vocabulary, std::vector<std::int32_t> prompt)
-    : vocabulary_(std::move(vocabulary)), ids_(std::move(prompt)), begin_(vocabulary_.decode(ids_).size()) {}
+TextStream::TextStream(data::Vocabulary vocabulary, std::vector<std::int32_t> prompt, StopTexts stops)
+    : vocabulary_(std::move(vocabulary)),
+      stops_(std::move(stops)),
+      ids_(std::move(prompt)),
+      prompt_(ids_.size()),
+      begin_(vocabulary_.decode(ids_).size()) {}
 
-std::string TextStream::text() const {
-  const std::string all = vocabulary_.decode(ids_);
-  return all.substr(std::min(begin_, all.size()));
+std::string TextStream::text() {
+  const auto text_of = [&](std::span<const std::int32_t> ids) {
+    const std::string all = vocabulary_.decode(ids);
+    return all.substr(std::min(begin_, all.size()));
+  };
+  std::string all = text_of(ids_);
+  const std::size_t free = stops_.free_tokens();
+  if (stops_.empty() || ids_.size() <= prompt_ + free) return all;
+  const StopTexts::Match match =
+      stops_.find(all, free == 0 ? 0 : text_of(std::span(ids_).first(prompt_ + free)).size());
+  if (!match) return all;
+  stop_text_ = match.text;
+  return all.substr(0, match.begin);
 }
 
 std::string TextStream::told_up_to(const std::string& text, std::size_t end) {
@@ -49,7 +63,7 @@ std::string TextStream::told_up_to(const std::string& text, std::size_t end) {
 std::string TextStream::add(std::int32_t id) {
   ids_.push_back(id);
   const std::string all = text();
-  return told_up_to(all, settled(all));
+  return told_up_to(all, stop_text_.empty() ? std::min(settled(all), all.size() - stops_.unsure(all)) : all.size());
 }
 
 std::string TextStream::whole(const std::vector<std::int32_t>& ids) {

@@ -1,7 +1,9 @@
 // A trained model in use. Weights are loaded when the first graph that has them is compiled.
-#include <algorithm>
-#include <numeric>
+#include <unistd.h>
 
+#include <algorithm>
+
+#include "train/decode_batch.h"
 #include "train/identity.h"
 #include "train/parts.h"
 #include "train/error_setting.h"
@@ -9,6 +11,7 @@
 #include "train/text_stream.h"
 #include "weft/error.h"
 #include "weft/detail/progress.h"
+#include "weft/detail/words.h"
 
 namespace weft::train {
 
@@ -27,13 +30,16 @@ const SettingOfError kDecoding{.codes = {{"store.", "mesh.store"},
                                          {"layout.", "mesh.layout"},
                                          {"memory.", "mesh.layout"},
                                          {"decode.beams-and-sampling", "decode.beams"},
-                                         {"decode.more-texts-than-beams", "decode.n_best"}},
+                                         {"decode.more-texts-than-beams", "decode.n_best"},
+                                         {"decode.stop-token-out-of-range", "decode.stop_tokens"},
+                                         {"decode.too-many-stop-tokens", "decode.stop_tokens"},
+                                         {"decode.min-tokens-without-room", "decode.min_tokens"}},
                                .section = "decode",
                                .otherwise = "decode.max_length"};
 
 // A prompt must leave room for a token.
-void check_room(const Config& config, const std::vector<std::int32_t>& ids, std::size_t number, std::size_t prompts) {
-  const auto tokens = static_cast<std::int64_t>(ids.size());
+void check_room(const Config& config, std::size_t size, std::size_t number, std::size_t prompts) {
+  const auto tokens = static_cast<std::int64_t>(size);
   if (tokens < config.decode.max_length) return;
   const std::string which = prompts == 1 ? "the prompt" : "prompt " + std::to_string(number);
   throw UserError({.code = "decode.no-room-after-prompt",
@@ -55,8 +61,14 @@ void check_decodes(const Config& config, const std::string& path) {
                    .fix = "use weft eval, which says how well it does on files"});
 }
 
-// A multiple of `unit` that is at least `least`.
-std::int64_t rounded_up(std::int64_t least, std::int64_t unit) { return (least + unit - 1) / unit * unit; }
+void check_batch(const Config& c) {
+  const auto refuse = [&](ErrorCode code, const char* key, const std::string& what, const std::string& fix) {
+    throw UserError({.code = code, .what = what, .where = place_of(c, key), .fix = fix});
+  };
+  if (!c.decode.memory.empty() && !bytes_of(c.decode.memory))
+    refuse("decode.bad-memory", "decode.memory", "'" + c.decode.memory + "' is no number of bytes",
+           "write sizes like 512MiB or 2GiB");
+}
 
 }  // namespace
 
@@ -64,14 +76,17 @@ struct TrainedModel::State {
   Checkpoint checkpoint;
   Config config;
   data::Vocabulary vocabulary;
+  StopTexts stops;
   Session session;
   Speed speed = {};
+  std::vector<std::int32_t> prefix = {};  // of all prompts
 
   State(const std::string& path, const std::vector<std::string>& assignments,
         const std::vector<std::string>& allow_change)
       : checkpoint(Checkpoint::open(path)),
         config(config_of(checkpoint, assignments, allow_change)),
         vocabulary(data::Vocabulary::of(config.data.vocabulary)),
+        stops(vocabulary, config.decode.stop, config.decode.min_tokens, place_of(config, "decode.stop")),
         session(open_session(config)) {}
 
   // The weights of what has been compiled. Caches and the like are the session's own.
@@ -79,8 +94,11 @@ struct TrainedModel::State {
 
   // Of what comes after the prompt.
   TextStream stream(const std::vector<std::int32_t>& prompt) const {
-    const bool goes_on = config.model->decoding() == Decoding::kContinuation;
-    return TextStream(vocabulary, goes_on ? prompt : std::vector<std::int32_t>());
+    return TextStream(vocabulary, continued(prompt), stops);
+  }
+  // The tokens whose text goes on.
+  std::vector<std::int32_t> continued(const std::vector<std::int32_t>& prompt) const {
+    return config.model->decoding() == Decoding::kContinuation ? prompt : std::vector<std::int32_t>();
   }
 
   Config unpacked() const {
@@ -112,56 +130,80 @@ std::vector<Sums> TrainedModel::evaluate_each(const std::vector<std::string>& fi
   return scorer.each();
 }
 
-std::vector<std::vector<TrainedModel::Text>> TrainedModel::generate(const std::vector<std::string>& prompts,
-                                                                    const Listener& listener) {
+// The prompts as ids, and what a decoder needs to know of them.
+struct TrainedModel::Prompts {
+  std::vector<std::vector<std::int32_t>> ids;
+  std::int64_t shortest = 0, longest = 0;
+  DecodeBatch batch;
+};
+
+TrainedModel::Prompts TrainedModel::read(const std::vector<std::string>& prompts) {
   State& s = *state_;
   check_decodes(s.config, path());
-  const Task& task = s.config.model.task();
-  std::vector<std::vector<std::int32_t>> ids;
-  std::size_t longest = 0, shortest = prompts.empty() ? 0 : SIZE_MAX;
+  check_batch(s.config);
+  const Decoding decoding = s.config.model->decoding();
+  Prompts read;
   for (const std::string& prompt : prompts) {
-    ids.push_back(s.vocabulary.encode(prompt));
-    if (task.decoding() != Decoding::kContinuation) ids.back().push_back(data::Vocabulary::kEnd);
-    if (task.decoding() != Decoding::kTranslation) check_room(s.config, ids.back(), ids.size(), prompts.size());
-    longest = std::max(longest, ids.back().size());
-    shortest = std::min(shortest, ids.back().size());
+    read.ids.push_back(s.vocabulary.encode(prompt));
+    if (decoding != Decoding::kContinuation) read.ids.back().push_back(data::Vocabulary::kEnd);
+    if (decoding != Decoding::kTranslation)
+      check_room(s.config, s.prefix.size() + read.ids.back().size(), read.ids.size(), prompts.size());
+    const auto size = static_cast<std::int64_t>(read.ids.back().size());
+    read.longest = std::max(read.longest, size);
+    read.shortest = read.ids.size() == 1 ? size : std::min(read.shortest, size);
   }
-  const auto count = static_cast<std::int64_t>(prompts.size());
-  const std::int64_t batch =
-      std::min(s.config.sequences(), rounded_up(std::max<std::int64_t>(1, count), s.session.mesh().size()));
+  read.batch = placed(s.config, kDecoding, [&] {
+    return decode_batch(s.session, s.config, static_cast<std::int64_t>(prompts.size()), read.shortest, read.longest);
+  });
+  return read;
+}
+
+void TrainedModel::set_prefix(const std::string& text) { state_->prefix = state_->vocabulary.encode(text); }
+
+TrainedModel::Plan TrainedModel::plan(const std::vector<std::string>& prompts) {
+  const Prompts read = this->read(prompts);
+  return {read.batch.rows, read.longest, read.batch.memory, read.batch.limit};
+}
+
+std::vector<std::vector<TrainedModel::Text>> TrainedModel::generate(const std::vector<std::string>& prompts,
+                                                                    const Listener& listener,
+                                                                    const TextListener& text_listener) {
+  State& s = *state_;
+  const Prompts read = this->read(prompts);
+  const auto& ids = read.ids;
   const std::unique_ptr<TextDecoder> decoder = placed(s.config, kDecoding, [&] {
-    return task.decoder(s.session, s.config, batch, static_cast<std::int64_t>(shortest),
-                        static_cast<std::int64_t>(longest));
+    return s.config.model->decoder(s.session, s.config, read.batch.rows, read.shortest, read.longest);
   });
   s.load();
-  std::vector<std::size_t> order(ids.size());  // rows of about the same length go together
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return ids[a].size() < ids[b].size(); });
+  if (!s.prefix.empty()) decoder->set_prefix(s.prefix);
+  std::vector<TextStream> streams;
+  if (listener) {
+    for (const auto& row : ids) streams.push_back(s.stream(row));
+    decoder->on_token([&](std::size_t row, std::int32_t id) { tell(listener, row, streams[row].add(id)); });
+  }
   std::vector<std::vector<Text>> texts(ids.size());
-  ProgressLine progress(wire::process() == 0);
-  // Within a call the decoder keeps its batch full; between calls the progress is drawn.
-  constexpr std::size_t kBatchesOfACall = 16;
-  const std::size_t together = kBatchesOfACall * static_cast<std::size_t>(batch);
-  for (std::size_t first = 0; first < order.size(); first += together) {
-    const std::size_t end = std::min(order.size(), first + together);
-    std::vector<std::vector<std::int32_t>> rows;
-    std::vector<TextStream> streams;
-    for (std::size_t i = first; i < end; ++i) {
-      rows.push_back(ids[order[i]]);
-      streams.push_back(s.stream(rows.back()));
+  if (!s.stops.empty())
+    decoder->stop_when([&](std::size_t row, std::span<const std::int32_t> generated) {
+      return s.stops.are_in(s.vocabulary, s.continued(ids[row]), generated);
+    });
+  std::vector<bool> done(ids.size(), false);
+  std::size_t count = 0, told = 0;  // rows that are done; those that the listener has
+  // A listener prints, most often to the terminal that the progress would be drawn on.
+  ProgressLine progress(wire::process() == 0 && (!text_listener || isatty(STDOUT_FILENO) == 0));
+  placed(s.config, {.otherwise = "data.vocabulary"}, [&] { decoder->start(ids); });
+  while (const std::optional<decode::Finished> row = decoder->next()) {
+    for (const decode::Hypothesis& h : row->hypotheses) {
+      TextStream stream = s.stream(ids[row->row]);
+      const std::string text = stream.whole(h.ids);
+      texts[row->row].push_back({text, h.ids, h.score, h.ended, h.log_probabilities, h.end_token, stream.stop_text()});
     }
-    if (listener)
-      decoder->on_token(
-          [&](std::size_t row, std::int32_t id) { tell(listener, order[first + row], streams[row].add(id)); });
-    const auto found = placed(s.config, {.otherwise = "data.vocabulary"}, [&] { return decoder->run(rows); });
-    for (std::size_t i = first; i < end; ++i) {
-      for (const decode::Hypothesis& h : found[i - first])
-        texts[order[i]].push_back({s.stream(rows[i - first]).whole(h.ids), h.ids, h.score, h.ended});
-      if (listener && s.config.decode.beams == 1) tell(listener, order[i], streams[i - first].rest());
-    }
-    if (end < order.size())
-      progress.draw(static_cast<double>(end) / static_cast<double>(count),
-                    {{std::to_string(end) + " of " + std::to_string(count) + " texts"}});
+    if (listener && s.config.decode.beams == 1) tell(listener, row->row, streams[row->row].rest());
+    done[row->row] = true;
+    ++count;
+    for (; text_listener && told < done.size() && done[told]; ++told) text_listener(told, texts[told]);
+    if (count < ids.size())
+      progress.draw(static_cast<double>(count) / static_cast<double>(ids.size()),
+                    {{std::to_string(count) + " of " + std::to_string(ids.size()) + " texts"}});
   }
   const decode::Speed speed = decoder->speed();
   s.speed = {speed.tokens, speed.prefill_seconds, speed.decode_seconds};

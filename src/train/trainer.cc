@@ -222,7 +222,11 @@ void Trainer::prepare() {
   if (!options_.trace.empty())
     more.trace = {.first = std::max(first(), config_.run.steps - kTracedSteps), .steps = kTracedSteps};
   machinery_ = std::make_unique<TrainingSetup>(config_, from_, options_.init, more);
-  if (!config_.data.dev.empty()) scorer_ = std::make_unique<Scorer>(machinery_->session, config_, config_.data.dev);
+  if (!config_.data.dev.empty()) {
+    Config exact = config_;
+    exact.decode.weights = decode::Weights::kF32;  // of the weights that are trained, whatever decoding rounds
+    scorer_ = std::make_unique<Scorer>(machinery_->session, exact, config_.data.dev);
+  }
   texts_ = stored_texts(config_);
   make_folder(config_.out());
   if (first_process()) metrics_ = std::make_unique<MetricsFiles>(config_.out());
@@ -241,7 +245,7 @@ void Trainer::prepare() {
 void Trainer::announce() {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   machine_ =
-      placed(config_, {.otherwise = "mesh.device"}, [&] { return measure_machine({config_.mesh.device}, 1, cores); });
+      placed(config_, {.otherwise = "mesh.device"}, [&] { return measure_machine(device_of(config_), 1, cores); });
   const Explanation planned = [&] {
     const Activity activity("compiling");
     return plan(config_, {.machine = machine_});
@@ -446,9 +450,16 @@ void Trainer::not_finite(Checkpoints& checkpoints, std::int64_t step, double los
   if (!copy.empty() && vocabulary != "bytes" && !std::filesystem::exists(vocabulary))
     config_.data.vocabulary = copy;  // it lay in a checkpoint that has been removed since
   const std::int64_t begin = from ? from->state().step : 0;
+  const std::string left = from ? "the last good checkpoint is " + from->path() : "there is no checkpoint yet";
+  if (config_.mesh.device == "xla")
+    throw RunError({.code = "train.not-finite-on-xla",
+                    .what = what + "; the device 'xla' cannot find where it begins",
+                    .where = "processors of mesh " + config_.mesh.mesh,
+                    .fix = "run again with --device cpu, which finds it; or lower the learning rate, or clip with "
+                           "optimizer.clip_norm; " +
+                           left});
   progress_.say(what + "; steps " + std::to_string(begin + 1) + " to " + std::to_string(step) +
                 " are made again to find where it begins");
-  const std::string left = from ? "the last good checkpoint is " + from->path() : "there is no checkpoint yet";
   try {
     CompileOptions more;
     more.check_finite = true;

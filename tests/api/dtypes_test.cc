@@ -83,6 +83,7 @@ TEST(Dtypes, ConstantsWrapAsTensorsDo) {
     const std::vector<std::pair<Tensor, double>> all = {
         {number(200, DType::kU8) + number(100, DType::kU8), 44},
         {number(3, DType::kU8) - number(5, DType::kU8), 254},
+        {number(100, DType::kI8) + number(100, DType::kI8), -56},
         {number(5, DType::kU32) - 6, 4294967295.0},
         {number(65536, DType::kI32) * number(65537, DType::kI32), 65536},
         {cast(number(300, DType::kI32), DType::kU8), 44},

@@ -105,7 +105,7 @@ TEST(DType, PrintsItsName) { EXPECT_EQ(str(DType::kBF16, " ", DType::kBool), "bf
 
 TEST(DType, UnknownNameIsRefused) {
   EXPECT_USER_ERROR(dtype_of("f23"), "error: there is no dtype 'f23'", "where: dtype name",
-                    "fix:   use one of f32, bf16, f16, f64, i32, i64, u32, u8, bool");
+                    "fix:   use one of f32, bf16, f16, f64, i32, i64, u32, u8, i8, bool");
   EXPECT_USER_ERROR(dtype_of(""), "there is no dtype ''");
   EXPECT_USER_ERROR(dtype_of("F32"), "there is no dtype 'F32'");
 }

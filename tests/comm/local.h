@@ -25,6 +25,7 @@ constexpr DType dtype_of_type() {
   if constexpr (std::is_same_v<T, std::int64_t>) return DType::kI64;
   if constexpr (std::is_same_v<T, std::uint32_t>) return DType::kU32;
   if constexpr (std::is_same_v<T, std::uint8_t>) return DType::kU8;
+  if constexpr (std::is_same_v<T, std::int8_t>) return DType::kI8;
   if constexpr (std::is_same_v<T, Bool>) return DType::kBool;
 }
 
@@ -40,6 +41,7 @@ void with_type(DType dtype, Body body) {
     case DType::kI64: return body(std::int64_t{});
     case DType::kU32: return body(std::uint32_t{});
     case DType::kU8: return body(std::uint8_t{});
+    case DType::kI8: return body(std::int8_t{});
     case DType::kBool: return body(Bool{});
   }
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "weft/decode.h"
@@ -40,9 +41,17 @@ class NextToken {
     return at->second = std::vector<double>(begin, begin + vocab);
   }
 
-  std::vector<double> log_probabilities(const Ids& prefix, bool never_end = false) {
+  // After `prefix`, of which the last `generated` tokens are generated, by the rules of the options.
+  std::vector<double> log_probabilities(const Ids& prefix, std::int64_t generated, const decode::Options& o) {
     std::vector<double> x = logits(prefix);
-    if (never_end) x[1] -= 1e9;
+    for (std::size_t id = 0; id < x.size(); ++id) {
+      const auto token = static_cast<std::int32_t>(id);
+      const bool is_end = token == 1 || has(o.stop_tokens, token);
+      if (has(prefix, token)) x[id] = x[id] > 0 ? x[id] / o.repetition_penalty : x[id] * o.repetition_penalty;
+      if (repeats(prefix, token, static_cast<std::size_t>(o.no_repeat_ngram))) x[id] -= 1e9;
+      if (is_end && generated < o.min_tokens) x[id] -= 1e9;
+    }
+    if (o.never_end) x[1] -= 1e9;
     const double most = *std::max_element(x.begin(), x.end());
     double sum = 0;
     for (double logit : x) sum += std::exp(logit - most);
@@ -52,6 +61,17 @@ class NextToken {
 
  private:
   static constexpr std::int32_t kAny = 2;  // stands for what comes after the prefix: no padding
+
+  static bool has(const Ids& ids, std::int32_t id) { return std::ranges::find(ids, id) != ids.end(); }
+
+  // Whether the prefix has the run of `size` tokens that it would end with after this token.
+  static bool repeats(Ids prefix, std::int32_t token, std::size_t size) {
+    if (size == 0 || prefix.size() < size) return false;
+    const Ids before = prefix;
+    prefix.push_back(token);
+    return std::search(before.begin(), before.end(), prefix.end() - static_cast<std::ptrdiff_t>(size), prefix.end()) !=
+           before.end();
+  }
 
   // With an encoder or a prefix all targets count, those of value 0 too: their segments say so.
   Array feature(const std::string& name, const Shape& shape, const Ids& prefix) const {
@@ -72,15 +92,21 @@ class NextToken {
   std::map<Ids, std::vector<double>> known_;
 };
 
+inline bool ends(const decode::Options& o, std::int32_t id) {
+  return id == 1 || std::ranges::find(o.stop_tokens, id) != o.stop_tokens.end();
+}
+
 inline decode::Hypothesis plain_greedy(NextToken& next, const Ids& prompt, const decode::Options& options) {
   decode::Hypothesis found;
   Ids all = prompt;
   while (static_cast<std::int64_t>(all.size()) < options.max_length && !found.ended) {
-    const std::vector<double> logs = next.log_probabilities(all, options.never_end);
+    const std::vector<double> logs = next.log_probabilities(all, static_cast<std::int64_t>(found.ids.size()), options);
     const auto best = static_cast<std::int32_t>(std::max_element(logs.begin(), logs.end()) - logs.begin());
     found.score += logs[static_cast<std::size_t>(best)];
-    found.ended = best == 1;
-    if (!found.ended) found.ids.push_back(best);
+    found.log_probabilities.push_back(logs[static_cast<std::size_t>(best)]);
+    found.ended = ends(options, best);
+    if (found.ended) found.end_token = best;
+    else found.ids.push_back(best);
     all.push_back(best);
   }
   return found;
@@ -92,24 +118,34 @@ inline std::vector<decode::Hypothesis> plain_beams(NextToken& next, const Ids& p
   const auto better = [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; };
   const auto length = static_cast<double>(o.max_length - static_cast<std::int64_t>(prompt.size()));
   const auto k = static_cast<std::size_t>(o.beams);
+  std::set<std::int32_t> ending = {1};
+  ending.insert(o.stop_tokens.begin(), o.stop_tokens.end());
+  const std::size_t considered = k * (1 + ending.size());
   std::vector<Hypothesis> alive = {{}}, finished;
   for (double tokens = 1; tokens <= length; ++tokens) {
     std::vector<Hypothesis> all;
     for (const Hypothesis& a : alive) {
       Ids prefix = prompt;
       prefix.insert(prefix.end(), a.ids.begin(), a.ids.end());
-      const std::vector<double> logs = next.log_probabilities(prefix);
+      const std::vector<double> logs = next.log_probabilities(prefix, static_cast<std::int64_t>(a.ids.size()), o);
       for (std::size_t id = 0; id < logs.size(); ++id) {
-        all.push_back({a.ids, a.score + logs[id], id == 1});
-        if (id != 1) all.back().ids.push_back(static_cast<std::int32_t>(id));
+        const auto token = static_cast<std::int32_t>(id);
+        all.push_back({a.ids, a.score + logs[id], ends(o, token), a.log_probabilities});
+        all.back().log_probabilities.push_back(logs[id]);
+        if (ends(o, token)) all.back().end_token = token;
+        else all.back().ids.push_back(token);
       }
     }
     std::stable_sort(all.begin(), all.end(), better);
-    all.resize(std::min(all.size(), 2 * k));
+    all.resize(std::min(all.size(), considered));
     alive.clear();
     for (Hypothesis& h : all) {
+      if (h.score < -1e6) continue;  // a token without a probability
       if (!h.ended && alive.size() < k) alive.push_back(h);
-      if (h.ended) finished.push_back({h.ids, h.score / std::pow((5 + tokens) / 6, o.alpha), true});
+      if (h.ended) {
+        finished.push_back(h);
+        finished.back().score /= std::pow((5 + tokens) / 6, o.alpha);
+      }
     }
     std::stable_sort(finished.begin(), finished.end(), better);
     finished.resize(std::min(finished.size(), k));

@@ -124,6 +124,27 @@ TEST(Search, BeamsThatNeverEndAreGivenAlive) {
   EXPECT_NEAR(beam.result[0].score, 2 * std::log(0.5), 1e-12);  // log p itself
 }
 
+TEST(Search, StopTokensEndLikeTheEnd) {
+  const Walk greedy = walk({.max_length = 5, .stop_tokens = {2}}, trap);
+  EXPECT_EQ(greedy.steps, 1);
+  EXPECT_THAT(greedy.result[0].ids, IsEmpty());
+  EXPECT_EQ(greedy.result[0].end_token, 2);
+  EXPECT_THAT(greedy.result[0].log_probabilities, ElementsAre(std::log(0.5)));
+  const Walk beam = walk({.max_length = 5, .beams = 2, .early_stop = false, .n_best = 2, .stop_tokens = {2}}, trap);
+  ASSERT_EQ(beam.result.size(), 2u);
+  EXPECT_THAT(beam.result[0].ids, IsEmpty());
+  EXPECT_EQ(beam.result[0].end_token, 2);
+  EXPECT_THAT(beam.result[1].ids, ElementsAre(3));
+  EXPECT_EQ(beam.result[1].end_token, 1);
+  EXPECT_THAT(beam.result[1].log_probabilities, ElementsAre(std::log(0.4), std::log(0.98)));
+}
+
+TEST(Search, EveryBeamGoesOnBesideAllItsEnds) {
+  EXPECT_EQ(candidate_count({.stop_tokens = {7}}), 1);
+  EXPECT_EQ(candidate_count({.beams = 4}), 8);
+  EXPECT_EQ(candidate_count({.beams = 4, .stop_tokens = {7, 1, 7, 9}}), 16);
+}
+
 TEST(Search, SeveralBestAreDifferentAndInOrder) {
   const Walk beam = walk({.max_length = 5, .beams = 4, .early_stop = false, .n_best = 3}, trap);
   ASSERT_EQ(beam.result.size(), 3u);

@@ -256,6 +256,17 @@ TEST_F(PieceErrors, DynamicUpdate) {
                           "give a piece with the tensor's dtype and dims, with no more of 'a'"));
 }
 
+TEST_F(PieceErrors, ScatterUpdate) {
+  const Tensor updates = g.input("updates", {{"a", 7}, {"b", 5}}), few = g.input("few", {{"a", 2}, {"b", 3}});
+  EXPECT_USER_ERROR(
+      scatter_update(x, updates, whole, a),
+      lines("scatter_update along 'a' of f32 [a=6 b=4] with f32 [a=7 b=5]", "scatter_update at " + here(),
+            "give updates with the tensor's dtype and dims, other dims than 'a' no longer than the tensor's"));
+  EXPECT_USER_ERROR(scatter_update(x, few, whole, a),
+                    lines("scatter_update along 'a' of [a=6 b=4] cannot write [a=2 b=3] at i32 [a=6]",
+                          "scatter_update at " + here(), "give i32 or i64 indices [a=2]"));
+}
+
 using IndexErrors = OpsErrors;
 
 TEST_F(IndexErrors, Gather) {

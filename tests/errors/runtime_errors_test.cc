@@ -18,5 +18,20 @@ TEST(RuntimeErrors, AllMissingKernelsAreListedOnce) {
                                 "use device::reference(), which has them all"));
 }
 
+// Opens no plugin, where the engine is in the build.
+TEST(RuntimeErrors, TheXlaEngineIsNotInEveryBuild) {
+  try {
+    engine_named("xla", "a test", "none.so");
+    GTEST_SKIP() << "this build has the engine";
+  } catch (const UserError&) {
+    EXPECT_USER_ERROR(engine_named("xla", "a test", "none.so"),
+                      test::lines("the device 'xla' cannot be used: this build of Weft has no XLA engine, because it "
+                                  "found no header pjrt_c_api.h",
+                                  "a test",
+                                  "run scripts/setup where it can reach PyPI, or configure with "
+                                  "-DWEFT_PJRT_INCLUDE=FOLDER; then build Weft again"));
+  }
+}
+
 }  // namespace
 }  // namespace weft::runtime_errors_test

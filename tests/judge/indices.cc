@@ -127,6 +127,23 @@ void dynamic_update(const Call& call) {
   forget_unless(all_known(begins), y);
 }
 
+void scatter_update(const Call& call) {
+  const Dim dim = call.attr<Dim>("dim");
+  const Value &x = call.x(0), &updates = call.x(1), &places = call.x(2);
+  Value& y = call.y();
+  const I step = stride_of(y, dim.name), update_step = stride_of(updates, dim.name);
+  Writer out(call.arithmetic, y);
+  for (std::size_t k = 0; k < x.size(); ++k) out.moved(k, x, k);
+  for (I i = 0; i < updates.shape.size_of(dim.name); ++i) {
+    const I place = places.i[at(i)];
+    if (place < 0 || place >= dim.size) continue;
+    Walk(updates.shape.minus({updates.shape.dim(dim.name)}), {&y.shape, &updates.shape}).each([&](const I* p) {
+      out.moved(at(p[0] + place * step), updates, at(p[1] + i * update_step));
+    });
+  }
+  forget_unless(all_known(places), y);
+}
+
 // --- Orders ---
 
 // The places of a line from the first of its order on. Equals go by their place; NaN is the largest.
@@ -210,6 +227,7 @@ Rules index_rules() {
           {"put_along", put_along},
           {"dynamic_slice", dynamic_slice},
           {"dynamic_update", dynamic_update},
+          {"scatter_update", scatter_update},
           {"sort", sort},
           {"top_k", top_k}};
 }

@@ -105,6 +105,7 @@ I whole_of(double x, DType dtype) {
                     std::numeric_limits<std::int32_t>::max());
     case DType::kU32: return within(0, 0x1p32 - 1, 0, std::numeric_limits<std::uint32_t>::max());
     case DType::kU8: return within(0, 255, 0, 255);
+    case DType::kI8: return within(-128, 127, -128, 127);
     case DType::kBool: return x != 0;
     default: return within(-0x1p63, 0x1p63, std::numeric_limits<I>::min(), std::numeric_limits<I>::max());
   }

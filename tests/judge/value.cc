@@ -20,6 +20,7 @@ std::int64_t wrapped(std::int64_t x, DType dtype) {
     case DType::kI32: return static_cast<std::int32_t>(static_cast<std::uint64_t>(x));
     case DType::kU32: return static_cast<std::uint32_t>(static_cast<std::uint64_t>(x));
     case DType::kU8: return static_cast<std::uint8_t>(static_cast<std::uint64_t>(x));
+    case DType::kI8: return static_cast<std::int8_t>(static_cast<std::uint64_t>(x));
     case DType::kBool: return x != 0;
     default: return x;
   }
@@ -78,6 +79,7 @@ std::int64_t whole_at(const Array& array, std::size_t k) {
     case DType::kI64: return read_whole<std::int64_t>(array, k);
     case DType::kU32: return read_whole<std::uint32_t>(array, k);
     case DType::kU8: return read_whole<std::uint8_t>(array, k);
+    case DType::kI8: return read_whole<std::int8_t>(array, k);
     default: return static_cast<std::int64_t>(array.at(static_cast<std::int64_t>(k)));
   }
 }

@@ -85,17 +85,20 @@ class Decoding {
     if (read_) read_->run(feeds);
   }
 
-  // Of rows first, first + 1, …: the prompts and inputs of all rows are given.
-  void read_some(const Array* prompt, std::int64_t first) {
-    const auto rows = [&](const Array& all) {
-      const std::int64_t width = all.shape()[1].size;
-      Array some({{"batch", sizes_.prompts}, all.shape()[1]}, DType::kI32);
-      for (std::int64_t i = 0; i < some.elements(); ++i) some.set(i, all.at(first * width + i));
+  // Of the given rows; a row out of range is padding. The prompts and inputs of all rows are given.
+  void read_some(const Array* prompt, const std::vector<double>& slots) {
+    const auto rows = [&](const Array& all, const Tensor& to) {
+      const std::int64_t width = all.shape()[1].size, read = to.shape()[1].size;
+      Array some(to.shape(), DType::kI32);
+      for (std::int64_t i = 0; i < some.elements(); ++i) {
+        const auto slot = static_cast<std::int64_t>(slots[static_cast<std::size_t>(i / read)]);
+        if (slot >= 0 && slot < all.shape()[0].size) some.set(i, all.at(slot * width + i % read));
+      }
       return some;
     };
-    Feeds feeds = {{prefill_.first_row, Array::scalar(static_cast<double>(first), DType::kI32)}};
-    if (both()) feeds.emplace_back(prefill_.inputs, rows(inputs()));
-    if (prompt) feeds.emplace_back(prefill_.targets, rows(*prompt));
+    Feeds feeds = {{prefill_.slots, Array(prefill_.slots.shape(), slots, DType::kI32)}};
+    if (both()) feeds.emplace_back(prefill_.inputs, rows(inputs(), prefill_.inputs));
+    if (prompt) feeds.emplace_back(prefill_.targets, rows(*prompt, prefill_.targets));
     read_->run(feeds);
   }
 
@@ -188,6 +191,30 @@ TEST_P(Incremental, AfterAPrompt) {
     expect_near(decoding.step(tokens_before(all, p), parents, p), at_position(want, p), p);
 }
 
+// Rows are read into any slots, for all beams, even after other rows have left their caches and sources there.
+TEST_P(Incremental, AfterAPromptInOtherSlots) {
+  constexpr std::int64_t kBeams = 2, kPrompt = 4;
+  if (kBatch % Mesh::parse(where().mesh).size() != 0) GTEST_SKIP() << "the rows cannot be split";
+  Decoding decoding(options(), where(), kBeams, kPrompt, kBatch);
+  const Array targets = path(kBatch, "length"), all = repeated(targets, kBeams), want = decoding.score(all);
+  Array prompt({{"batch", kBatch}, {"length", kPrompt}}, DType::kI32), other = prompt;
+  for (std::int64_t i = 0; i < prompt.elements(); ++i) {
+    prompt.set(i, targets.at(i / kPrompt * kLength + i % kPrompt));
+    other.set(i, 2 + static_cast<double>(i % 3));
+  }
+  std::vector<double> same, turned;
+  for (std::int64_t row = 0; row < kBatch * kBeams; ++row) {
+    same.push_back(static_cast<double>(row % kBeams));
+    turned.push_back(static_cast<double>((row + 1) % kBeams));
+  }
+  decoding.read_some(&other, {0, 1, 2, 3});
+  for (std::int64_t p = 0; p < kLength; ++p) decoding.step(tokens_before(all, p), turned, p);
+  decoding.read_some(&prompt, {2, -1, 0, 4});
+  decoding.read_some(&prompt, {3, 1, -1, -1});
+  for (std::int64_t p = kPrompt - 1; p < kLength; ++p)
+    expect_near(decoding.step(tokens_before(all, p), same, p), at_position(want, p), p);
+}
+
 // Rows begin one after another, in groups whose prompts are read while other rows are at later positions.
 TEST_P(Incremental, RowsAtTheirOwnPositions) {
   constexpr std::int64_t kPrompt = 2, kGroup = 2;
@@ -198,10 +225,11 @@ TEST_P(Incremental, RowsAtTheirOwnPositions) {
   for (std::int64_t i = 0; i < prompt.elements(); ++i) prompt.set(i, targets.at(i / kPrompt * kLength + i % kPrompt));
   std::vector<std::int64_t> at(kBatch, -1);  // the positions of rows that have begun
   for (std::int64_t time = 0; time < kLength; ++time) {
-    if (time % 2 == 0 && time / 2 * kGroup < kBatch) {
-      decoding.read_some(&prompt, time / 2 * kGroup);
+    if (time % 2 == 0 && time / 2 < kBatch / kGroup) {
+      const std::int64_t first = time / 2;  // rows 0 and 2, then 1 and 3
+      decoding.read_some(&prompt, {static_cast<double>(first + kGroup), static_cast<double>(first)});
       for (std::int64_t r = 0; r < kGroup; ++r)  // a row may begin before the end of its prompt
-        at[static_cast<std::size_t>(time / 2 * kGroup + r)] = kPrompt - r;
+        at[static_cast<std::size_t>(first + kGroup * r)] = kPrompt - r;
     }
     std::vector<double> tokens, positions;
     for (std::int64_t row = 0; row < kBatch; ++row) {

@@ -122,6 +122,13 @@ TEST(TransformerGraphs, SizesThatDoNotFit) {
   EXPECT_USER_ERROR(models::prefill_graph(lm, {.batch = 2, .length = 8, .prompt_length = 4, .prompts = 3}),
                     "a prefill of 3 rows for a batch of 2",
                     "give a number of prompts from 1 to the batch, or 0 for the batch");
+  EXPECT_USER_ERROR(
+      models::prefill_graph(both, {.batch = 2, .length = 8, .inputs_length = 4, .prompts = 1, .inputs_read = 5}),
+      "a prefill of inputs of length 5 for caches of length 4",
+      "give an inputs_read from 1 to inputs_length, or 0 for inputs_length");
+  EXPECT_USER_ERROR(models::prefill_graph(lm, {.batch = 2, .length = 8, .prompt_length = 4, .prefix_length = 5}),
+                    "a prefix of length 5 and a prompt of length 4 for caches of length 8",
+                    "give longer caches or a shorter prefix");
   EXPECT_USER_ERROR(models::prefill_graph(both, {.length = 8}),
                     "decoding with an encoder, but without an inputs_length", "give the length of its inputs");
   EXPECT_USER_ERROR(models::prefill_graph(lm, {.length = 8, .inputs_length = 2}), "there is no encoder",

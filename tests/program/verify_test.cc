@@ -89,7 +89,8 @@ TEST(Verify, Moves) {
   expect_whole(
       {"%20 f32 [b=8 a=4] = copy %0", "%20 f32 [a=8 b=8] = concat %0, %0 dim=a",
        "%20 f32 [a=4 b=2] = dynamic_slice %0, %3 dim=b", "%20 f32 [a=4 b=2] = dynamic_slice %0, %2 dim=b",
-       "%20 f32 [a=4 b=2] = dynamic_slice %0, %3 dim=b\n%21 f32 [a=4 b=8] = dynamic_update %0, %20, %3 dim=b"});
+       "%20 f32 [a=4 b=2] = dynamic_slice %0, %3 dim=b\n%21 f32 [a=4 b=8] = dynamic_update %0, %20, %3 dim=b",
+       "%20 f32 [a=4 b=2] = dynamic_slice %0, %3 dim=b\n%21 f32 [a=4 b=8] = dynamic_update %0, %20, %2 dim=a"});
   expect_broken(
       {{"%20 f32 [b=8] = copy %0", "a copy keeps the dims"},
        {"%20 f32 [a=4 b=8] = copy %4", "a copy keeps the sharding"},
@@ -102,7 +103,9 @@ TEST(Verify, Moves) {
        {"%20 f32 [a=2 b=8] = dynamic_slice %0, %2 dim=a", "dim 'a' of the offset is another dim of the operand"},
        {"%20 f32 [a=2 b=2] = dynamic_slice %0, %3 dim=b", "the other dims are kept"},
        {"%20 f32 [a=4 b=8] = dynamic_update %0, %1, %3 dim=b", "the piece has the other dims"},
-       {"%20 f32 [a=4 b=9] = dynamic_update %0, %0, %3 dim=b", "keeps the shape"}});
+       {"%20 f32 [a=4 b=9] = dynamic_update %0, %0, %3 dim=b", "keeps the shape"},
+       {"%20 f32 [a=2 b=8] = dynamic_slice %0, %3 dim=a\n%21 f32 [a=4 b=8] = dynamic_update %0, %20, %2 dim=a",
+        "an offset with the dim has the piece's size of it, and no other dim"}});
 }
 
 TEST(Verify, IndexedWork) {

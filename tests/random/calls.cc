@@ -145,6 +145,7 @@ const Calls kMoveCalls = {
     WEFT_CALL("put_along", put_along(a.x(0), a.x(1), a.dim(2))),
     WEFT_CALL("dynamic_slice", dynamic_slice(a.x(0), a.x(1), a.dim(2), a.integer(3))),
     WEFT_CALL("dynamic_update", dynamic_update(a.x(0), a.x(1), a.x(2), a.dim(3))),
+    WEFT_CALL("scatter_update", scatter_update(a.x(0), a.x(1), a.x(2), a.dim(3))),
     WEFT_CALL("broadcast", broadcast(a.x(0), a.shape(1))),
     WEFT_CALL("transpose", transpose(a.x(0), a.shape(1))),
     WEFT_CALL("reshape", reshape(a.x(0), a.shape(1))),

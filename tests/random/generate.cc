@@ -147,9 +147,9 @@ Moves untamed(const Moves& from, const std::set<std::string>& names) {
   return some;
 }
 
-const std::set<std::string> kPlaceMoves = {"broadcasts",     "transposes",      "renames", "reshapes", "concats",
-                                           "stacks",         "pieces",          "pads",    "shifts",   "gathers",
-                                           "dynamic_slices", "dynamic_updates", "lines",   "scatters"};
+const std::set<std::string> kPlaceMoves = {
+    "broadcasts", "transposes", "renames",        "reshapes",        "concats",         "stacks", "pieces",  "pads",
+    "shifts",     "gathers",    "dynamic_slices", "dynamic_updates", "scatter_updates", "lines",  "scatters"};
 
 // What has derivatives worth differentiating again, and no jumps.
 const Moves kSmoothMoves = {{"unary", unary, 6},

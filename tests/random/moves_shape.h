@@ -174,6 +174,21 @@ inline bool dynamic_updates(Generator& gen) {
   return true;
 }
 
+inline bool scatter_updates(Generator& gen) {
+  const int x = gen.pick_any(1);
+  if (x < 0) return false;
+  const Dim dim = gen.any_dim(x);
+  const std::int64_t size = piece_size(gen, dim.size);
+  const int updates = gen.add("slice", {Ref{x}, dim, dim.size - size, size}, gen.info(x));
+  const std::int64_t most = dim.size + 1;
+  const int places = gen.add(
+      "table",
+      {Shape{{dim.name, size}}, DType::kI32, -1.0, static_cast<double>(most), true, std::int64_t{gen.rng.below(1000)}},
+      {-1, static_cast<double>(most - 1)});
+  gen.add("scatter_update", {Ref{x}, Ref{updates}, Ref{places}, dim}, gen.info(x));
+  return true;
+}
+
 // --- Dims by other names and in other orders ---
 
 inline bool broadcasts(Generator& gen) {
@@ -357,6 +372,7 @@ inline const Moves kShapeMoves = {
     {"largest", largest_ones, 3},
     {"dynamic_slices", dynamic_slices},
     {"dynamic_updates", dynamic_updates},
+    {"scatter_updates", scatter_updates},
     {"broadcasts", broadcasts},
     {"transposes", transposes, 1},
     {"renames", renames},

@@ -9,6 +9,7 @@ inline Info whole_range(DType dtype) {
   switch (dtype) {
     case DType::kBool: return {0, 1};
     case DType::kU8: return {0, 255};
+    case DType::kI8: return {-128, 127};
     case DType::kU32: return {0, 4294967295.0};
     case DType::kI32: return {-2147483648.0, 2147483647.0};
     default: return {-0x1p53, 0x1p53};

@@ -67,16 +67,16 @@ TEST(RandomRecipes, AreInAllArithmetics) {
 // Kinds take turns, each draws all of its own functions, and whole numbers have every dtype.
 TEST(RandomRecipes, AreOfAllKinds) {
   std::map<std::string, int> graphs, calls, dtypes;
-  for (std::uint64_t seed = 1; seed <= 2100; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 4200; ++seed) {
     const Recipe recipe = generate(seed);
     ++graphs[recipe.kind];
     for (const Step& step : recipe.steps) ++calls[step.function];
     if (recipe.kind != "whole") continue;
     for (const Tensor& x : build(recipe).values) ++dtypes[std::string(weft::name_of(x.dtype()))];
   }
-  for (const std::string& kind : kinds()) EXPECT_EQ(graphs[kind], 300) << kind;
+  for (const std::string& kind : kinds()) EXPECT_EQ(graphs[kind], 600) << kind;
   for (const auto& [function, call] : all_calls()) EXPECT_GT(calls[function], 0) << function << " was never drawn";
-  for (const char* dtype : {"i32", "i64", "u32", "u8", "bool"}) EXPECT_GT(dtypes[dtype], 200) << dtype;
+  for (const char* dtype : {"i32", "i64", "u32", "u8", "bool"}) EXPECT_GT(dtypes[dtype], 400) << dtype;
 }
 
 // Every function of ops.h is called by some step, or is one of the ends of a recipe.

@@ -47,7 +47,7 @@ void expect_each(const Array& got, const std::function<double(const std::vector<
 class EachDtype : public testing::TestWithParam<DType> {};
 INSTANTIATE_TEST_SUITE_P(Dtypes, EachDtype,
                          testing::Values(DType::kF32, DType::kBF16, DType::kF16, DType::kF64, DType::kI32, DType::kI64,
-                                         DType::kU32, DType::kU8),
+                                         DType::kU32, DType::kU8, DType::kI8),
                          [](const auto& param) { return std::string(name_of(param.param)); });
 
 TEST_P(EachDtype, ContractWithBatchAndTransposedOperands) {

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/str.h"
@@ -22,6 +25,19 @@ Ran bench_decode(const std::string& arguments) {
                  "data.vocabulary=bytes ", arguments, " 2>&1"));
 }
 
+// Of the products of a step: qkv and o, the feed-forward net, and the logits of a vocabulary of 384, a multiple of 128.
+constexpr std::int64_t kStepWeights = 4 * 32 * 32 + 3 * 32 * 64 + 384 * 32;
+
+// A file of this text, as long as the object exists.
+struct WorkFile {
+  explicit WorkFile(const std::string& text) { std::ofstream(path) << text; }
+  ~WorkFile() { std::remove(path.c_str()); }
+  WorkFile(const WorkFile&) = delete;
+  WorkFile& operator=(const WorkFile&) = delete;
+
+  const std::string path = str(testing::TempDir(), getpid(), "-work.txt");
+};
+
 Json measured(const std::string& arguments) {
   const Ran result = bench_decode(arguments + " --json");
   EXPECT_EQ(result.code, 0) << result.output;
@@ -36,15 +52,52 @@ TEST(BenchDecode, CountsTokensStepsAndBytes) {
   EXPECT_EQ(json["rows"], 4);
   EXPECT_EQ(json["tokens"], 4 * 5);
   EXPECT_EQ(json["cache_bytes"], 2 * 4 * 2 * 20 * 32 * 4);
-  for (const char* key : {"tokens_per_s", "ms_per_step", "prefill_s", "decode_s", "steps"})
+  EXPECT_EQ(json["prompt_tokens"], 3 + 6 + 5 + 4);
+  EXPECT_EQ(json["max_length"], 20);
+  EXPECT_EQ(json["weight_bytes"], 4 * kStepWeights);
+  for (const char* key : {"seconds", "tokens_per_s", "step_tokens_per_s", "prompt_tokens_per_s", "ms_per_step",
+                          "prefill_s", "decode_s", "steps", "weight_gb_per_s", "prompt_gflops", "peak_rss_mb"})
     EXPECT_GT(json[key].get<double>(), 0) << key;
+  EXPECT_GE(json["seconds"].get<double>(), json["decode_s"].get<double>());
+  EXPECT_FALSE(json.contains("read_gb_per_s"));
+}
+
+TEST(BenchDecode, ReadsAndWritesWhatAFileSays) {
+  const WorkFile file("3 5\n1 1\n7 2\n");
+  const std::string work = "--work " + file.path + " --batch 2 --repeats 1 ";
+  const Json json = measured(work);
+  EXPECT_EQ(json["rows"], 3);
+  EXPECT_EQ(json["prompt_tokens"], 3 + 1 + 7);
+  EXPECT_EQ(json["tokens"], 5 + 1 + 2);
+  EXPECT_EQ(json["max_length"], 9);
+  const Json first = measured(work + "--rows 1 --max-length 64");
+  EXPECT_EQ(first["tokens"], 5);
+  EXPECT_EQ(first["max_length"], 64);
+}
+
+TEST(BenchDecode, SpreadsTheTokensToGenerate) {
+  const Json json = measured("--batch 2 --rows 3 --prompt-lengths 4 --tokens 2,4 --repeats 1");
+  EXPECT_EQ(json["tokens"], 2 + 3 + 4);
+  EXPECT_EQ(json["prompt_tokens"], 3 * 4);
+}
+
+TEST(BenchDecode, ComparesWithRoofs) {
+  const Json json = measured("--batch 2 --tokens 3 --repeats 1 --roofs");
+  for (const char* key :
+       {"read_gb_per_s", "read_share", "product_gflops", "peak_gflops", "product_share", "peak_share"})
+    EXPECT_GT(json[key].get<double>(), 0) << key;
+  EXPECT_NEAR(json["read_share"].get<double>(),
+              json["weight_gb_per_s"].get<double>() / json["read_gb_per_s"].get<double>(), 0.01);
+  EXPECT_THAT(bench_decode("--batch 2 --tokens 3 --repeats 1 --roofs").output,
+              AllOf(HasSubstr(" % of the roof of "), HasSubstr(" % of a large product's ")));
 }
 
 TEST(BenchDecode, TellsAPerson) {
   const Ran result = bench_decode("--batch 2 --max-length 8 --prompt-lengths 2 --rows 3 --repeats 1");
   EXPECT_EQ(result.code, 0);
-  EXPECT_THAT(result.output, AllOf(HasSubstr(", batch 2, 1 beam, max_length 8, 3 rows with prompts of 2 tokens\n"),
-                                   HasSubstr("\n  tokens    18, "), HasSubstr("\n  steps     ")));
+  EXPECT_THAT(result.output,
+              AllOf(HasSubstr(", batch 2, 1 beam, max_length 8, 3 rows\n"), HasSubstr("\n  tokens    18, "),
+                    HasSubstr("\n  steps     "), HasSubstr("\n  prompts   6 tokens, "), HasSubstr("\n  weights   ")));
   EXPECT_THAT(bench_decode("--help").output, AllOf(HasSubstr("--prompt-lengths"), HasSubstr("docs/bench.md")));
 }
 
@@ -57,9 +110,30 @@ TEST(BenchDecode, RefusesWhatMakesNoSense) {
   expect_refused("--batch 0", "--batch of bench decode cannot be 0", "give a number from 1 on\n");
   expect_refused("--repeats 0", "--repeats of bench decode cannot be 0", "give a number from 1 on\n");
   expect_refused("--max-length 8 --prompt-lengths 8", "prompt 0 has 8 tokens; there is room for 7", "shorten it");
+  for (const char* range : {"5,3", "1,2,3", "-1"})
+    expect_refused(str("--prompt-lengths ", range), str("'", range, "' is not a range of lengths"),
+                   "give a number from 0 on, or the least and the most, like 16,256\n");
+  expect_refused("--tokens 0", "'0' is not a range of lengths", "give a number from 1 on, or the least and the most");
+  expect_refused("--max-length 16 --prompt-lengths 8 --tokens 9", "a row needs 17 positions; --max-length is 16",
+                 "give --max-length 17, or fewer tokens\n");
   expect_refused("--set model.kind=encoder",
                  str("the model of '", WEFT_TEST_DATA, "/../configs/lm-demo.toml' does not decode"),
                  "give a config of kind lm or encoder_decoder\n");
+}
+
+TEST(BenchDecode, RefusesFilesWithoutRows) {
+  const auto expect_refused = [](const std::string& text, const std::string& what, const std::string& where,
+                                 const std::string& fix) {
+    const WorkFile file(text);
+    const Ran result = bench_decode("--work " + file.path);
+    EXPECT_EQ(result.code, 2);
+    EXPECT_THAT(result.output, AllOf(StartsWith("error: " + what), HasSubstr(where), HasSubstr("\nfix:   " + fix)));
+  };
+  for (const char* line : {"14", "14 16 18", "14 x", "0 3", "3 0", "-2 4"})
+    expect_refused(str("3 4\n", line, "\n"), str("'", line, "' is not a row to decode"), "work.txt:2\n",
+                   "write two numbers from 1 on, the tokens to read and the tokens to generate, like 14 16\n");
+  expect_refused("", str("'", WorkFile("").path, "' has no rows to decode"), "\nwhere: --work ",
+                 "write a line for each row: the tokens to read and the tokens to generate, like 14 16\n");
 }
 
 }  // namespace

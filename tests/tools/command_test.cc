@@ -194,7 +194,7 @@ TEST(Command, DoctorLooksAround) {
   EXPECT_THAT(ran.out,
               AllOf(StartsWith("weft "), HasSubstr("\nwires "), HasSubstr("affinity mask"), HasSubstr("\nsimd ")));
   const Json json = Json::parse(weft("doctor --json").out);
-  EXPECT_EQ(json["devices"], "cpu, reference, cuda");
+  EXPECT_EQ(json["devices"], "cpu, reference, cuda, xla");
 }
 
 TEST(Command, SaysWhenItsOutputIsLost) {

@@ -186,6 +186,12 @@ TEST_F(TrainCommand, APrefixModelAnswersPromptsOfUnlikeLengths) {
   EXPECT_EQ(output(line), alone);
   EXPECT_EQ(output(line + " --mesh model:2 --layout heads,d_ff,vocab:model"), alone);
   EXPECT_EQ(alone.find("in 1"), std::string::npos) << alone;
+  const Ran refused = weft(line + " --prefix in");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(
+      refused.output,
+      AllOf(HasSubstr("error: '"), HasSubstr("' answers its prompts one by one, and continues no shared text"),
+            HasSubstr("where: --prefix\n"), HasSubstr("leave --prefix out, and put the text into the prompts")));
   const std::string json = output(line + " --json");
   EXPECT_EQ(Json::parse(json.substr(0, json.find('\n')))["prompt"].back(), 1);
 }
@@ -201,7 +207,95 @@ TEST_F(TrainCommand, TranslatesLineByLine) {
   const std::string json = output(line + "--beams 3 --n-best 2 --json");
   const Json first = Json::parse(json.substr(0, json.find('\n')));
   EXPECT_EQ(first["hypotheses"].size(), 2u);
+  const Json& best = first["hypotheses"][0];
+  EXPECT_EQ(best["log_probabilities"].size(), best["ids"].size() + best.contains("end_token"));
   EXPECT_EQ(first["inputs"].back(), 1);
+}
+
+// A text that is made without a stop text has the stop text; with it, it ends before. Streamed and at the end alike.
+TEST_F(TrainCommand, StopTextsEndATextBeforeThem) {
+  const std::string line = "generate " + folder_ + "/lm --quiet --prompt one --length 16 ";
+  const std::string all = output(line + "--set decode.never_end=true");
+  const std::string stop = all.substr(6, 2);
+  ASSERT_EQ(stop.find_first_of("'\n\\"), std::string::npos) << all;
+  const std::string want = all.substr(0, all.find(stop, 3));
+  const std::string stopped = line + "--set decode.never_end=true --stop '" + stop + "' --stop ',zq=\"'";
+  EXPECT_EQ(output(stopped), want + "\n");
+  const Json made = Json::parse(output(stopped + " --json"))["hypotheses"][0];
+  EXPECT_EQ("one" + made["text"].get<std::string>(), want);
+  EXPECT_EQ(made["stop"], stop);
+  EXPECT_EQ(made["ended"], true);
+  EXPECT_EQ(made["log_probabilities"].size(), made["ids"].size());
+}
+
+// Results do not depend on how many rows are decoded together; the plan says how many, and what they need.
+TEST_F(TrainCommand, DecodesInBatchesThatFit) {
+  std::string lines;
+  for (int i = 0; i < 20; ++i) lines += "in " + std::to_string(i) + (i % 3 == 0 ? " and more\n" : "\n");
+  write("many.txt", lines);
+  const std::string line = "translate " + folder_ + "/mt " + folder_ + "/many.txt --quiet --beams 2 ";
+  const std::string all = output(line);
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 20);
+  EXPECT_EQ(output(line + "--batch 3"), all);
+  EXPECT_EQ(output(line + "--batch 4 --mesh data:2 --layout batch:data"), all);
+  EXPECT_EQ(Json::parse(output("eval " + folder_ + "/mt --json --bleu --batch 3"))["bleu"],
+            Json::parse(output("eval " + folder_ + "/mt --json --bleu"))["bleu"]);
+
+  const std::string plan = output(line + "--batch 3 --dry-run");
+  for (const char* piece : {"batch      3 rows of ", " positions, 2 beams; the longest prompt has ", "  weights  ",
+                            "  caches   ", "  arena    ", " (a step ", ", reading prompts "})
+    EXPECT_THAT(plan, HasSubstr(piece)) << plan;
+  EXPECT_THAT(output(line + "--dry-run"), HasSubstr("batch      20 rows of "));
+  EXPECT_THAT(output(line + "--dry-run --set decode.memory=1GiB"), HasSubstr(", of 1 GiB\n"));
+  EXPECT_THAT(output("generate --help"), HasSubstr("decode.batch: rows that are decoded together"));
+
+  const auto expect = [&](const std::string& options, const std::vector<std::string>& pieces) {
+    const Ran refused = weft(line + options);
+    EXPECT_EQ(refused.code, 2) << refused.output;
+    for (const std::string& piece : pieces) EXPECT_THAT(refused.output, HasSubstr(piece)) << options;
+  };
+  expect("--batch=-1", {"setting 'decode.batch' is a whole number from 0 on", "where: --set decode.batch=-1\n"});
+  expect("--set decode.memory=much",
+         {"'much' is no number of bytes", "where: --set decode.memory=much\n", "write sizes like 512MiB or 2GiB"});
+  expect("--set decode.memory=1KiB",
+         {"a batch of 1 with ", " positions needs ", " on each processor, and it may have 1 KiB\n",
+          ", --set decode.memory=1KiB\n",
+          "fix:   give a smaller --length, or more memory with --set decode.memory=SIZE\n"});
+  int memory = 1;  // MiB, for one row
+  const auto with_memory = [&] {
+    return "--length 2000 --dry-run --set decode.memory=" + std::to_string(memory) + "MiB";
+  };
+  while (memory < 1024 && weft(line + with_memory() + " --batch 1").code != 0) memory *= 2;
+  expect(with_memory() + " --batch 20",
+         {"a batch of 20 with 2000 positions needs ", " on each processor, and it may have ", "fix:   give --batch "});
+  EXPECT_THAT(output(line + with_memory()), HasSubstr(" of 2000 positions, 2 beams")) << "fewer rows are chosen";
+}
+
+// A vocabulary of bytes divides a text anywhere: prefix and prompt together are a prompt.
+TEST_F(TrainCommand, ReadsAPrefixOfAllPromptsOnce) {
+  const std::string line = "generate " + folder_ + "/lm --quiet --length 24 ";
+  const std::string whole = output(line + "--prompt 'one two' --prompt 'one three'");
+  const std::size_t second = whole.find("\none three") + 1;
+  const std::string want = whole.substr(4, second - 4) + whole.substr(second + 4);
+  EXPECT_EQ(output(line + "--prefix 'one ' --prompt two --prompt three"), want);
+  EXPECT_EQ(output(line + "--prefix 'one ' --prompt two"), want.substr(0, second - 4));
+  const Ran refused = weft("generate " + folder_ + "/lm --length 6 --prefix 'one ' --prompt three");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.output, HasSubstr("the prompt has 9 tokens and leaves no room for more"));
+}
+
+// A reader that has read enough ends the command, without a message.
+TEST_F(TrainCommand, ABrokenPipeEndsAStream) {
+  const std::string stderr_file = folder_ + "/stderr";
+  const std::string line = std::string(WEFT_COMMAND) + " generate " + folder_ + "/lm --quiet --length 16";
+  for (const std::string& prompts : {std::string(" --prompt one"), " --prompts " + folder_ + "/words.txt"}) {
+    const Ran piped =
+        ran("bash -c '{ " + line + prompts + " 2> " + stderr_file + "; echo $? >> " + stderr_file + "; } | head -c 1'");
+    EXPECT_EQ(piped.output.size(), 1u);
+    std::ifstream file(stderr_file);
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    EXPECT_TRUE(text == "141\n" || text == "0\n") << text;  // SIGPIPE, or it was faster than the reader
+  }
 }
 
 // Out to a plain file, with q, k and v apart, and back: a checkpoint that is used and trained like any other.
@@ -279,6 +373,15 @@ TEST_F(TrainCommand, FixesWorkAsPrinted) {
          {"prompt 2 has 23 tokens", "/config.toml:"});
   EXPECT_EQ(output("generate" + lm + "--quiet --length 24 --prompt 'one two three four five'").substr(0, 23),
             "one two three four five");
+
+  expect("generate" + lm + "--stop ''", {"a stop text is empty", "where: --set decode.stop="});
+  expect("generate" + lm + "--repetition-penalty 0",
+         {"the option repetition_penalty of decoding cannot be 0", "where: --set decode.repetition_penalty=0"});
+  expect("generate" + lm + "--min-tokens 9 --length 8",
+         {"the option min_tokens of decoding cannot be 9", "where: --set decode.min_tokens=9\n"});
+  expect("generate" + lm + "--set decode.stop_tokens=[999]",
+         {"the stop token 999 is not in the vocabulary", "where: --set decode.stop_tokens=[999]\n"});
+  expect("generate" + lm + "--set decode.stop_tokens=7", {"setting 'decode.stop_tokens' is a list of ids"});
 
   expect("generate" + lm + "--top-k 3",
          {"--top-k has no effect: at temperature 0 the likeliest token is always taken", "where: command line\n",

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "small_run.h"
+#include "support/expect_error.h"
 
 namespace weft::train::text_stream_test {
 namespace {
@@ -50,6 +51,62 @@ std::string streamed(TextStream stream, const std::vector<std::int32_t>& ids) {
     all += piece;
   }
   return all + stream.rest();
+}
+
+TEST_F(PieceVocabulary, TextsEndBeforeAStopText) {
+  const std::string text = "the mesh splits a tensor over axes";
+  const std::vector<std::int32_t> ids = vocabulary_.encode(text);
+  // The end of one token and the beginning of the next; two that overlap: the first to begin counts.
+  for (const std::string& stop :
+       {std::string("s a t"), std::string("splits"), std::string(" tensor"), std::string("es")}) {
+    const StopTexts stops(vocabulary_, {stop, "axes"}, 0, "here");
+    const std::string want = text.substr(0, text.find(stop));
+    TextStream stream(vocabulary_, {}, stops);
+    EXPECT_EQ(stream.whole(ids), want);
+    EXPECT_EQ(stream.stop_text(), stop);
+    EXPECT_EQ(streamed(TextStream(vocabulary_, {}, stops), ids), want);
+    // True at the token that completes the stop text, and not before it.
+    bool has = false;
+    for (std::size_t n = 1; n <= ids.size() && !has; ++n) {
+      const std::span<const std::int32_t> some = std::span(ids).first(n);
+      has = vocabulary_.decode(some).find(stop) != std::string::npos;
+      EXPECT_EQ(stops.are_in(vocabulary_, {}, some), has) << stop << " " << n;
+    }
+    EXPECT_TRUE(has) << stop;
+  }
+  const StopTexts other(vocabulary_, {"meshes", "tensors"}, 0, "here");
+  EXPECT_EQ(streamed(TextStream(vocabulary_, {}, other), ids), text);
+  EXPECT_FALSE(other.are_in(vocabulary_, {}, ids));
+}
+
+// Long texts are searched at their end, also where tokens have no text.
+TEST_F(PieceVocabulary, StopTextsAreFoundAtTheEndOfLongTexts) {
+  std::vector<std::int32_t> ids = vocabulary_.encode("a tensor over axes by name a tensor over axes by name 7");
+  for (int i = 0; i < 40; ++i) ids.push_back(data::Vocabulary::kPadding);
+  const StopTexts stops(vocabulary_, {"name 7 the"}, 0, "here");
+  EXPECT_FALSE(stops.are_in(vocabulary_, {}, ids));
+  for (const std::int32_t id : vocabulary_.encode("the")) ids.push_back(id);
+  EXPECT_TRUE(stops.are_in(vocabulary_, {}, ids));
+}
+
+TEST_F(PieceVocabulary, StopTextsCountFromTheLeastNumberOfTokens) {
+  const data::Vocabulary bytes = data::Vocabulary::bytes();
+  const std::vector<std::int32_t> ids = bytes.encode("ab ab ab");
+  const StopTexts late(bytes, {"ab"}, 4, "here");  // the first three tokens are free
+  EXPECT_FALSE(late.are_in(bytes, {}, std::span(ids).first(4)));
+  EXPECT_TRUE(late.are_in(bytes, {}, std::span(ids).first(5)));
+  EXPECT_EQ(streamed(TextStream(bytes, {}, late), ids), "ab ");
+}
+
+TEST_F(PieceVocabulary, RefusesStopTextsThatNothingProduces) {
+  EXPECT_USER_ERROR(StopTexts(vocabulary_, {"a", ""}, 0, "decode.stop"), "a stop text is empty", "where: decode.stop",
+                    "give a text of at least one character, or leave it out");
+  EXPECT_USER_ERROR(  // pieces write this sign for a space
+      StopTexts(vocabulary_, {"a", "a\xE2\x96\x81z"}, 0, "decode.stop"),
+      "no text can contain the stop text 'a\xE2\x96\x81z': encoded by the vocabulary and decoded, it is 'a z'",
+      "give a text as the vocabulary writes it; weft vocab encode shows its tokens");
+  EXPECT_NO_THROW(StopTexts(vocabulary_, {" ", "\n", "\xE4\xB8\xAD", " the"}, 0, "decode.stop"));
+  EXPECT_NO_THROW(StopTexts(data::Vocabulary::bytes(), {"\xEF\xBC\xA1", "\n\n"}, 0, "decode.stop"));
 }
 
 TEST_F(PieceVocabulary, PiecesInARowAreTheText) {

@@ -49,7 +49,8 @@ nn::ProjectionOptions projection_options(const Settings& s) {
   return {.shared_kv = s.o.shared_kv,
           .fold_scaling = s.o.fold_scaling,
           .kernel_init = s.o.init,
-          .variables = s.variables()};
+          .variables = s.variables(),
+          .multiply = s.multiply};
 }
 
 Tensor relative_bias(Graph& g, const Settings& s, const Pass& pass) {

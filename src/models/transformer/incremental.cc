@@ -1,8 +1,9 @@
 // Decoding position by position. Keys and values of what has been read are in variables called "cache/<layer>/k" and
 // ".../v" [batch, beams, memory_length, heads…, d_kv]; keys and values of an encoder's output have no beams. A step writes
 // one position of each beam and moves nothing else. "cache/sources" [batch, beams, memory_length] tells, for each position,
-// the beam whose keys and values a beam reads. Positions that a prompt filled are
-// alike in all beams, so that any source is right there.
+// the beam whose keys and values a beam reads. Positions that a prompt filled are alike in all beams: a prefill of all rows
+// writes them for every beam, a prefill of some rows for the first beam, and lets the others read them there.
+#include "models/transformer/kernel_copies.h"
 #include "models/transformer/network.h"
 #include "weft/error.h"
 
@@ -14,7 +15,11 @@ namespace {
 class Decoder {
  public:
   Decoder(const Graph& graph, const TransformerOptions& options, const DecodeSizes& sizes)
-      : network(graph, {options, false}), s(network.settings()), g(network.graph()), z(sizes) {}
+      : copies(graph, sizes.weights),
+        network(graph, {.o = options, .multiply = copies.multiply()}),
+        s(network.settings()),
+        g(network.graph()),
+        z(sizes) {}
 
   Dim batch() const { return {"batch", z.batch}; }
   Dim prompts() const { return {"batch", z.prompts > 0 ? z.prompts : z.batch}; }  // that prefill reads
@@ -31,27 +36,26 @@ class Decoder {
     const nn::Heads heads = s.heads();
     return cache(name, before.plus({along}).plus(heads.memory).plus({heads.d_kv}), s.o.activations);
   }
-  // Writes what prefill reads of its rows.
+  // Writes what prefill read of its rows, from the first position along `memory` on.
   void fill(const Tensor& cache, const Tensor& value) {
-    const Shape rows = cache.shape().resized(batch().name, prompts().size);
-    const Tensor piece = broadcast(value, rows);
-    updates.push_back(assign(cache, first_row ? dynamic_update(cache, piece, first_row, batch()) : piece));
-  }
-  // Likewise, of the first positions along `memory`.
-  void fill_first(const Tensor& cache, const Tensor& value) {
-    const Dim read = value.shape().dim(memory().name);
-    const Shape rows = cache.shape().resized(batch().name, prompts().size).resized(read.name, read.size);
-    Tensor piece = broadcast(value, rows);
-    const Tensor begin = constant(g, 0.0, {}, DType::kI32);
-    if (first_row) piece = dynamic_update(dynamic_slice(cache, begin, memory(), read.size), piece, first_row, batch());
-    updates.push_back(assign(cache, dynamic_update(cache, piece, begin, memory())));
+    Shape shape = cache.shape().resized(batch().name, prompts().size);
+    for (const Dim& own : value.shape()) shape = shape.resized(own.name, own.size);
+    if (slots) {
+      if (shape.has(beams().name)) shape = shape.resized(beams().name, 1);  // begin_sources() lets all beams read it
+      updates.push_back(assign(cache, scatter_update(cache, broadcast(value, shape), slots, batch())));
+    } else {
+      const Tensor begin = constant(g, 0.0, {}, DType::kI32), piece = broadcast(value, shape);
+      updates.push_back(
+          assign(cache, shape == cache.shape() ? piece : dynamic_update(cache, piece, begin, memory().name)));
+    }
   }
 
+  KernelCopies copies;
   Network network;
   const Settings& s;
   Graph& g;
   DecodeSizes z;
-  Tensor first_row;  // of those that prefill reads; empty: it reads them all
+  Tensor slots;  // where the rows go that prefill reads; empty: it reads all rows of the batch
   Updates updates;
 };
 
@@ -71,11 +75,24 @@ void check_decode(const TransformerOptions& o, const DecodeSizes& sizes, Site si
     refuse("decode.bad-prompts",
            "a prefill of " + std::to_string(sizes.prompts) + " rows for a batch of " + std::to_string(sizes.batch),
            "give a number of prompts from 1 to the batch, or 0 for the batch");
+  if (sizes.inputs_read < 0 || sizes.inputs_read > sizes.inputs_length)
+    refuse("decode.inputs-longer-than-cache",
+           "a prefill of inputs of length " + std::to_string(sizes.inputs_read) + " for caches of length " +
+               std::to_string(sizes.inputs_length),
+           "give an inputs_read from 1 to inputs_length, or 0 for inputs_length");
   if (sizes.prompt_length < 0 || sizes.prompt_length > sizes.length)
     refuse("decode.prompt-longer-than-cache",
            "a prompt of length " + std::to_string(sizes.prompt_length) + " for caches of length " +
                std::to_string(sizes.length),
            "give longer caches or a shorter prompt");
+  if (sizes.prefix_length < 0 || (sizes.prefix_length > 0 && (o.kind != Kind::kLanguageModel || o.prefix)))
+    refuse("decode.bad-prefix", "a prefix of " + std::to_string(sizes.prefix_length) + " positions for all rows",
+           "give a length from 0 on, to a language model without inputs");
+  if (sizes.prefix_length + sizes.prompt_length > sizes.length)
+    refuse("decode.prefix-longer-than-cache",
+           "a prefix of length " + std::to_string(sizes.prefix_length) + " and a prompt of length " +
+               std::to_string(sizes.prompt_length) + " for caches of length " + std::to_string(sizes.length),
+           "give longer caches or a shorter prefix");
   const bool both = o.kind == Kind::kEncoderDecoder;
   if (both != (sizes.inputs_length > 0))
     refuse(
@@ -94,11 +111,11 @@ void check_decode(const TransformerOptions& o, const DecodeSizes& sizes, Site si
 
 // Keys and values of the encoder's output, for every layer of the decoder.
 std::map<std::string, nn::Projections> fill_cross_caches(Decoder& d, const Encoded& encoded) {
-  const Dim along = memory_dim(encoded.length.size);
+  const Dim along = memory_dim(d.z.inputs_length), read = memory_dim(encoded.length.size);
   std::map<std::string, nn::Projections> by_layer;
   const Tensor segments = rename(encoded.segments, encoded.length, along.name);
   d.fill(d.cache("inputs_segments", {d.batch(), along}, DType::kI32), segments);
-  const Tensor last = reduce_max(segments * (iota(d.g, along) + 1.0), {along});
+  const Tensor last = reduce_max(segments * (iota(d.g, read) + 1.0), {read});
   d.fill(d.cache("inputs_end", {d.batch()}, DType::kI32), last);
   for (std::int64_t i = 0; i < d.s.decoder_layers(); ++i) {
     const std::string layer = d.network.decoder_scope() + "/layer_" + std::to_string(i) + "/cross_attention";
@@ -124,7 +141,37 @@ Tensor region_of(const Tensor& targets, const Dim& length) {
 // The last position that a place sees, of those that have been read.
 Tensor last_seen(const Tensor& place, const Tensor& region) { return maximum(place, region - 1.0); }
 
+// --- A prefix that all rows share ---
+
+Tensor prefix_cache(Decoder& d, const std::string& name) {
+  return d.cache_of("prefix/" + name, {}, memory_dim(d.z.prefix_length));
+}
+// The last token of the prefix, which the first position after it reads.
+Tensor prefix_end(Decoder& d) { return d.cache("prefix/end", {}, DType::kI32); }
+
+// Rows begin after the prefix. They see it, and of each other's positions those before.
+Pass pass_after_prefix(Decoder& d, const Dim& length) {
+  const std::int64_t begin = d.z.prefix_length;
+  const Dim memory = memory_dim(begin + length.size);
+  Pass pass = d.network.pass_over(length, {}, true);
+  const auto own = pass.remember;
+  pass.memory = memory;
+  pass.places = iota(d.g, length) + static_cast<double>(begin);
+  pass.seen = {.bias = select(less_equal(iota(d.g, memory), pass.places), constant(d.g, 0.0), -1e9)};
+  pass.remember = [&d, own, memory](const std::string& layer, const nn::Projections& of_x) {
+    const nn::Projections of = own(layer, of_x);
+    const auto after = [&](const std::string& name, const Tensor& x) {
+      const Tensor prefix = prefix_cache(d, layer + name);
+      return concat({broadcast(prefix, x.shape().resized(memory.name, d.z.prefix_length)), x}, memory.name);
+    };
+    const Tensor k = after("/k", of.k);
+    return nn::Projections{{}, k, of.v == of.k ? k : after("/v", of.v)};
+  };
+  return pass;
+}
+
 Pass prompt_pass(Decoder& d, const Tensor& targets, const Dim& length) {
+  if (d.z.prefix_length > 0) return pass_after_prefix(d, length);
   if (!d.s.o.prefix) return d.network.pass_over(length, {}, true);
   const Tensor region = region_of(targets, length), places = iota(d.g, length);
   d.fill(d.cache("region", {d.batch()}, DType::kI32), region);
@@ -133,14 +180,26 @@ Pass prompt_pass(Decoder& d, const Tensor& targets, const Dim& length) {
   return d.network.pass_over(length, {}, false, select(seen, constant(d.g, 0.0), -1e9));
 }
 
+Tensor source_table(Decoder& d) { return d.cache("sources", {d.batch(), d.beams(), d.memory()}, DType::kI32); }
+
+// All beams read what prefill wrote for the first one.
+void begin_sources(Decoder& d, std::int64_t positions) {
+  if (!d.slots || d.z.beams == 1) return;
+  const Tensor table = source_table(d);
+  const Shape first{d.prompts(), d.beams(), memory_dim(positions)};
+  const Tensor begun = scatter_update(table, constant(d.g, 0.0, first, DType::kI32), d.slots, d.batch());
+  d.updates.push_back(assign(table, begun));
+}
+
 void fill_self_caches(Decoder& d, const Tensor& targets, const Encoded& encoded,
                       const std::map<std::string, nn::Projections>& cross) {
   const Dim length = targets.shape()[1];
+  begin_sources(d, d.z.prefix_length + length.size);
   Pass pass = prompt_pass(d, targets, length);
   pass.remember = [&d, length, as_read = pass.remember](const std::string& layer, const nn::Projections& of_x) {
     const nn::Projections of = as_read(layer, of_x);
     const auto keep = [&](const std::string& name, const Tensor& x) {
-      d.fill_first(d.cache_of(layer + name, {d.batch(), d.beams()}, d.memory()), x);
+      d.fill(d.cache_of(layer + name, {d.batch(), d.beams()}, d.memory()), x);
     };
     keep("/k", of.k);
     if (of.v != of.k) keep("/v", of.v);
@@ -150,7 +209,12 @@ void fill_self_caches(Decoder& d, const Tensor& targets, const Encoded& encoded,
     d.network.attach(pass, encoded, d.one());
     pass.recall = [&cross](const std::string& layer) { return cross.at(layer); };
   }
-  const Tensor x = d.network.embed(shifted(targets, {}, length), {}, length, d.network.decoder_scope());
+  Tensor read = shifted(targets, {}, length), places;
+  if (d.z.prefix_length > 0) {
+    read = select(equal(iota(d.g, length), 0.0), prefix_end(d), read);
+    places = pass.places;
+  }
+  const Tensor x = d.network.embed(read, places, length, d.network.decoder_scope());
   stack(x, d.s, pass, d.s.decoder_layers(), d.network.decoder_scope());
 }
 
@@ -158,7 +222,7 @@ void fill_self_caches(Decoder& d, const Tensor& targets, const Encoded& encoded,
 
 // Whose keys and values each beam reads: those of the beam that it continues, and its own at this position.
 Tensor sources_of(Decoder& d, const StepGraph& step) {
-  const Tensor table = d.cache("sources", {d.batch(), d.beams(), d.memory()}, DType::kI32);
+  const Tensor table = source_table(d);
   const Tensor parents = rename(step.parents, d.beams(), "child");
   const Tensor inherited = rename(gather(table, parents, d.beams()), {"child", d.z.beams}, d.beams().name);
   const Tensor own = broadcast(iota(d.g, d.beams(), DType::kI32), table.shape().resized(d.memory().name, 1));
@@ -213,11 +277,12 @@ PrefillGraph prefill_graph(const TransformerOptions& options, const DecodeSizes&
   check_decode(options, sizes, site);
   PrefillGraph made;
   Decoder d(made.graph, options, sizes);
-  if (sizes.prompts > 0) d.first_row = made.first_row = made.graph.input("first_row", {}, DType::kI32, site);
+  if (sizes.prompts > 0) d.slots = made.slots = made.graph.input("slots", {d.prompts()}, DType::kI32, site);
   Encoded encoded;
   std::map<std::string, nn::Projections> cross;
   if (d.encodes()) {
-    const Dim length{"inputs_length", sizes.inputs_length};
+    const std::int64_t read = sizes.inputs_read > 0 ? sizes.inputs_read : sizes.inputs_length;
+    const Dim length{"inputs_length", read};
     made.inputs = made.graph.input("inputs", {d.prompts(), length}, DType::kI32, site);
     encoded = d.network.encode({made.inputs, {}, {}, length});
     cross = fill_cross_caches(d, encoded);
@@ -233,6 +298,29 @@ PrefillGraph prefill_graph(const TransformerOptions& options, const DecodeSizes&
   return made;
 }
 
+PrefixGraph prefix_graph(const TransformerOptions& options, const DecodeSizes& sizes, Site site) {
+  check_decode(options, sizes, site);
+  PrefixGraph made;
+  Decoder d(made.graph, options, sizes);
+  const Dim length{"length", sizes.prefix_length};
+  made.targets = made.graph.input("targets", {length}, DType::kI32, site);
+  const auto keep = [&](const Tensor& cache, const Tensor& value) {
+    d.updates.push_back(assign(cache, broadcast(value, cache.shape())));
+  };
+  Pass pass = d.network.pass_over(length, {}, true);
+  pass.remember = [&, as_read = pass.remember](const std::string& layer, const nn::Projections& of_x) {
+    const nn::Projections of = as_read(layer, of_x);
+    keep(prefix_cache(d, layer + "/k"), of.k);
+    if (of.v != of.k) keep(prefix_cache(d, layer + "/v"), of.v);
+    return of;
+  };
+  const Tensor x = d.network.embed(shifted(made.targets, {}, length), {}, length, d.network.decoder_scope());
+  stack(x, d.s, pass, d.s.decoder_layers(), d.network.decoder_scope());
+  keep(prefix_end(d), reduce_sum(slice(made.targets, length, length.size - 1, 1), {{"length", 1}}));
+  made.updates = d.updates;
+  return made;
+}
+
 StepGraph step_graph(const TransformerOptions& options, const DecodeSizes& sizes, Site site) {
   check_decode(options, sizes, site);
   StepGraph made;
@@ -244,6 +332,7 @@ StepGraph step_graph(const TransformerOptions& options, const DecodeSizes& sizes
   const Tensor hidden = stack(x, d.s, step_pass(d, made), d.s.decoder_layers(), d.network.decoder_scope());
   made.logits = d.network.logits(hidden);
   made.updates = d.updates;
+  made.copies = d.copies.made();
   return made;
 }
 

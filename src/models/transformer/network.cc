@@ -115,12 +115,17 @@ Tensor Network::tied_kernel(const Tensor& hidden) {
 Tensor Network::logits(const Tensor& hidden) {
   const Shape made = hidden.shape().minus({s_.d_model()}).plus({s_.vocab()});
   const Tensor tied = tied_kernel(hidden);
-  const Tensor y = tied ? einsum({scaled(hidden), tied}, made)
+  const auto product = [&] {
+    return s_.multiply ? s_.multiply(scaled(hidden), tied, made, Site::current())
+                       : einsum({scaled(hidden), tied}, made);
+  };
+  const Tensor y = tied ? product()
                         : nn::dense(hidden, {s_.vocab()},
                                     {.reduced = {s_.d_model()},
                                      .bias = false,
                                      .kernel_init = s_.o.init,
                                      .variables = s_.variables(),
+                                     .multiply = s_.multiply,
                                      .name = "logits"});
   return cast(y, DType::kF32).named("logits");
 }

@@ -1,4 +1,5 @@
 // Graphs that see whole sequences: for training and for scoring.
+#include "models/transformer/kernel_copies.h"
 #include "models/transformer/network.h"
 #include "weft/error.h"
 
@@ -125,9 +126,11 @@ SequenceGraph training_graph(const TransformerOptions& options, const BatchSizes
   return made;
 }
 
-SequenceGraph scoring_graph(const TransformerOptions& options, const BatchSizes& sizes, Site site) {
+SequenceGraph scoring_graph(const TransformerOptions& options, const BatchSizes& sizes, DecodeWeights weights,
+                            Site site) {
   SequenceGraph made = graph_with_features(options, sizes, site);
-  Network network(made.graph, {options, false});
+  KernelCopies copies(made.graph, weights);
+  Network network(made.graph, {.o = options, .multiply = copies.multiply()});
   const Tensor targets = counted(made.features, options);
   const Dim batch{"batch", sizes.batch}, vocab = network.settings().vocab();
   made.logits = network.logits(hidden_of(network, made.features));
@@ -140,6 +143,7 @@ SequenceGraph scoring_graph(const TransformerOptions& options, const BatchSizes&
   const Tensor segments =
       own ? own : found(made.features, "inputs_segments");  // an encoder's targets lie as its inputs
   if (segments) made.outcomes = counts * (2.0 * cast(segments, DType::kF32) + right);
+  made.copies = copies.made();
   return made;
 }
 

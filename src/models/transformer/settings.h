@@ -9,6 +9,7 @@ namespace weft::models {
 struct Settings {
   TransformerOptions o;
   bool training = false;  // with dropout, and each layer computed again if asked for
+  nn::Multiply multiply = {};  // of products with kernels
 
   Dim d_model() const { return {"d_model", o.d_model}; }
   Dim d_ff() const { return {"d_ff", o.d_ff}; }

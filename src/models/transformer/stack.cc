@@ -17,8 +17,12 @@ Tensor norm(const Tensor& x, const Settings& s, const std::string& name) {
 Tensor feed_forward(const Tensor& x, const Settings& s) {
   Graph g(x.graph());
   const auto scope = g.scope("feed_forward");
-  nn::DenseOptions dense{
-      .reduced = {s.d_model()}, .bias = s.o.ff_bias, .kernel_init = s.o.init, .variables = s.variables(), .name = "in"};
+  nn::DenseOptions dense{.reduced = {s.d_model()},
+                         .bias = s.o.ff_bias,
+                         .kernel_init = s.o.init,
+                         .variables = s.variables(),
+                         .multiply = s.multiply,
+                         .name = "in"};
   std::vector<nn::Activation> activations;
   for (const std::string& name : s.o.activation) activations.push_back(nn::activation(name));
   dense.activation = activations[0];

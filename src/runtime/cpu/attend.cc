@@ -205,9 +205,9 @@ class AttendKernel {
     }
     if (!back_) return;
     dy_ = matrices(input(operands.dy), rules_.length, rules_.value);
-    dq_ = matrices(derivative_view(args, 0), rules_.length, rules_.key);
-    dk_ = matrices(derivative_view(args, 1), rules_.memory, rules_.key);
-    dv_ = matrices(derivative_view(args, 2), rules_.memory, rules_.value);
+    dq_ = matrices(derivative_view(args.instr, args.outputs, 0), rules_.length, rules_.key);
+    dk_ = matrices(derivative_view(args.instr, args.outputs, 1), rules_.memory, rules_.key);
+    dv_ = matrices(derivative_view(args.instr, args.outputs, 2), rules_.memory, rules_.value);
     if (const int of_bias = bias_derivative(args.instr); of_bias >= 0)
       dbias_ = {args.outputs[at(of_bias)], shared_dims_, group_dims_, rules_.length, rules_.memory};
   }

@@ -1,4 +1,4 @@
-// contract on oneDNN: every worker multiplies a share of the rows (columns, or products) on one thread. Operands
+// contract: every worker multiplies a share of the rows (columns, or products) on one thread. Operands
 // without a plain matrix form are packed first.
 #include <algorithm>
 #include <memory>
@@ -17,13 +17,16 @@ namespace {
 
 constexpr std::int64_t kFewest = 1 << 17;  // multiplications that are worth another worker
 constexpr std::int64_t kGrain = 16;        // rows or columns of a share
+// With few rows and a large y, workers share the columns, so that each element of y is read by one worker.
+constexpr std::int64_t kFewRows = 256, kLarge = 1 << 16;
 
 MatrixForm form_of(const TensorView& x, const TensorView& y, const TensorView& out) {
   return matrix_form({x.shape, x.strides}, {y.shape, y.strides}, {out.shape, out.strides});
 }
 
-// Whether oneDNN takes it as it is, or seen the other way round: with the columns side by side.
-bool is_product(const MatrixForm& form) {
+// Whether Product takes it as it is, or seen the other way round: with the columns side by side.
+bool is_product(const MatrixForm& form, DType dtype) {
+  if (dtype == DType::kI8 && (form.k.x != 1 || form.k.y != 1)) return false;  // kernels of i8 read along k
   const DimRun& columns = form.n.out != 1 && form.m.out == 1 ? form.m : form.n;
   return form.x_plain && form.y_plain && (columns.size == 1 || columns.out == 1);
 }
@@ -69,7 +72,8 @@ class ContractKernel {
     const int sharing = static_cast<int>(std::clamp(operation / kFewest, 1.0, static_cast<double>(workers_.size())));
     sharing_ = sharing;
     const bool by_outer = form_.outers >= 2 * sharing || form_.outers % sharing == 0;
-    const bool by_rows = (form_.k.x == 1 && m >= sharing * kGrain) || m >= n;
+    const bool reads_y_once = m <= kFewRows && n * k >= kLarge;
+    const bool by_rows = (form_.k.x == 1 && m >= sharing * kGrain && !reads_y_once) || m >= n;
     for (int worker = 0; worker < workers_.size(); ++worker) {
       Part part{{0, form_.outers}, {0, m}, {0, n}, {}};
       Share& share = by_outer ? part.outer : by_rows ? part.rows : part.columns;
@@ -183,7 +187,7 @@ Kernel packed(const KernelArgs& args) {
 Kernel contract(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &y = args.inputs[1], &out = args.outputs[0];
   if (!has_product(x.dtype, out.dtype)) return reference::serve(args);
-  if (!is_product(form_of(x, y, out))) return packed(args);
+  if (!is_product(form_of(x, y, out), x.dtype)) return packed(args);
   return [kernel = std::make_shared<ContractKernel>(x, y, out, *args.workers)](const StepState&) { kernel->run(); };
 }
 
@@ -194,7 +198,7 @@ std::int64_t contract_bytes(const Program& program, const Instr& instr,
                    y = unplaced_view(program, instr.inputs[1], strides),
                    out = unplaced_view(program, instr.outputs[0], strides);
   if (!has_product(x.dtype, out.dtype)) return reference::wide_bytes(program, instr, strides);
-  if (is_product(form_of(x, y, out))) return 0;
+  if (is_product(form_of(x, y, out), x.dtype)) return 0;
   const Packing packing(x, y, out);
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < 3; ++i)

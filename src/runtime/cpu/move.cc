@@ -103,8 +103,49 @@ class UpdateKernel {
   Move all_, one_;
 };
 
+// The part of a view that has the sizes of `shape`, from its first elements on.
+TensorView corner_of(TensorView view, const Shape& shape) {
+  for (const Dim& dim : shape) view = run_of(view, dim.name, 0, dim.size);
+  return view;
+}
+
+// A piece whose indices along `dim` have places of their own in the output. Equal places belong to one worker, so that
+// they are written in order.
+class PlacesKernel {
+ public:
+  PlacesKernel(const KernelArgs& args, const std::string& dim)
+      : workers_(*args.workers),
+        copy_(args.inputs[0], args.outputs[0]),
+        piece_(args.inputs[2], args.inputs[1]),
+        whole_(args.outputs[0].shape.size_of(dim)),
+        step_(args.outputs[0].strides[args.outputs[0].shape.position(dim)]),
+        move_(piece_.first, corner_of(without_dim(args.outputs[0], dim), piece_.first.shape)) {}
+
+  void run() const {
+    copy_.run(workers_);
+    if (!move_.is_shared(static_cast<std::int64_t>(piece_.count()))) return put(0, 1);
+    workers_.run([&](int worker) { put(worker, workers_.size()); });
+  }
+
+ private:
+  void put(int worker, int workers) const {
+    for (std::size_t row = 0; row < piece_.count(); ++row) {
+      const std::int64_t at = piece_.at(row);
+      if (at >= 0 && at < whole_ && at % workers == worker) move_.run_alone(piece_.starts[row], at * step_);
+    }
+  }
+
+  Workers& workers_;
+  StridedCopy copy_;
+  OffsetRows piece_;
+  std::int64_t whole_, step_;
+  StridedCopy move_;
+};
+
 Kernel dynamic_update(const KernelArgs& args) {
-  return [kernel = UpdateKernel(args, args.instr.as<DynamicUpdate>()->dim)](const StepState&) { kernel.run(); };
+  const std::string& dim = args.instr.as<DynamicUpdate>()->dim;
+  if (args.inputs[2].shape.has(dim)) return [kernel = PlacesKernel(args, dim)](const StepState&) { kernel.run(); };
+  return [kernel = UpdateKernel(args, dim)](const StepState&) { kernel.run(); };
 }
 
 const AddKernel kCopyKernel(kernels(), Copy::kName, copy);

@@ -6,6 +6,7 @@
 namespace weft::cpu {
 
 bool has_product(DType, DType) { return false; }
+void prepare_thread() {}
 
 struct Product::Bound {};
 Product::Product(const ProductShape&) { throw InternalError("a product without oneDNN"); }

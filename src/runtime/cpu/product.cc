@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/str.h"
+#include "runtime/cpu/few_rows.h"
 #include "runtime/cpu/onednn.h"
 #include "weft/error.h"
 
@@ -101,13 +102,17 @@ bool is_packed(const ProductShape& s) {
 }  // namespace
 
 bool has_product(DType in, DType out) {
+  if (in == DType::kI8) return out == DType::kI32;
   return (in == DType::kF32 || in == DType::kBF16) && (out == in || out == DType::kF32);
 }
+
+void prepare_thread() { onednn::stream_of_this_thread(); }
 
 struct Product::Bound {
   ProductShape shape;
   Parts columns, rows;  // of b
   bool packs = false;
+  bool few_rows = false;  // made by few_rows.h
   std::size_t packed_bytes = 0, scratch_bytes = 0;  // of a packed block, and of all scratch memory
   Multiply multiply[2][3];                          // the last columns and the others; the first, inner and last rows
 
@@ -147,6 +152,11 @@ const std::byte* Product::Bound::packed(const std::byte* b, std::int64_t count, 
 Product::Product(const ProductShape& s) : bound_(std::make_unique<Bound>()) {
   Bound& bound = *bound_;
   bound.shape = s;
+  bound.few_rows = has_few_rows_product(s);
+  if (bound.few_rows) {
+    bound.scratch_bytes = few_rows_scratch_bytes(s);
+    return;
+  }
   bound.columns = {1, s.n, s.n};
   bound.rows = {1, s.k, s.k};
   bound.at(0, 0) = Multiply(s);
@@ -163,6 +173,7 @@ std::size_t Product::scratch_bytes() const { return bound_->scratch_bytes; }
 void Product::run(const void* a, const void* b, void* c, void* scratch) {
   Bound& bound = *bound_;
   const ProductShape& s = bound.shape;
+  if (bound.few_rows) return few_rows_product(s, a, b, c, scratch);
   const std::int64_t in = static_cast<std::int64_t>(size_of(s.in)), out = static_cast<std::int64_t>(size_of(s.out));
   const Parts &columns = bound.columns, &rows = bound.rows;
   std::byte* const memory = static_cast<std::byte*>(scratch);

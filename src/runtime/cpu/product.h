@@ -19,8 +19,11 @@ struct ProductShape {
   bool operator==(const ProductShape&) const = default;
 };
 
-// Whether there is a product of these: f32 or bf16 factors, results of the same or f32.
+// Whether there is a product of these: f32 or bf16 factors, results of the same or f32; i8 factors, results in i32.
 bool has_product(DType in, DType out);
+
+// Makes what oneDNN needs on this thread, so that the thread's first product allocates nothing of ours.
+void prepare_thread();
 
 // Made before the first step, one for each thread that uses it.
 class Product {

@@ -58,10 +58,14 @@ StridedCopy::StridedCopy(const TensorView& from, const TensorView& to)
 
 void StridedCopy::run(Workers& workers, std::int64_t from_offset, std::int64_t to_offset) const {
   if (in_place_ && from_offset == to_offset) return;
-  std::int64_t elements = inner_.size * across_.size;
-  for (const Loop& loop : outer_) elements *= loop.size;
-  if (elements * bytes_ < kCopiedAlone) return run_part({0, tasks_}, from_offset, to_offset);
+  if (!is_shared()) return run_alone(from_offset, to_offset);
   workers.run([&](int worker) { run_part(share_of(tasks_, worker, workers.size()), from_offset, to_offset); });
+}
+
+bool StridedCopy::is_shared(std::int64_t copies) const {
+  std::int64_t elements = inner_.size * across_.size * copies;
+  for (const Loop& loop : outer_) elements *= loop.size;
+  return elements * bytes_ >= kCopiedAlone;
 }
 
 void StridedCopy::run_part(Share tasks, std::int64_t from_offset, std::int64_t to_offset) const {

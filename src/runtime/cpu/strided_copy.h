@@ -15,6 +15,12 @@ class StridedCopy {
 
   // With source and target so many elements further on.
   void run(Workers& workers, std::int64_t from_offset = 0, std::int64_t to_offset = 0) const;
+  // Likewise, by the calling worker alone.
+  void run_alone(std::int64_t from_offset, std::int64_t to_offset) const {
+    run_part({0, tasks_}, from_offset, to_offset);
+  }
+  // Whether so many of these copies are worth waking the workers for.
+  bool is_shared(std::int64_t copies = 1) const;
 
  private:
   struct Loop {

@@ -11,9 +11,11 @@ namespace weft::cpu {
 struct Conversions {
   void (*load_bf16)(const void*, void*, std::size_t);
   void (*load_bytes)(const void*, void*, std::size_t);
+  void (*load_signed_bytes)(const void*, void*, std::size_t);
   void (*store_bf16)(const void*, void*, std::size_t);
   void (*store_bytes)(const void*, void*, std::size_t);
-  TileOp round_bf16, round_f16, f32_is_true, i32_is_true, i32_to_f32, low_byte;
+  void (*store_signed_bytes)(const void*, void*, std::size_t);
+  TileOp round_bf16, round_f16, f32_is_true, i32_is_true, i32_to_f32, low_byte, low_signed_byte, f32_to_i8;
 };
 }  // namespace weft::cpu
 #endif
@@ -65,6 +67,21 @@ struct LowByte {
   }
 };
 
+struct LowSignedByte {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x) const {
+    return hn::ShiftRight<24>(hn::ShiftLeft<24>(x));
+  }
+};
+// Towards zero, clamped; NaN gives 0.
+struct ToI8 {
+  template <class D, class V>
+  HWY_INLINE hn::Vec<hn::RebindToSigned<D>> operator()(D d, V x) const {
+    const V number = hn::IfThenElseZero(hn::Eq(x, x), x);
+    return hn::ConvertTo(hn::RebindToSigned<D>(), hn::Min(hn::Max(number, hn::Set(d, -128.0f)), hn::Set(d, 127.0f)));
+  }
+};
+
 // Whole vectors, then the rest through a padded copy.
 template <class Lanes, class Stored, class Convert>
 HWY_INLINE void load_side_by_side(const void* from, void* to, std::size_t count, const Convert& convert) {
@@ -87,6 +104,11 @@ void load_bf16(const void* from, void* to, std::size_t count) {
 void load_bytes(const void* from, void* to, std::size_t count) {
   const hn::ScalableTag<std::int32_t> d;
   load_side_by_side<std::int32_t, std::uint8_t>(from, to, count, [&](auto v) HWY_ATTR { return hn::PromoteTo(d, v); });
+}
+
+void load_signed_bytes(const void* from, void* to, std::size_t count) {
+  const hn::ScalableTag<std::int32_t> d;
+  load_side_by_side<std::int32_t, std::int8_t>(from, to, count, [&](auto v) HWY_ATTR { return hn::PromoteTo(d, v); });
 }
 
 template <class Lanes, class Stored, class Convert>
@@ -114,17 +136,28 @@ void store_bytes(const void* from, void* to, std::size_t count) {
   });
 }
 
+void store_signed_bytes(const void* from, void* to, std::size_t count) {
+  store_side_by_side<std::int32_t, std::int8_t>(from, to, count, [](auto v) HWY_ATTR {
+    const hn::Rebind<std::int8_t, decltype(hn::DFromV<decltype(v)>())> d8;
+    return hn::DemoteTo(d8, v);
+  });
+}
+
 const Conversions* conversions() {
   static const Conversions kConversions = {load_bf16,
                                            load_bytes,
+                                           load_signed_bytes,
                                            store_bf16,
                                            store_bytes,
+                                           store_signed_bytes,
                                            unary_loop<float, float, RoundBF16>,
                                            unary_loop<float, float, RoundF16>,
                                            unary_loop<float, std::int32_t, IsTrue>,
                                            unary_loop<std::int32_t, std::int32_t, IsTrue>,
                                            unary_loop<std::int32_t, float, ToF32>,
-                                           unary_loop<std::int32_t, std::int32_t, LowByte>};
+                                           unary_loop<std::int32_t, std::int32_t, LowByte>,
+                                           unary_loop<std::int32_t, std::int32_t, LowSignedByte>,
+                                           unary_loop<float, std::int32_t, ToI8>};
   return &kConversions;
 }
 
@@ -167,6 +200,7 @@ void load(const void* from, std::ptrdiff_t step, void* to, std::size_t count) {
     if constexpr (std::is_same_v<T, BF16>) return table().load_bf16(from, to, count);
     if constexpr (std::is_same_v<T, Bool> || std::is_same_v<T, std::uint8_t>)
       return table().load_bytes(from, to, count);
+    if constexpr (std::is_same_v<T, std::int8_t>) return table().load_signed_bytes(from, to, count);
   }
   const auto* source = static_cast<const T*>(from);
   auto* target = static_cast<LaneType<T>*>(to);
@@ -180,6 +214,7 @@ void store(const void* from, void* to, std::ptrdiff_t step, std::size_t count) {
     if constexpr (std::is_same_v<T, BF16>) return table().store_bf16(from, to, count);
     if constexpr (std::is_same_v<T, Bool> || std::is_same_v<T, std::uint8_t>)
       return table().store_bytes(from, to, count);
+    if constexpr (std::is_same_v<T, std::int8_t>) return table().store_signed_bytes(from, to, count);
   }
   const auto* source = static_cast<const LaneType<T>*>(from);
   auto* target = static_cast<T*>(to);
@@ -225,6 +260,7 @@ TileOp fit_op(DType dtype) {
     case DType::kBF16: return table().round_bf16;
     case DType::kF16: return table().round_f16;
     case DType::kU8: return table().low_byte;
+    case DType::kI8: return table().low_signed_byte;
     case DType::kBool: return table().i32_is_true;
     case DType::kU32: return wrap_u32;
     default: return nullptr;
@@ -239,6 +275,7 @@ TileOp cast_op(DType from, DType to) {
   }
   if (source == Lane::kI32 && to == DType::kF32) return table().i32_to_f32;
   if (source == Lane::kF32 && to == DType::kBool) return table().f32_is_true;
+  if (source == Lane::kF32 && to == DType::kI8) return table().f32_to_i8;
   return visit_dtype(
       from, [&]<class From>() { return visit_dtype(to, []<class To>() -> TileOp { return cast<From, To>; }); });
 }

@@ -23,6 +23,7 @@ constexpr Lane lane_of(DType dtype) {
     case DType::kU32: return Lane::kI64;
     case DType::kI32:
     case DType::kU8:
+    case DType::kI8:
     case DType::kBool: return Lane::kI32;
     default: return Lane::kF32;
   }

@@ -11,6 +11,7 @@
 #include "program/attend.h"
 #include "runtime/cuda/instructions.h"
 #include "runtime/cuda/text.h"
+#include "runtime/host/attend_views.h"
 #include "runtime/host/strided.h"
 
 namespace weft::cuda {
@@ -18,21 +19,6 @@ namespace weft::cuda {
 namespace {
 
 constexpr int kThreads = 128, kChunk = 512;
-
-// The derivative by q (0), k (1) or v (2): an output of its own, or its part of the joined one.
-TensorView derivative_view(const Work& work, int operand) {
-  const auto& operation = *work.instr.as<AttendBack>();
-  if (operation.joined.empty()) return work.outputs[static_cast<std::size_t>(operand)];
-  TensorView view = work.outputs[0];
-  const std::size_t at = view.shape.position(operation.joined);
-  const Shape joined = view.shape;
-  view.data =
-      static_cast<std::byte*>(view.data) + operand * view.strides[at] * static_cast<std::int64_t>(size_of(view.dtype));
-  for (auto* numbers : {&view.strides, &view.begin, &view.whole})
-    numbers->erase(numbers->begin() + static_cast<std::ptrdiff_t>(at));
-  view.shape = joined_part(operation, joined, operand);
-  return view;
-}
 
 // Texts of offsets: of a query (s, r), of a key (s, m).
 class Attention {
@@ -80,7 +66,9 @@ class Attention {
     const auto bytes = static_cast<std::size_t>(shared() * rows()) * (wide_ == "double" ? 8 : 4);
     void* largest = work_.workspace(bytes);
     void* means = work_.workspace(bytes);
-    const TensorView dq = derivative_view(work_, 0), dk = derivative_view(work_, 1), dv = derivative_view(work_, 2);
+    const TensorView dq = derivative_view(work_.instr, work_.outputs, 0),
+                     dk = derivative_view(work_.instr, work_.outputs, 1),
+                     dv = derivative_view(work_.instr, work_.outputs, 2);
     of_queries(dq, largest, means);
     of_keys(dk, dv, largest, means);
     if (const int bias = bias_derivative(work_.instr); bias >= 0)

@@ -33,11 +33,7 @@ std::vector<Run> runs_over(const Shape& shape, const std::vector<TensorView>& vi
 }
 
 TensorView without(TensorView view, const std::string& dim) {
-  const auto d = view.shape.find(dim);
-  if (!d) return view;
-  view.strides.erase(view.strides.begin() + static_cast<std::ptrdiff_t>(*d));
-  view.shape = view.shape.minus({view.shape[*d]});
-  return view;
+  return view.shape.has(dim) ? without_dim(std::move(view), dim) : view;
 }
 
 std::int64_t stride_along(const TensorView& view, const std::string& dim) {
@@ -65,10 +61,31 @@ void dynamic_slice(const Work& work) {
           offset_text(runs, 0, "i"), "];\n"));
 }
 
+namespace {
+
+// A piece whose indices along `dim` have places of their own in the result. Of equal places the last counts: a thread
+// has one element of all indices.
+void put_at_places(const Work& work, const std::string& dim) {
+  const TensorView &piece = work.inputs[1], &places = work.inputs[2], &result = work.outputs[0];
+  const Shape each = piece.shape.minus({piece.shape.dim(dim)});
+  const std::vector<Run> runs = runs_over(each, {piece, without(result, dim)});
+  launch_per_element(
+      work, each.elements(),
+      {in(piece.dtype, "x", piece.data), in(places.dtype, "places", places.data), out(result.dtype, "y", result.data)},
+      str("for (long long k = 0; k < ", piece.shape.size_of(dim),
+          "ll; ++k) {\nconst long long at = widen(get(places[k * ", places.strides[0],
+          "ll]));\nif (at < 0 || at >= ", result.shape.size_of(dim), "ll) continue;\ny[at * ",
+          stride_along(result, dim), "ll + ", offset_text(runs, 1, "i"), "] = x[k * ", stride_along(piece, dim),
+          "ll + ", offset_text(runs, 0, "i"), "];\n}\n"));
+}
+
+}  // namespace
+
 void dynamic_update(const Work& work) {
   const TensorView &piece = work.inputs[1], &offset = work.inputs[2], &result = work.outputs[0];
   const std::string& dim = work.instr.as<DynamicUpdate>()->dim;
   copy_elements(work, work.inputs[0], result);
+  if (offset.shape.has(dim)) return put_at_places(work, dim);
   const std::vector<Run> runs = runs_over(piece.shape, {piece, without(result, dim), offset});
   const std::int64_t size = result.shape.size_of(dim);
   launch_per_element(

@@ -32,29 +32,19 @@ class Compilation {
       throw InternalError(str("NVRTC refuses a source: ", log()));
   }
 
-  std::string ptx() const {
-    std::size_t size = 0;
-    check_nvrtc(nvrtcGetPTXSize(program_, &size), "nvrtcGetPTXSize");
-    std::string text(size, '\0');
-    check_nvrtc(nvrtcGetPTX(program_, text.data()), "nvrtcGetPTX");
-    return text;
-  }
-
-  std::string cubin() const {
-    std::size_t size = 0;
-    check_nvrtc(nvrtcGetCUBINSize(program_, &size), "nvrtcGetCUBINSize");
-    std::string binary(size, '\0');
-    check_nvrtc(nvrtcGetCUBIN(program_, binary.data()), "nvrtcGetCUBIN");
-    return binary;
-  }
+  std::string ptx() const { return read(nvrtcGetPTXSize, nvrtcGetPTX, "nvrtcGetPTX"); }
+  std::string cubin() const { return read(nvrtcGetCUBINSize, nvrtcGetCUBIN, "nvrtcGetCUBIN"); }
 
  private:
-  std::string log() const {
+  std::string log() const { return read(nvrtcGetProgramLogSize, nvrtcGetProgramLog, "nvrtcGetProgramLog"); }
+
+  std::string read(nvrtcResult (*size_of)(nvrtcProgram, std::size_t*), nvrtcResult (*get)(nvrtcProgram, char*),
+                   const char* call) const {
     std::size_t size = 0;
-    check_nvrtc(nvrtcGetProgramLogSize(program_, &size), "nvrtcGetProgramLogSize");
-    std::string text(size, '\0');
-    check_nvrtc(nvrtcGetProgramLog(program_, text.data()), "nvrtcGetProgramLog");
-    return text;
+    check_nvrtc(size_of(program_, &size), call);
+    std::string bytes(size, '\0');
+    check_nvrtc(get(program_, bytes.data()), call);
+    return bytes;
   }
 
   nvrtcProgram program_ = nullptr;

@@ -26,6 +26,7 @@ __device__ inline I32 get(int x) { return I32(x); }
 __device__ inline I64 get(long long x) { return I64(x); }
 __device__ inline I64 get(unsigned x) { return I64((long long)x); }
 __device__ inline I64 get(unsigned char x) { return I64((long long)x); }
+__device__ inline I64 get(signed char x) { return I64((long long)x); }
 __device__ inline I32 get(Bool x) { return I32(x.bits != 0); }
 
 template <class T> struct Stored {
@@ -42,6 +43,7 @@ template <> struct Stored<int> { __device__ static int of(I32 x) { return x.v; }
 template <> struct Stored<long long> { __device__ static long long of(I64 x) { return x.v; } };
 template <> struct Stored<unsigned> { __device__ static unsigned of(I64 x) { return (unsigned)x.v; } };
 template <> struct Stored<unsigned char> { __device__ static unsigned char of(I64 x) { return (unsigned char)x.v; } };
+template <> struct Stored<signed char> { __device__ static signed char of(I64 x) { return (signed char)x.v; } };
 template <> struct Stored<Bool> { __device__ static Bool of(I32 x) { return Bool{(unsigned char)(x.v != 0)}; } };
 template <class T, class V> __device__ inline T put(V x) { return Stored<T>::of(x); }
 template <class T, class V> __device__ inline auto keep(V x) { return get(put<T>(x)); }
@@ -52,6 +54,7 @@ template <> struct Range<int> { static constexpr long long low = -2147483648ll, 
 template <> struct Range<long long> { static constexpr long long low = -0x7fffffffffffffffll - 1, high = 0x7fffffffffffffffll; };
 template <> struct Range<unsigned> { static constexpr long long low = 0, high = 4294967295ll; };
 template <> struct Range<unsigned char> { static constexpr long long low = 0, high = 255; };
+template <> struct Range<signed char> { static constexpr long long low = -128, high = 127; };
 template <class T> __device__ inline T whole_of(double x) {
   if (x != x) return T(0);
   if (x <= (double)Range<T>::low) return (T)Range<T>::low;

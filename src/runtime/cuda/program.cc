@@ -13,6 +13,7 @@
 #include "runtime/cuda/table.h"
 #include "runtime/host/checks.h"
 #include "runtime/host/host_clock.h"
+#include "runtime/host/place_values.h"
 #include "runtime/host/strided.h"
 #include "runtime/processor_names.h"
 #include "weft/error.h"
@@ -46,7 +47,7 @@ class CudaProgram::Block {
   Block(CudaProgram& owner, const Program& program, const MemoryPlan& plan,
         const Indexed<ProcessorId, std::byte*>& arenas, const Indexed<ProcessorId, std::map<ValueId, void*>>& held)
       : owner_(owner), program_(program) {
-    for (const ProcessorId p : arenas.ids()) place_values(p, plan, arenas[p], held[p]);
+    for (const ProcessorId p : arenas.ids()) views_.push_back(place_values(program, plan, p, arenas[p], held[p]));
     bind(plan, arenas);
     for (const std::unique_ptr<Step>& step : steps_) {
       step->number = static_cast<std::int64_t>(owner.steps_.size());
@@ -84,42 +85,6 @@ class CudaProgram::Block {
 
  private:
   cudaStream_t stream() const { return owner_.card_.stream(); }
-
-  void place_values(ProcessorId processor, const MemoryPlan& plan, std::byte* arena,
-                    const std::map<ValueId, void*>& held) {
-    const ByValue<std::vector<std::int64_t>> strides = strides_of(program_);
-    ByValue<TensorView> views;
-    for (const ValueId id : program_.values.ids()) {
-      const Value& value = program_.values[id];
-      TensorView view{nullptr,
-                      value.dtype,
-                      value.shape,
-                      strides[id],
-                      shard_begin(value.shape, value.sharding, program_.mesh, processor),
-                      {}};
-      for (const Dim& dim : global_shape(value.shape, value.sharding, program_.mesh)) view.whole.push_back(dim.size);
-      const auto external = held.find(id);
-      const int storage = plan.storage_of[id];
-      if (external != held.end()) view.data = external->second;
-      else if (storage != MemoryPlan::kExternal) view.data = arena + plan.storages[at(storage)].offset;
-      views.push_back(std::move(view));
-    }
-    for (const auto& [next, last] : plan.over) views[next].data = views[last].data;
-    for (const Instr& instr : program_.body) {
-      if (!is_view(instr)) continue;
-      const TensorView& from = views[instr.inputs[0]];
-      std::int64_t offset = 0;
-      if (const auto* view = instr.as<View>()) offset = view->offset;
-      if (const auto* shard = instr.as<Shard>()) {
-        const std::size_t dim = from.shape.position(shard->dim);
-        offset = program_.mesh.coordinate(processor, shard->axes) * views[instr.outputs[0]].shape[dim].size *
-                 from.strides[dim];
-      }
-      views[instr.outputs[0]].data =
-          static_cast<std::byte*>(from.data) + offset * static_cast<std::int64_t>(size_of(from.dtype));
-    }
-    views_.push_back(std::move(views));
-  }
 
   std::function<void*(std::size_t)> workspace_of(const MemoryPlan& plan, int position, std::byte* arena) const {
     const auto found = plan.workspaces.find(position);

@@ -20,6 +20,7 @@ const char* stored_type(DType dtype) {
     case DType::kI64: return "long long";
     case DType::kU32: return "unsigned";
     case DType::kU8: return "unsigned char";
+    case DType::kI8: return "signed char";
     case DType::kBool: return "Bool";
   }
   throw InternalError("a dtype outside its enum");
@@ -32,7 +33,8 @@ const char* register_type(DType dtype) {
     case DType::kBool: return "I32";
     case DType::kI64:
     case DType::kU32:
-    case DType::kU8: return "I64";
+    case DType::kU8:
+    case DType::kI8: return "I64";
     default: return "float";
   }
 }

@@ -1,4 +1,4 @@
-// The outputs of attend_back, for all host engines.
+// The outputs of attend_back, for all engines.
 #pragma once
 
 #include "base/index.h"
@@ -8,10 +8,10 @@
 namespace weft {
 
 // The derivative by q (0), k (1) or v (2): an output of its own, or its part of the joined one.
-inline TensorView derivative_view(const KernelArgs& args, int operand) {
-  const auto& operation = *args.instr.as<AttendBack>();
-  if (operation.joined.empty()) return args.outputs[at(operand)];
-  const TensorView& joined = args.outputs[0];
+inline TensorView derivative_view(const Instr& instr, const std::vector<TensorView>& outputs, int operand) {
+  const auto& operation = *instr.as<AttendBack>();
+  if (operation.joined.empty()) return outputs[at(operand)];
+  const TensorView& joined = outputs[0];
   TensorView view = joined;
   const std::size_t at = joined.shape.position(operation.joined);
   const auto bytes = static_cast<std::int64_t>(size_of(joined.dtype));

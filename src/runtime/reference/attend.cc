@@ -210,7 +210,8 @@ class AttendBackKernel {
     const AttendDims dims = attend_dims(operation, args.inputs[0].shape, args.inputs[1].shape);
     const Shape& x = args.inputs[at(i)].shape;
     const Shape order = i == 0 ? dims.shared.plus(dims.rows) : dims.shared.plus({x.dim(operation.memory)});
-    return {derivative_view(args, i), order.plus({x.dim(i == 2 ? operation.value : operation.key)})};
+    return {derivative_view(args.instr, args.outputs, i),
+            order.plus({x.dim(i == 2 ? operation.value : operation.key)})};
   }
 
   // p = exp(score - largest) / total, ds = p (dy . v - dy . y). The total is relative to the largest score, which may be so

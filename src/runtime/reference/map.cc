@@ -152,6 +152,7 @@ class MapKernel {
       case DType::kI32: return static_cast<std::int32_t>(value);
       case DType::kU32: return static_cast<std::uint32_t>(value);
       case DType::kU8: return static_cast<std::uint8_t>(value);
+      case DType::kI8: return static_cast<std::int8_t>(value);
       default: return value;
     }
   }

@@ -82,11 +82,55 @@ Kernel dynamic_slice(const KernelArgs& args) {
              const StepState&) mutable { run.take(); };
 }
 
+// A piece whose indices along `dim` have places of their own in the whole.
+class PlacesKernel {
+ public:
+  PlacesKernel(const TensorView& whole, const TensorView& piece, const TensorView& places, const std::string& dim)
+      : whole_(whole),
+        piece_(piece),
+        places_(places),
+        all_(whole.shape.size_of(dim)),
+        step_(whole.strides[whole.shape.position(dim)]),
+        shape_(Shape{piece.shape.dim(dim)}.plus(piece.shape.minus({piece.shape.dim(dim)}))),
+        length_(row_length(shape_)),
+        whole_step_(row_stride(strides_along(whole, shape_))),
+        piece_step_(row_stride(strides_along(piece, shape_))),
+        rows_(shape_, {strides_along(without_dim(whole, dim), shape_), strides_along(piece, shape_),
+                       strides_along(places, shape_)}) {}
+
+  void put() {
+    const bool alone = shape_.rank() == 1;  // a row is along the dim itself
+    visit_dtype(whole_.dtype, [&]<class T>() {
+      rows_.each([&](const std::int64_t* o, const std::int64_t*) {
+        for (std::int64_t i = 0; i < length_; ++i) {
+          const std::int64_t at = integer_at(places_, o[2] + (alone ? i * places_.strides[0] : 0));
+          if (at < 0 || at >= all_) continue;
+          static_cast<T*>(whole_.data)[o[0] + at * step_ + (alone ? 0 : i * whole_step_)] =
+              static_cast<const T*>(piece_.data)[o[1] + i * piece_step_];
+        }
+      });
+    });
+  }
+
+ private:
+  TensorView whole_, piece_, places_;
+  std::int64_t all_, step_;
+  Shape shape_;
+  std::int64_t length_, whole_step_, piece_step_;
+  Rows rows_;
+};
+
 Kernel dynamic_update(const KernelArgs& args) {
   const TensorView& out = args.outputs[0];
+  const std::string& dim = args.instr.as<DynamicUpdate>()->dim;
+  if (args.inputs[2].shape.has(dim))
+    return [copy = ElementCopy(args.inputs[0], out),
+            run = PlacesKernel(out, args.inputs[1], args.inputs[2], dim)](const StepState&) mutable {
+      copy.run();
+      run.put();
+    };
   return [copy = ElementCopy(args.inputs[0], out),
-          run = RunKernel(out, args.inputs[1], args.inputs[2], args.instr.as<DynamicUpdate>()->dim)](
-             const StepState&) mutable {
+          run = RunKernel(out, args.inputs[1], args.inputs[2], dim)](const StepState&) mutable {
     copy.run();
     run.put();
   };

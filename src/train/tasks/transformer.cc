@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "train/decode_weights.h"
 #include "train/parts.h"
 #include "weft/error.h"
 #include "weft/evaluate.h"
@@ -64,12 +65,17 @@ class TransformerDecoder : public TextDecoder {
   TransformerDecoder(decode::Decoder decoder, bool translates)
       : decoder_(std::move(decoder)), translates_(translates) {}
 
-  std::vector<std::vector<decode::Hypothesis>> run(const std::vector<std::vector<std::int32_t>>& rows) override {
-    const std::vector<std::vector<std::int32_t>> none(rows.size());
-    return translates_ ? decoder_.run(none, rows) : decoder_.run(rows);
+  void start(const std::vector<std::vector<std::int32_t>>& rows) override {
+    if (translates_) decoder_.rows({}, rows);
+    else decoder_.rows(rows);
   }
+  std::optional<decode::Finished> next() override { return decoder_.next(); }
+  void set_prefix(const std::vector<std::int32_t>& ids) override { decoder_.set_prefix(ids); }
   void on_token(std::function<void(std::size_t row, std::int32_t id)> listener) override {
     decoder_.on_token(std::move(listener));
+  }
+  void stop_when(std::function<bool(std::size_t row, std::span<const std::int32_t> ids)> rule) override {
+    decoder_.stop_when(std::move(rule));
   }
   decode::Speed speed() const override { return decoder_.speed(); }
 
@@ -164,11 +170,13 @@ TrainingGraph TransformerTask::training_graph(const Config& config, bool packed)
 }
 
 EvaluationGraph TransformerTask::evaluation_graph(const Config& config, bool packed) const {
-  models::SequenceGraph made = models::scoring_graph(options, batch_sizes(config, has_inputs(), packed));
+  models::SequenceGraph made =
+      models::scoring_graph(options, batch_sizes(config, has_inputs(), packed), decode::prefill_weights(config.decode));
   EvaluationGraph graph{
       made.graph,
       std::move(made.features),
-      {{"negative_log_likelihood", made.negative_log_likelihood}, {"tokens", made.tokens}, {"correct", made.correct}}};
+      {{"negative_log_likelihood", made.negative_log_likelihood}, {"tokens", made.tokens}, {"correct", made.correct}},
+      made.copies};
   if (made.outcomes) graph.results["outcomes"] = made.outcomes;
   return graph;
 }
@@ -229,14 +237,34 @@ Decoding TransformerTask::decoding() const {
   return options.prefix ? Decoding::kAnswer : Decoding::kContinuation;
 }
 
+namespace {
+
+// The room of a decoder for inputs and prompts.
+struct DecoderRoom {
+  std::int64_t inputs, prompt;
+
+  DecoderRoom(bool translates, std::int64_t longest) {
+    constexpr std::int64_t kUnit = 16;  // of the room for inputs
+    inputs = translates ? (longest + kUnit - 1) / kUnit * kUnit : 0;
+    prompt = translates ? 0 : longest;
+  }
+};
+
+}  // namespace
+
 std::unique_ptr<TextDecoder> TransformerTask::decoder(Session& session, const Config& config, std::int64_t batch,
                                                       std::int64_t /*shortest*/, std::int64_t longest) const {
-  constexpr std::int64_t kUnit = 16;  // of the room for inputs
   const bool translates = decoding() == Decoding::kTranslation;
-  const std::int64_t inputs = translates ? (longest + kUnit - 1) / kUnit * kUnit : 0;
-  const std::int64_t prompt = translates ? 0 : longest;
+  const DecoderRoom room(translates, longest);
   return std::make_unique<TransformerDecoder>(
-      decode::Decoder(session, options, layout_of(config), batch, inputs, prompt, config.decode), translates);
+      decode::Decoder(session, options, layout_of(config), batch, room.inputs, room.prompt, config.decode), translates);
+}
+
+decode::DecoderMemory TransformerTask::decoder_memory(const Config& config, std::int64_t batch,
+                                                      std::int64_t /*shortest*/, std::int64_t longest) const {
+  const DecoderRoom room(decoding() == Decoding::kTranslation, longest);
+  return decode::planned_memory(options, Mesh::parse(config.mesh.mesh), layout_of(config), batch, room.inputs,
+                                room.prompt, config.decode, store_of(config), {config.mesh.device});
 }
 
 }  // namespace weft::train

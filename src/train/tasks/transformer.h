@@ -32,6 +32,8 @@ class TransformerTask : public Task {
   std::vector<std::string> summary(const Sums& sums) const override;
 
   Decoding decoding() const override;
+  decode::DecoderMemory decoder_memory(const Config& config, std::int64_t batch, std::int64_t shortest,
+                                       std::int64_t longest) const override;
   std::unique_ptr<TextDecoder> decoder(Session& session, const Config& config, std::int64_t batch,
                                        std::int64_t shortest, std::int64_t longest) const override;
 

@@ -1,0 +1,284 @@
+// dots() adds along k in vectors, and across their lanes at the end. It reads b from its begin to its end, the fastest way
+// through memory. panels() brings 64 columns of b into words of four numbers, [k / 4][64], in cache, and multiplies them with
+// six rows of a at a time in registers: no sums across lanes, which many rows would repeat.
+#include "runtime/cpu/few_rows_avx512.h"
+
+#include <immintrin.h>
+
+namespace weft::cpu::avx512 {
+
+namespace {
+
+constexpr int kDotRows = 6, kTileRows = 6, kVectors = 4;
+constexpr std::int64_t kEach = 4;  // numbers of i8 in a word
+
+constexpr std::int64_t bytes_of(Words kind) { return kind == Words::kF32 ? 4 : kind == Words::kBF16 ? 2 : 1; }
+
+// Sums in lanes: every lane adds the products of its word. Plain vectors, so that the compiler keeps them in registers.
+template <Words kKind>
+struct Sum;
+
+template <>
+struct Sum<Words::kF32> {
+  using V = __m512;
+  using Number = float;
+  static V zero() { return _mm512_setzero_ps(); }
+  static V add(V sum, __m512i a, __m512i b) {
+    return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum);
+  }
+  static V plus(V a, V b) { return _mm512_add_ps(a, b); }
+  static float total(V sum) { return _mm512_reduce_add_ps(sum); }
+};
+
+template <>
+struct Sum<Words::kBF16> : Sum<Words::kF32> {
+  static V add(V sum, __m512i a, __m512i b) { return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b); }
+};
+
+// The instruction takes unsigned numbers of a, so a is raised by 128. 128 times the sum of a column is taken off.
+template <>
+struct Sum<Words::kI8> {
+  using V = __m512i;
+  using Number = std::int32_t;
+  static V zero() { return _mm512_setzero_si512(); }
+  static V add(V sum, __m512i a, __m512i b) { return _mm512_dpbusd_epi32(sum, a, b); }
+  static V plus(V a, V b) { return _mm512_add_epi32(a, b); }
+  static std::int32_t total(V sum) { return _mm512_reduce_add_epi32(sum); }
+};
+
+template <Words kKind>
+__m512i raised(__m512i a) {
+  return kKind == Words::kI8 ? _mm512_xor_si512(a, _mm512_set1_epi8(static_cast<char>(0x80))) : a;
+}
+
+// --- dots ---
+
+template <Words kKind, int kRows>
+void dot_column(const char* a, std::int64_t row, const char* column, std::int64_t bytes, char* c, std::int64_t c_row,
+                bool adds) {
+  using S = Sum<kKind>;
+  using Number = typename S::Number;
+  constexpr int kSums = kRows <= 2 ? 4 : kRows <= 4 ? 2 : 1;  // of a row, so that no addition waits for the one before
+  const __m512i raise = _mm512_set1_epi8(static_cast<char>(0x80));
+  typename S::V sums[kRows][kSums], raised_by = S::zero();
+  for (auto& of_row : sums)
+    for (auto& sum : of_row) sum = S::zero();
+  std::int64_t i = 0;
+  for (; i + 64 * kSums <= bytes; i += 64 * kSums)
+#pragma GCC unroll 4
+    for (int s = 0; s < kSums; ++s) {
+      const __m512i y = _mm512_loadu_si512(column + i + 64 * s);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r)
+        sums[r][s] = S::add(sums[r][s], raised<kKind>(_mm512_loadu_si512(a + r * row + i + 64 * s)), y);
+      if constexpr (kKind == Words::kI8) raised_by = S::add(raised_by, raise, y);
+    }
+  for (; i < bytes; i += 64) {
+    const __mmask64 there = bytes - i >= 64 ? ~0ull : (1ull << (bytes - i)) - 1;
+    const __m512i y = _mm512_maskz_loadu_epi8(there, column + i);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r)
+      sums[r][0] = S::add(sums[r][0], raised<kKind>(_mm512_maskz_loadu_epi8(there, a + r * row + i)), y);
+    if constexpr (kKind == Words::kI8) raised_by = S::add(raised_by, raise, y);
+  }
+  const Number off = kKind == Words::kI8 ? S::total(raised_by) : Number{};
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    typename S::V sum = sums[r][0];
+#pragma GCC unroll 4
+    for (int s = 1; s < kSums; ++s) sum = S::plus(sum, sums[r][s]);
+    Number* to = reinterpret_cast<Number*>(c) + r * c_row;
+    const Number total = S::total(sum) - off;
+    *to = adds ? *to + total : total;
+  }
+}
+
+// Rows in blocks, for each column: only the first block reads it from memory.
+template <Words kKind>
+void dot_rows(const char* a, std::int64_t row, std::int64_t m, const Columns& b, char* c, std::int64_t c_row,
+              bool adds) {
+  using Call = void (*)(const char*, std::int64_t, const char*, std::int64_t, char*, std::int64_t, bool);
+  static constexpr Call kCalls[kDotRows] = {dot_column<kKind, 1>, dot_column<kKind, 2>, dot_column<kKind, 3>,
+                                            dot_column<kKind, 4>, dot_column<kKind, 5>, dot_column<kKind, 6>};
+  const std::int64_t each = bytes_of(kKind);
+  for (std::int64_t n = 0; n < b.n; ++n)
+    for (std::int64_t i = 0; i < m; i += kDotRows)
+      kCalls[(m - i < kDotRows ? m - i : kDotRows) - 1](a + i * row * each, row * each,
+                                                        static_cast<const char*>(b.data) + n * b.column * each,
+                                                        b.k * each, c + 4 * (i * c_row + n), c_row, adds);
+}
+
+// --- panels ---
+
+__mmask16 lanes(std::int64_t n) { return n >= 16 ? 0xffff : static_cast<__mmask16>((1u << (n < 0 ? 0 : n)) - 1); }
+
+// The words of 16 columns that lie side by side: up to four rows of b, `left` of which are there.
+__m512i words_across(const std::int8_t* at, std::int64_t row, std::int64_t left, __mmask16 there) {
+  __m512i words = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(there, at));
+  for (std::int64_t i = 1; i < (left < kEach ? left : kEach); ++i)
+    words = _mm512_or_si512(words, _mm512_sllv_epi32(_mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(there, at + i * row)),
+                                                     _mm512_set1_epi32(static_cast<int>(8 * i))));
+  return words;
+}
+
+// 16 columns of 16 words each become 16 rows of words.
+void transpose(__m512i (&x)[16]) {
+  __m512i t[16];
+  for (int i = 0; i < 8; ++i) {
+    t[2 * i] = _mm512_unpacklo_epi32(x[2 * i], x[2 * i + 1]);
+    t[2 * i + 1] = _mm512_unpackhi_epi32(x[2 * i], x[2 * i + 1]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    x[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
+    x[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
+    x[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
+    x[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_i32x4(x[i], x[4 + i], 0x88);
+    t[4 + i] = _mm512_shuffle_i32x4(x[i], x[4 + i], 0xdd);
+    t[8 + i] = _mm512_shuffle_i32x4(x[8 + i], x[12 + i], 0x88);
+    t[12 + i] = _mm512_shuffle_i32x4(x[8 + i], x[12 + i], 0xdd);
+  }
+  for (int i = 0; i < 4; ++i) {
+    x[i] = _mm512_shuffle_i32x4(t[i], t[8 + i], 0x88);
+    x[8 + i] = _mm512_shuffle_i32x4(t[i], t[8 + i], 0xdd);
+    x[4 + i] = _mm512_shuffle_i32x4(t[4 + i], t[12 + i], 0x88);
+    x[12 + i] = _mm512_shuffle_i32x4(t[4 + i], t[12 + i], 0xdd);
+  }
+}
+
+// 16 words, from row k on, of up to 16 columns that lie apart.
+void pack_block(const Columns& b, std::int64_t k, std::int64_t n, std::int64_t words, std::int32_t* to) {
+  const std::int64_t left = b.k - k;
+  const __mmask64 there = left >= 64 ? ~0ull : (1ull << left) - 1;
+  __m512i x[16];
+  for (int i = 0; i < 16; ++i)
+    x[i] = n + i < b.n
+               ? _mm512_maskz_loadu_epi8(there, static_cast<const std::int8_t*>(b.data) + k + (n + i) * b.column)
+               : _mm512_setzero_si512();
+  transpose(x);
+  for (std::int64_t i = 0; i < (words < 16 ? words : 16); ++i) _mm512_storeu_si512(to + i * kPanel, x[i]);
+}
+
+// Columns n … n + 64 of b's rows from k on, [words][64].
+void pack_panel(const Columns& b, std::int64_t k, std::int64_t n, std::int64_t words, std::int32_t* to) {
+  if (b.row == 1) {
+    for (std::int64_t w = 0; w < words; w += 16)
+      for (int v = 0; v < kVectors; ++v) pack_block(b, k + w * kEach, n + 16 * v, words - w, to + w * kPanel + 16 * v);
+    return;
+  }
+  for (std::int64_t w = 0; w < words; ++w) {
+    const std::int64_t first = k + w * kEach;
+    const auto* at = static_cast<const std::int8_t*>(b.data) + first * b.row + n;
+    for (int v = 0; v < kVectors; ++v)
+      _mm512_storeu_si512(to + w * kPanel + 16 * v,
+                          words_across(at + 16 * v, b.row, b.k - first, lanes(b.n - n - 16 * v)));
+  }
+}
+
+// -128 times the sums of the columns: what is taken off for a that is raised.
+void lower(const std::int32_t* panel, std::int64_t words, std::int32_t* to) {
+  using S = Sum<Words::kI8>;
+  const __m512i raise = _mm512_set1_epi8(static_cast<char>(0x80));
+  __m512i sums[kVectors] = {S::zero(), S::zero(), S::zero(), S::zero()};
+  for (std::int64_t i = 0; i < words; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v)
+      sums[v] = S::add(sums[v], raise, _mm512_loadu_si512(panel + i * kPanel + 16 * v));
+  for (int v = 0; v < kVectors; ++v) _mm512_storeu_si512(to + 16 * v, _mm512_sub_epi32(S::zero(), sums[v]));
+}
+
+struct Tile {
+  const std::int32_t* a;  // packed rows, from the panel's first word on
+  std::int64_t row;       // of a, in words
+  const std::int32_t* b;
+  std::int64_t words;
+  const std::int32_t* lowered;  // what every column begins with
+  std::int32_t* c;
+  std::int64_t c_row;
+  std::int64_t columns;
+  bool adds;
+};
+
+template <int kRows>
+void multiply(const Tile& t) {
+  using S = Sum<Words::kI8>;
+  __m512i sums[kRows][kVectors];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = _mm512_loadu_si512(t.lowered + 16 * v);
+  const std::int32_t* b = t.b;
+  for (std::int64_t k = 0; k < t.words; ++k, b += kPanel) {
+    __m512i y[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) y[v] = _mm512_loadu_si512(b + 16 * v);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const __m512i x = _mm512_set1_epi32(t.a[r * t.row + k]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = S::add(sums[r][v], x, y[v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      if (t.columns <= 16 * v) continue;
+      std::int32_t* c = t.c + r * t.c_row + 16 * v;
+      const __mmask16 there = lanes(t.columns - 16 * v);
+      if (t.adds) sums[r][v] = _mm512_add_epi32(sums[r][v], _mm512_maskz_loadu_epi32(there, c));
+      _mm512_mask_storeu_epi32(c, there, sums[r][v]);
+    }
+}
+
+void multiply_rows(Tile t, std::int64_t m) {
+  using Call = void (*)(const Tile&);
+  static constexpr Call kCalls[kTileRows] = {multiply<1>, multiply<2>, multiply<3>,
+                                             multiply<4>, multiply<5>, multiply<6>};
+  for (std::int64_t i = 0; i < m;) {
+    const std::int64_t left = m - i, rows = left == 8 ? 4 : left < kTileRows ? left : kTileRows;  // 4 + 4, not 6 + 2
+    kCalls[rows - 1](t);
+    t.a += rows * t.row;
+    t.c += rows * t.c_row;
+    i += rows;
+  }
+}
+
+}  // namespace
+
+void pack_rows(const std::int8_t* a, std::int64_t row, std::int64_t m, std::int64_t k, std::int32_t* to,
+               std::int64_t words) {
+  for (std::int64_t r = 0; r < m; ++r)
+    for (std::int64_t i = 0; i < 4 * words; i += 64) {
+      const std::int64_t left = k - i, room = 4 * words - i;
+      const __mmask64 there = left >= 64 ? ~0ull : (1ull << left) - 1;
+      const __mmask64 fits = room >= 64 ? ~0ull : (1ull << room) - 1;
+      const __m512i x = _mm512_maskz_loadu_epi8(there, a + r * row + i);
+      _mm512_mask_storeu_epi8(reinterpret_cast<char*>(to + r * words) + i, fits, raised<Words::kI8>(x));
+    }
+}
+
+void dots(Words kind, const void* a, std::int64_t row, std::int64_t m, const Columns& b, void* c, std::int64_t c_row,
+          bool adds) {
+  const auto call = kind == Words::kF32    ? dot_rows<Words::kF32>
+                    : kind == Words::kBF16 ? dot_rows<Words::kBF16>
+                                           : dot_rows<Words::kI8>;
+  call(static_cast<const char*>(a), row, m, b, static_cast<char*>(c), c_row, adds);
+}
+
+void panels(const std::int32_t* a, std::int64_t m, const Columns& b, std::int32_t* c, std::int64_t c_row, bool adds,
+            std::int32_t* memory) {
+  const std::int64_t words = words_of(b.k);
+  std::int32_t *lowered = memory, *packed = memory + kPanel;
+  for (std::int64_t n = 0; n < b.n; n += kPanel)
+    for (std::int64_t w = 0; w < words; w += kMostWords) {
+      const std::int64_t some = words - w < kMostWords ? words - w : kMostWords;
+      pack_panel(b, w * kEach, n, some, packed);
+      lower(packed, some, lowered);
+      multiply_rows({a + w, words, packed, some, lowered, c + n, c_row, b.n - n, adds || w > 0}, m);
+    }
+}
+
+}  // namespace weft::cpu::avx512
