@@ -80,13 +80,12 @@ class Beams : public Search {
     alive_.swap(next_);
   }
 
-  // Log probabilities only fall, and no penalty is larger than that of the full length. So a finished sequence with a
-  // score above this bound keeps its place. Mesh TensorFlow asks that of all finished sequences; the result is the same
-  // if the n_best that are returned have it.
+  // Log probabilities only fall, and no penalty is larger than that of the full length. So the list of n_best is final
+  // when its last score is above this bound: what a row gives does not depend on early_stop or on other rows.
   bool is_done() const override {
-    if (!options_.early_stop || finished_.empty()) return false;
-    const std::size_t returned = std::min(finished_.size(), static_cast<std::size_t>(options_.n_best));
-    return finished_[returned - 1].score > alive_[0].log_probability / most_penalty_;
+    const auto n = static_cast<std::size_t>(options_.n_best);
+    if (!options_.early_stop || finished_.size() < n) return false;
+    return finished_[n - 1].score > alive_[0].log_probability / most_penalty_;
   }
 
   std::vector<Hypothesis> result() const override {

@@ -149,8 +149,6 @@ inline std::vector<decode::Hypothesis> plain_beams(NextToken& next, const Ids& p
     }
     std::stable_sort(finished.begin(), finished.end(), better);
     finished.resize(std::min(finished.size(), k));
-    const double hope = alive[0].score / std::pow((5 + length) / 6, o.alpha);
-    if (o.early_stop && !finished.empty() && finished.back().score > hope) break;
   }
   std::vector<Hypothesis> best = finished.empty() ? alive : finished;
   best.resize(std::min(best.size(), static_cast<std::size_t>(o.n_best)));
