@@ -64,18 +64,25 @@ void check(const TransformerOptions& options);
 std::int64_t weights(const TransformerOptions& options);
 std::int64_t padded_vocab(const TransformerOptions& options);
 
-// What a graph multiplies with. kTrained: the model's weights. Otherwise copies of the kernels in variables "copy/…", in an
-// order that products of few rows read fastest: in the dtype of the activations, in bf16, or in i8 with a scale for every
-// output and every row of activations.
+// What a graph multiplies with. kTrained: the model's weights. Otherwise copies of the kernels in variables "copy/…": in the
+// dtype of the activations, in bf16, or in i8 with a scale for every output and every row of activations.
 enum class DecodeWeights { kTrained, kCopied, kBF16, kI8 };
 
-// Makes the copies that a graph reads: compile `updates` and `sums` by themselves, and run them whenever weights have
-// changed. `sums`: for each of `kernels` the sum of its magnitudes, a scalar, which shows NaN and infinity.
-struct WeightCopies {
-  Updates updates;
-  std::vector<std::string> kernels;
-  Tensors sums;
+// The order of copies that an engine multiplies with fastest: panels of `lanes` outputs.
+struct KernelPanels {
+  std::int64_t lanes = 0;  // 0: no panels; the numbers of one output lie side by side
+  std::map<std::string, std::int64_t> parts =
+      {};  // into how many parts the layout splits a dim; a dim that is absent: 1
 };
+
+// Makes the copy of a kernel that a graph reads: compile the updates and sums of all copies by themselves, and run them
+// whenever weights have changed.
+struct WeightCopy {
+  std::string kernel;
+  Updates updates;
+  Tensor sum;  // of the kernel's magnitudes, a scalar, which shows NaN and infinity
+};
+using WeightCopies = std::vector<WeightCopy>;
 
 // The sizes of a batch. A feature is i32 [batch, length]; the inputs of an encoder-decoder are [batch, inputs_length].
 // Token 0 is padding, 1 ends a sequence. A negative target t is read as the token -t and has no loss. Tokens do not see
@@ -121,6 +128,7 @@ struct DecodeSizes {
   std::int64_t prompts = 0;        // the rows that one prefill reads, into any rows of the batch; 0: all rows, in order
   std::int64_t inputs_read = 0;    // of the inputs that prefill reads, at most inputs_length; 0: inputs_length
   DecodeWeights weights = DecodeWeights::kTrained;
+  KernelPanels panels = {};  // of the copies, where sizes divide
   // Of a language model: the positions that all rows begin with, which prefix_graph reads once. Prefill, which then has
   // `prompts`, copies their keys and values into its slots; its targets are at the positions after them. 0: none.
   std::int64_t prefix_length = 0;
@@ -134,6 +142,7 @@ struct PrefillGraph {
   Tensor inputs;  // i32 [batch=prompts inputs_length=inputs_read], of an encoder-decoder
   Tensor targets;  // i32 [batch=prompts length=prompt_length]: positions 0, 1, …, for all beams; empty without a prompt
   Updates updates;  // empty if there is nothing to read
+  WeightCopies copies;
 };
 
 struct StepGraph {

@@ -69,4 +69,12 @@ std::uint64_t changes(const Session& session, const std::string& variable) {
   return SessionState::of(session).variable(variable).changes;
 }
 
+std::int64_t panel_lanes(const Session& session) {
+  return SessionState::of(session).processors->engine().target().panel_lanes;
+}
+
+std::int64_t panel_lanes(const device::Choice& device) {
+  return engine_named(device.name, "panel_lanes", device.plugin).target().panel_lanes;
+}
+
 }  // namespace weft::detail

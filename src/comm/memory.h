@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "weft/id.h"
+
 namespace weft::comm {
 
 // Sizes of the pages of memory.

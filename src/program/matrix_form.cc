@@ -67,6 +67,16 @@ MatrixForm matrix_form(const Strided& x, const Strided& y, const Strided& out) {
   return form;
 }
 
+bool lies_in_panels(const MatrixForm& form, std::int64_t lanes, std::int64_t word) {
+  const DimRun &n = form.n, &k = form.k;
+  if (word == 0 || n.size != lanes || n.y != word || n.out != 1) return false;
+  if (word == 1) return form.sums == 1 && k.x == 1 && k.y == lanes;
+  if (k.size != word || k.x != 1 || k.y != 1 || form.summed.size() != 1) return false;
+  return form.summed[0].x == word && form.summed[0].y == word * lanes;
+}
+
+std::int64_t numbers_of_word(DType dtype) { return static_cast<std::int64_t>(4 / size_of(dtype)); }
+
 Offsets offsets_at(const std::vector<DimRun>& runs, std::int64_t i) {
   Offsets at;
   for (std::size_t r = runs.size(); r-- > 0;) {

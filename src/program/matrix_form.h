@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "weft/dim.h"
+#include "weft/dtype.h"
 
 namespace weft {
 
@@ -32,6 +33,12 @@ struct Strided {
 
 // The largest runs become the matrices; the columns lie side by side in `out` if any dim of y's does.
 MatrixForm matrix_form(const Strided& x, const Strided& y, const Strided& out);
+
+// Whether y lies in panels of `lanes` columns, [panels, k in words, lanes, numbers of a word], and x's numbers side by side.
+// Engines that have products with panels make all of the contraction in one product.
+bool lies_in_panels(const MatrixForm& form, std::int64_t lanes, std::int64_t word);
+// Numbers in a word of 32 bits.
+std::int64_t numbers_of_word(DType dtype);
 
 // Where the products of outer index `i` begin.
 struct Offsets {

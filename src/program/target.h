@@ -27,6 +27,7 @@ struct Target {
   FusingRules fusing = {};
   std::int64_t alignment = 64;          // in bytes, of every piece of the arena
   WorkspaceBytes workspace_bytes = {};  // of its kernels: a part of the arena
+  std::int64_t panel_lanes = 0;         // columns of a panel, if it has products with matrices in panels; 0: it has none
 };
 
 }  // namespace weft

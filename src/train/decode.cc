@@ -14,6 +14,7 @@
 #include "train/prompt_reader.h"
 #include "train/search.h"
 #include "train/token_rules.h"
+#include "weft/detail/session_access.h"
 
 namespace weft::decode {
 
@@ -91,6 +92,7 @@ struct Decoder::State {
   void step();
   void collect();  // frees the slots of rows that are done
 
+  const models::KernelPanels panels_;
   PromptReader reader_;
   models::StepGraph step_;
   CandidateTensors offer_;
@@ -108,11 +110,14 @@ Decoder::State::State(Session& session, const models::TransformerOptions& model,
     : model(model),
       sizes(sizes),
       options(options),
-      reader_(session, model, layout, decode_sizes(sizes, options, prefill_weights(options)), site),
-      step_(models::step_graph(model, decode_sizes(sizes, options, step_weights(options, sizes.batch)), site)),
+      panels_(panels_of(detail::panel_lanes(session), model, session.mesh(), layout)),
+      reader_(session, model, layout, decode_sizes(sizes, options, panels_), site),
+      step_(models::step_graph(model, decode_sizes(sizes, options, panels_), site)),
       offer_(offer(step_.logits, options, site)),
       slots_(static_cast<std::size_t>(sizes.batch)) {
-  copies_.emplace(session, step_.graph, step_.copies, layout);
+  GraphCopies reads = reader_.copies();
+  reads.copies = copies_without(reads.copies, step_.copies);
+  copies_.emplace(session, std::vector<GraphCopies>{{step_.graph, step_.copies}, reads}, layout);
   const Tensors fetch{offer_.ids, offer_.log_probabilities};
   run_step_ = session.compile(step_.graph, layout, {.fetch = fetch, .update = step_.updates});
   speed.cache_bytes = cache_bytes_of(step_.graph);

@@ -1,4 +1,5 @@
 #include "train/decode_checks.h"
+#include "train/decode_weights.h"
 
 #include <algorithm>
 #include <cmath>
@@ -78,13 +79,14 @@ void check_ids(const Ids& ids, const char* what, std::size_t row, std::int64_t r
 
 }  // namespace
 
-models::DecodeSizes decode_sizes(const Sizes& sizes, const Options& options, models::DecodeWeights weights) {
+models::DecodeSizes decode_sizes(const Sizes& sizes, const Options& options, const models::KernelPanels& panels) {
   return {.batch = sizes.batch,
           .beams = options.beams,
           .length = options.max_length,
           .prompt_length = sizes.prompt,
           .inputs_length = sizes.inputs,
-          .weights = weights};
+          .weights = weights_of(options, panels),
+          .panels = panels};
 }
 
 void check(const models::TransformerOptions& model, const Sizes& sizes, const Options& o, Site site) {

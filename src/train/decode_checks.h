@@ -13,7 +13,7 @@ struct Sizes {
   std::int64_t batch, inputs, prompt;
 };
 
-models::DecodeSizes decode_sizes(const Sizes& sizes, const Options& options, models::DecodeWeights weights);
+models::DecodeSizes decode_sizes(const Sizes& sizes, const Options& options, const models::KernelPanels& panels);
 
 void check(const models::TransformerOptions& model, const Sizes& sizes, const Options& options, Site site);
 void check_rows(const models::TransformerOptions& model, const Sizes& sizes, const Options& options,

@@ -5,6 +5,7 @@
 #include "train/decode_checks.h"
 #include "train/decode_weights.h"
 #include "train/prompt_reader.h"
+#include "weft/detail/session_access.h"
 #include "weft/explain.h"
 
 namespace weft::decode {
@@ -24,7 +25,8 @@ DecoderMemory planned_memory(const models::TransformerOptions& model, const Mesh
                              const Options& options, const Store& store, const device::Choice& device, Site site) {
   const Sizes sizes{batch, inputs_length, prompt_length};
   check(model, sizes, options, site);
-  const models::DecodeSizes shape = decode_sizes(sizes, options, prefill_weights(options));
+  const models::DecodeSizes shape =
+      decode_sizes(sizes, options, panels_of(detail::panel_lanes(device), model, mesh, layout));
   const Machine machine{1, 1};  // rates do not matter here
   std::map<std::string, std::int64_t> variables;
   DecoderMemory memory;
@@ -34,15 +36,15 @@ DecoderMemory planned_memory(const models::TransformerOptions& model, const Mesh
     arena = std::max(arena, program.arena_bytes);
     memory.scratch = std::max(memory.scratch, program.scratch_bytes);
   };
-  const models::StepGraph step =
-      models::step_graph(model, decode_sizes(sizes, options, step_weights(options, batch)), site);
-  if (!step.copies.updates.empty())
-    plan(step.graph, {.fetch = step.copies.sums, .update = step.copies.updates}, memory.step_arena);
+  const models::StepGraph step = models::step_graph(model, shape, site);
+  if (!step.copies.empty()) plan(step.graph, copy_options(step.copies), memory.step_arena);
   const CandidateTensors offered = offer(step.logits, options, site);
   plan(step.graph, {.fetch = {offered.ids, offered.log_probabilities}, .update = step.updates}, memory.step_arena);
   for (const PassSizes& pass : largest_passes(limits_of(shape, layout, mesh))) {
     const models::PrefillGraph prefill = models::prefill_graph(model, sizes_of_pass(shape, pass), site);
     plan(prefill.graph, {.update = prefill.updates}, memory.prompt_arena);
+    const models::WeightCopies copies = copies_without(prefill.copies, step.copies);
+    if (!copies.empty()) plan(prefill.graph, copy_options(copies), memory.prompt_arena);
   }
   for (const auto& [name, bytes] : variables) (name.starts_with("cache/") ? memory.caches : memory.weights) += bytes;
   return memory;

@@ -1,7 +1,9 @@
 #include "train/decode_weights.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "train/layout_parts.h"
 #include "weft/detail/session_access.h"
 #include "weft/error.h"
 
@@ -9,40 +11,60 @@ namespace weft::decode {
 
 using models::DecodeWeights;
 
-DecodeWeights step_weights(const Options& options, std::int64_t batch) {
-  constexpr std::int64_t kFewRows = 12;  // from there on products are limited by arithmetic, not by memory
-  if (options.weights != Weights::kF32) return prefill_weights(options);
-  return batch * options.beams <= kFewRows ? DecodeWeights::kCopied : DecodeWeights::kTrained;
+models::KernelPanels panels_of(std::int64_t lanes, const models::TransformerOptions& model, const Mesh& mesh,
+                               const Layout& layout) {
+  models::KernelPanels panels;
+  if (model.activations != DType::kF32) return panels;  // products with panels have sums in f32
+  panels.lanes = lanes;
+  for (const LayoutRule& rule : layout.rules()) panels.parts[rule.dim] = parts_of(layout, mesh, rule.dim);
+  return panels;
 }
 
-DecodeWeights prefill_weights(const Options& options) {
+DecodeWeights weights_of(const Options& options, const models::KernelPanels& panels) {
   switch (options.weights) {
     case Weights::kBF16: return DecodeWeights::kBF16;
     case Weights::kI8: return DecodeWeights::kI8;
-    default: return DecodeWeights::kTrained;
+    default: return panels.lanes > 0 ? DecodeWeights::kCopied : DecodeWeights::kTrained;
   }
 }
 
-CopiedWeights::CopiedWeights(const Session& session, const Graph& graph, const models::WeightCopies& copies,
-                             const Layout& layout)
-    : session_(session), copies_(copies) {
-  if (!copies.kernels.empty())
-    copy_ = session_.compile(graph, layout, {.fetch = copies.sums, .update = copies.updates});
+models::WeightCopies copies_without(const models::WeightCopies& copies, const models::WeightCopies& others) {
+  models::WeightCopies left = copies;
+  std::erase_if(left, [&](const models::WeightCopy& copy) {
+    return std::ranges::find(others, copy.kernel, &models::WeightCopy::kernel) != others.end();
+  });
+  return left;
+}
+
+CompileOptions copy_options(const models::WeightCopies& copies) {
+  CompileOptions options;
+  for (const models::WeightCopy& copy : copies) {
+    options.fetch.push_back(copy.sum);
+    options.update.insert(options.update.end(), copy.updates.begin(), copy.updates.end());
+  }
+  return options;
+}
+
+CopiedWeights::CopiedWeights(const Session& session, const std::vector<GraphCopies>& graphs, const Layout& layout)
+    : session_(session) {
+  for (const GraphCopies& of : graphs)
+    if (!of.copies.empty()) made_.push_back({of.copies, session_.compile(of.graph, layout, copy_options(of.copies))});
 }
 
 void CopiedWeights::refresh(Site site) {
-  if (!copy_) return;
   std::uint64_t changes = 0;
-  for (const std::string& kernel : copies_.kernels) changes += detail::changes(session_, kernel);
+  for (const Made& made : made_)
+    for (const models::WeightCopy& copy : made.copies) changes += detail::changes(session_, copy.kernel);
   if (changes_ == changes) return;
-  const Values sums = copy_->run({});
-  for (std::size_t i = 0; i < copies_.kernels.size(); ++i)
-    if (!std::isfinite(sums.scalar(copies_.sums[i])))
-      throw UserError(
-          {.code = "decode.weights-not-finite",
-           .what = "the kernel '" + copies_.kernels[i] + "' holds NaN or infinity, so no copy of it can be made",
-           .where = site,
-           .fix = "load a checkpoint from before its training diverged"});
+  for (Made& made : made_) {
+    const Values sums = made.run.run({});
+    for (const models::WeightCopy& copy : made.copies)
+      if (!std::isfinite(sums.scalar(copy.sum)))
+        throw UserError({.code = "decode.weights-not-finite",
+                         .what = "the kernel '" + copy.kernel + "' holds NaN or infinity, so no copy of it can be made",
+                         .where = site,
+                         .fix = "load a checkpoint from before its training diverged"});
+  }
   changes_ = changes;
 }
 

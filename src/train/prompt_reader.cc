@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "train/layout_parts.h"
+
 namespace weft::decode {
 
 namespace {
@@ -24,16 +26,6 @@ std::int64_t padded_length(std::int64_t length, std::int64_t unit, std::int64_t 
   constexpr std::int64_t kLeast = 8;
   if (length == 0) return 0;
   return std::min(most, rounded_up(kLeast * step_up((length + kLeast - 1) / kLeast), unit));
-}
-
-// Into how many parts a layout splits a dim.
-std::int64_t parts_of(const Layout& layout, const Mesh& mesh, const std::string& dim) {
-  std::int64_t parts = 1;
-  for (const LayoutRule& rule : layout.rules())
-    for (const std::string& name : rule.axes)
-      if (const int axis = mesh.find(name); rule.dim == dim && axis >= 0)
-        parts *= mesh.axes()[static_cast<std::size_t>(axis)].size;
-  return parts;
 }
 
 // The layout for a graph that lacks some of its dims: a prefix has no batch.
@@ -126,6 +118,12 @@ PromptReader::PromptReader(const Session& session, const models::TransformerOpti
   // The session then has all variables, whose values may be set before the first row is read, and its memory no longer
   // grows.
   for (const PassSizes& pass : largest_passes(limits_)) pass_of(pass);
+}
+
+GraphCopies PromptReader::copies() const {
+  if (passes_.empty()) return {};
+  const models::PrefillGraph& any = passes_.begin()->second.graph;
+  return {any.graph, any.copies};
 }
 
 PromptReader::Pass& PromptReader::pass_of(const PassSizes& sizes) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "train/decode_checks.h"
+#include "train/decode_weights.h"
 #include "weft/session.h"
 
 namespace weft::decode {
@@ -51,6 +52,8 @@ class PromptReader {
   PromptReader(const Session& session, const models::TransformerOptions& model, const Layout& layout,
                const models::DecodeSizes& sizes, Site site);
 
+  // The copies of kernels that reading takes.
+  GraphCopies copies() const;
   // Whether rows have anything to be read.
   bool reads() const { return limits_.prompt > 0 || limits_.inputs > 0; }
   // The most of a prompt that is read, after the prefix.

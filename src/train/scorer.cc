@@ -30,7 +30,7 @@ Scorer::Scorer(Session& session, const Config& config, const std::vector<std::st
                             for (const auto& [name, result] : graph_.results) options.fetch.push_back(result);
                             return options;
                           }())),
-      copies_(session, graph_.graph, graph_.copies, layout_of(config)) {
+      copies_(session, {{graph_.graph, graph_.copies}}, layout_of(config)) {
   read_own_rows(batches_, executable_, graph_.features);
 }
 

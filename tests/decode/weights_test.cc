@@ -72,21 +72,57 @@ TEST(DecodeWeights, LayoutsAgree) {
       }
 }
 
-// The scores of rounded weights are near those of the weights.
+// Sizes that lie in panels of 16 outputs.
+models::TransformerOptions wide_model(Kind kind) {
+  models::TransformerOptions o = model_of(kind, false);
+  o.vocab = 48;
+  o.vocab_divisor = 16;
+  o.d_model = 32;
+  o.d_kv = 16;
+  o.heads = 2;
+  o.d_ff = 64;
+  o.init = init::normal(0.3);
+  return o;
+}
+
+// The scores of rounded weights are near those of the weights: of models whose copies lie in panels and of others.
 TEST(DecodeWeights, RoundingChangesScoresLittle) {
-  const models::TransformerOptions model = model_of(Kind::kLanguageModel, false);
-  Session session = open_session(Mesh::parse(""), {.seed = 5});
-  const auto exact = decoded(session, model, "", Weights::kF32, 1);
-  for (const Weights weights : {Weights::kBF16, Weights::kI8}) {
-    const auto rounded = decoded(session, model, "", weights, 1);
-    int differ = 0;
-    for (std::size_t r = 0; r < exact.size(); ++r) {
-      if (rounded[r][0].ids != exact[r][0].ids) continue;
-      differ += rounded[r][0].score != exact[r][0].score;
-      EXPECT_NEAR(rounded[r][0].score, exact[r][0].score, 0.05 * std::abs(exact[r][0].score) + 0.1) << r;
+  for (const Kind kind : {Kind::kLanguageModel, Kind::kEncoderDecoder})
+    for (const models::TransformerOptions& model : {model_of(kind, false), wide_model(kind)}) {
+      Session session = open_session(Mesh::parse(""), {.seed = 5});
+      const auto exact = decoded(session, model, "", Weights::kF32, 1);
+      for (const Weights weights : {Weights::kBF16, Weights::kI8}) {
+        const auto rounded = decoded(session, model, "", weights, 1);
+        int same = 0, differ = 0;
+        for (std::size_t r = 0; r < exact.size(); ++r) {
+          if (rounded[r][0].ids != exact[r][0].ids) continue;
+          ++same;
+          differ += rounded[r][0].score != exact[r][0].score;
+          EXPECT_NEAR(rounded[r][0].score, exact[r][0].score, 0.05 * std::abs(exact[r][0].score) + 0.1) << r;
+        }
+        EXPECT_GE(same, 2) << "width " << model.d_model << ", weights " << static_cast<int>(weights);
+        EXPECT_GT(differ, 0) << "no row shows that weights are rounded";
+      }
     }
-    EXPECT_GT(differ, 0) << "no row shows that weights are rounded";
-  }
+}
+
+// Copies in panels give the tokens of the reference engine, which multiplies with the weights, under every layout.
+TEST(DecodeWeights, PanelsAgreeWithTheReference) {
+  for (const Kind kind : {Kind::kLanguageModel, Kind::kEncoderDecoder})
+    for (const std::int64_t beams : {1, 3}) {
+      const models::TransformerOptions model = wide_model(kind);
+      Session reference(Mesh::parse(""), wire::threads(), device::reference(), {.seed = 3});
+      const auto want = decoded(reference, model, "", Weights::kF32, beams);
+      for (const Case& at : {Case{"", ""}, Case{"a:2", "vocab,heads,d_ff:a"}, Case{"a:4", "d_ff,vocab:a"},
+                             Case{"a:2 b:2", "batch:a vocab,d_ff:b heads:b"}}) {
+        Session session = open_session(Mesh::parse(at.mesh), {.seed = 3});
+        const auto got = decoded(session, model, at.layout, Weights::kF32, beams);
+        for (std::size_t r = 0; r < want.size(); ++r) {
+          EXPECT_EQ(got[r][0].ids, want[r][0].ids) << at.layout << ", row " << r;
+          EXPECT_NEAR(got[r][0].score, want[r][0].score, 1e-3) << at.layout << ", row " << r;
+        }
+      }
+    }
 }
 
 TEST(DecodeWeights, CopiesFollowTheWeights) {

@@ -51,4 +51,8 @@ void write_shard(Session& session, const VariableShard& shard, std::span<const s
 // A number that grows with every step that updates the variable and every write from this process. UserError if unknown.
 std::uint64_t changes(const Session& session, const std::string& variable);
 
+// The outputs of a panel, where the session's device, or a device, has products with kernels that lie in panels; else 0.
+std::int64_t panel_lanes(const Session& session);
+std::int64_t panel_lanes(const device::Choice& device);
+
 }  // namespace weft::detail

@@ -15,7 +15,7 @@ namespace {
 class Decoder {
  public:
   Decoder(const Graph& graph, const TransformerOptions& options, const DecodeSizes& sizes)
-      : copies(graph, sizes.weights),
+      : copies(graph, sizes.weights, sizes.panels),
         network(graph, {.o = options, .multiply = copies.multiply()}),
         s(network.settings()),
         g(network.graph()),
@@ -295,6 +295,7 @@ PrefillGraph prefill_graph(const TransformerOptions& options, const DecodeSizes&
     fill_self_caches(d, one_more ? pad(made.targets, length, 0, 1) : made.targets, encoded, cross);
   }
   made.updates = d.updates;
+  made.copies = d.copies.made();
   return made;
 }
 

@@ -6,6 +6,7 @@
 #include "program/matrix_form.h"
 #include "program/passes/passes.h"
 #include "program/passes/rewrite.h"
+#include "program/pipeline.h"
 
 namespace weft {
 
@@ -24,8 +25,8 @@ Shape common(const Shape& a, const Shape& b) { return a.minus(a.minus(b)); }
 
 class Chooser {
  public:
-  explicit Chooser(Program& program)
-      : p_(program), uses_(program), strides_(strides_of(program)), moved_(program.values.size()) {}
+  Chooser(Program& program, std::int64_t panel_lanes)
+      : p_(program), panel_lanes_(panel_lanes), uses_(program), strides_(strides_of(program)), moved_(program.values.size()) {}
 
   void run() {
     for (const Instr& instr : p_.body)
@@ -100,8 +101,11 @@ class Chooser {
     const auto add = [&](const Instr& contract) {
       const MatrixForm form =
           matrix_form(lying(contract.inputs[0]), lying(contract.inputs[1]), lying(contract.outputs[0]));
+      const bool in_panels =
+          panel_lanes_ > 0 &&
+          lies_in_panels(form, panel_lanes_, numbers_of_word(p_.values[contract.inputs[1]].dtype));
       sum.packed += !form.is_plain();
-      sum.products += form.products();
+      sum.products += in_panels ? 1 : form.products();
     };
     if (maker.is<Contract>()) add(maker);
     for (ValueId input : maker.inputs) {
@@ -150,6 +154,7 @@ class Chooser {
   }
 
   Program& p_;
+  const std::int64_t panel_lanes_;  // of the engine's products with panels; 0: it has none
   Uses uses_;
   ByValue<std::vector<std::int64_t>> strides_;
   ByValue<bool> moved_;  // it, or what it is a view of, has another order than at first
@@ -157,8 +162,8 @@ class Chooser {
 
 }  // namespace
 
-Program choose_dim_orders(Program program, const PassOptions&) {
-  Chooser(program).run();
+Program choose_dim_orders(Program program, const PassOptions& options) {
+  Chooser(program, options.target.panel_lanes).run();
   return program;
 }
 

@@ -6,6 +6,7 @@
 #include "base/index.h"
 #include "program/matrix_form.h"
 #include "runtime/cpu/kernels.h"
+#include "runtime/cpu/panel_contract.h"
 #include "runtime/cpu/product.h"
 #include "runtime/cpu/strided_copy.h"
 #include "runtime/reference/kernels.h"
@@ -187,6 +188,10 @@ Kernel packed(const KernelArgs& args) {
 Kernel contract(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &y = args.inputs[1], &out = args.outputs[0];
   if (!has_product(x.dtype, out.dtype)) return reference::serve(args);
+  if (std::optional<PanelForm> form = panel_form(x, y, out))
+    return [kernel = std::make_shared<PanelContraction>(std::move(*form), x, y, out, *args.workers)](const StepState&) {
+      kernel->run();
+    };
   if (!is_product(form_of(x, y, out), x.dtype)) return packed(args);
   return [kernel = std::make_shared<ContractKernel>(x, y, out, *args.workers)](const StepState&) { kernel->run(); };
 }
@@ -198,7 +203,7 @@ std::int64_t contract_bytes(const Program& program, const Instr& instr,
                    y = unplaced_view(program, instr.inputs[1], strides),
                    out = unplaced_view(program, instr.outputs[0], strides);
   if (!has_product(x.dtype, out.dtype)) return reference::wide_bytes(program, instr, strides);
-  if (is_product(form_of(x, y, out), x.dtype)) return 0;
+  if (panel_form(x, y, out) || is_product(form_of(x, y, out), x.dtype)) return 0;
   const Packing packing(x, y, out);
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < 3; ++i)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/cpu/few_rows_avx512.h"
+#include "runtime/cpu/panel_contract.h"
 #include "weft/error.h"
 
 namespace weft::cpu {
@@ -14,12 +15,7 @@ using avx512::Words;
 // Where oneDNN overtakes dots(), measured with 256 to 1,408 columns and rows of b.
 constexpr std::int64_t kMostDotRows = 12, kMostI8DotRows = 8;
 
-bool has_avx512() {
-  static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-                          __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
-  return has;
-}
+bool has_avx512() { return panel_lanes() > 0; }
 
 Words words_of(DType dtype) {
   return dtype == DType::kF32 ? Words::kF32 : dtype == DType::kBF16 ? Words::kBF16 : Words::kI8;
@@ -52,7 +48,7 @@ bool has_few_rows_product(const ProductShape& s) {
 std::size_t few_rows_scratch_bytes(const ProductShape& s) {
   if (!has_avx512() || by_dots(s) || !by_panels(s)) return 0;
   const std::int64_t words = avx512::words_of(s.k);
-  return static_cast<std::size_t>(4 * (s.m * words + avx512::kPanel * (std::min(words, avx512::kMostWords) + 1)));
+  return static_cast<std::size_t>(4 * (s.m * words + avx512::kPanel * std::min(words, avx512::kMostWords)));
 }
 
 void few_rows_product(const ProductShape& s, const void* a, const void* b, void* c, void* scratch) {
@@ -63,7 +59,7 @@ void few_rows_product(const ProductShape& s, const void* a, const void* b, void*
   } else if (has_avx512() && by_panels(s)) {
     const std::int64_t words = avx512::words_of(s.k);
     auto* rows = static_cast<std::int32_t*>(scratch);
-    avx512::pack_rows(bytes, s.a_row, s.m, s.k, rows, words);
+    avx512::raise_rows(static_cast<const char*>(a), s.a_row, s.m, s.k, reinterpret_cast<char*>(rows), 4 * words);
     avx512::panels(rows, s.m, columns, static_cast<std::int32_t*>(c), s.c_row, s.adds, rows + s.m * words);
   } else {
     i8_product(s, bytes, static_cast<const std::int8_t*>(b), static_cast<std::int32_t*>(c));

@@ -1,6 +1,6 @@
 // dots() adds along k in vectors, and across their lanes at the end. It reads b from its begin to its end, the fastest way
-// through memory. panels() brings 64 columns of b into words of four numbers, [k / 4][64], in cache, and multiplies them with
-// six rows of a at a time in registers: no sums across lanes, which many rows would repeat.
+// through memory. panels() brings 64 columns of b into panels (panels_avx512.h) in cache: no sums across lanes, which many
+// rows would repeat.
 #include "runtime/cpu/few_rows_avx512.h"
 
 #include <immintrin.h>
@@ -9,7 +9,7 @@ namespace weft::cpu::avx512 {
 
 namespace {
 
-constexpr int kDotRows = 6, kTileRows = 6, kVectors = 4;
+constexpr int kDotRows = 6;
 constexpr std::int64_t kEach = 4;  // numbers of i8 in a word
 
 constexpr std::int64_t bytes_of(Words kind) { return kind == Words::kF32 ? 4 : kind == Words::kBF16 ? 2 : 1; }
@@ -165,100 +165,20 @@ void pack_block(const Columns& b, std::int64_t k, std::int64_t n, std::int64_t w
 void pack_panel(const Columns& b, std::int64_t k, std::int64_t n, std::int64_t words, std::int32_t* to) {
   if (b.row == 1) {
     for (std::int64_t w = 0; w < words; w += 16)
-      for (int v = 0; v < kVectors; ++v) pack_block(b, k + w * kEach, n + 16 * v, words - w, to + w * kPanel + 16 * v);
+      for (int v = 0; v < kMostPanels; ++v)
+        pack_block(b, k + w * kEach, n + 16 * v, words - w, to + w * kPanel + 16 * v);
     return;
   }
   for (std::int64_t w = 0; w < words; ++w) {
     const std::int64_t first = k + w * kEach;
     const auto* at = static_cast<const std::int8_t*>(b.data) + first * b.row + n;
-    for (int v = 0; v < kVectors; ++v)
+    for (int v = 0; v < kMostPanels; ++v)
       _mm512_storeu_si512(to + w * kPanel + 16 * v,
                           words_across(at + 16 * v, b.row, b.k - first, lanes(b.n - n - 16 * v)));
   }
 }
 
-// -128 times the sums of the columns: what is taken off for a that is raised.
-void lower(const std::int32_t* panel, std::int64_t words, std::int32_t* to) {
-  using S = Sum<Words::kI8>;
-  const __m512i raise = _mm512_set1_epi8(static_cast<char>(0x80));
-  __m512i sums[kVectors] = {S::zero(), S::zero(), S::zero(), S::zero()};
-  for (std::int64_t i = 0; i < words; ++i)
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v)
-      sums[v] = S::add(sums[v], raise, _mm512_loadu_si512(panel + i * kPanel + 16 * v));
-  for (int v = 0; v < kVectors; ++v) _mm512_storeu_si512(to + 16 * v, _mm512_sub_epi32(S::zero(), sums[v]));
-}
-
-struct Tile {
-  const std::int32_t* a;  // packed rows, from the panel's first word on
-  std::int64_t row;       // of a, in words
-  const std::int32_t* b;
-  std::int64_t words;
-  const std::int32_t* lowered;  // what every column begins with
-  std::int32_t* c;
-  std::int64_t c_row;
-  std::int64_t columns;
-  bool adds;
-};
-
-template <int kRows>
-void multiply(const Tile& t) {
-  using S = Sum<Words::kI8>;
-  __m512i sums[kRows][kVectors];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r)
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) sums[r][v] = _mm512_loadu_si512(t.lowered + 16 * v);
-  const std::int32_t* b = t.b;
-  for (std::int64_t k = 0; k < t.words; ++k, b += kPanel) {
-    __m512i y[kVectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) y[v] = _mm512_loadu_si512(b + 16 * v);
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const __m512i x = _mm512_set1_epi32(t.a[r * t.row + k]);
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = S::add(sums[r][v], x, y[v]);
-    }
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r)
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      if (t.columns <= 16 * v) continue;
-      std::int32_t* c = t.c + r * t.c_row + 16 * v;
-      const __mmask16 there = lanes(t.columns - 16 * v);
-      if (t.adds) sums[r][v] = _mm512_add_epi32(sums[r][v], _mm512_maskz_loadu_epi32(there, c));
-      _mm512_mask_storeu_epi32(c, there, sums[r][v]);
-    }
-}
-
-void multiply_rows(Tile t, std::int64_t m) {
-  using Call = void (*)(const Tile&);
-  static constexpr Call kCalls[kTileRows] = {multiply<1>, multiply<2>, multiply<3>,
-                                             multiply<4>, multiply<5>, multiply<6>};
-  for (std::int64_t i = 0; i < m;) {
-    const std::int64_t left = m - i, rows = left == 8 ? 4 : left < kTileRows ? left : kTileRows;  // 4 + 4, not 6 + 2
-    kCalls[rows - 1](t);
-    t.a += rows * t.row;
-    t.c += rows * t.c_row;
-    i += rows;
-  }
-}
-
 }  // namespace
-
-void pack_rows(const std::int8_t* a, std::int64_t row, std::int64_t m, std::int64_t k, std::int32_t* to,
-               std::int64_t words) {
-  for (std::int64_t r = 0; r < m; ++r)
-    for (std::int64_t i = 0; i < 4 * words; i += 64) {
-      const std::int64_t left = k - i, room = 4 * words - i;
-      const __mmask64 there = left >= 64 ? ~0ull : (1ull << left) - 1;
-      const __mmask64 fits = room >= 64 ? ~0ull : (1ull << room) - 1;
-      const __m512i x = _mm512_maskz_loadu_epi8(there, a + r * row + i);
-      _mm512_mask_storeu_epi8(reinterpret_cast<char*>(to + r * words) + i, fits, raised<Words::kI8>(x));
-    }
-}
 
 void dots(Words kind, const void* a, std::int64_t row, std::int64_t m, const Columns& b, void* c, std::int64_t c_row,
           bool adds) {
@@ -271,13 +191,21 @@ void dots(Words kind, const void* a, std::int64_t row, std::int64_t m, const Col
 void panels(const std::int32_t* a, std::int64_t m, const Columns& b, std::int32_t* c, std::int64_t c_row, bool adds,
             std::int32_t* memory) {
   const std::int64_t words = words_of(b.k);
-  std::int32_t *lowered = memory, *packed = memory + kPanel;
   for (std::int64_t n = 0; n < b.n; n += kPanel)
     for (std::int64_t w = 0; w < words; w += kMostWords) {
-      const std::int64_t some = words - w < kMostWords ? words - w : kMostWords;
-      pack_panel(b, w * kEach, n, some, packed);
-      lower(packed, some, lowered);
-      multiply_rows({a + w, words, packed, some, lowered, c + n, c_row, b.n - n, adds || w > 0}, m);
+      PanelTile tile{.a = reinterpret_cast<const char*>(a + w),
+                     .a_row = 4 * words,
+                     .rows = m,
+                     .words = words - w < kMostWords ? words - w : kMostWords,
+                     .step = 4 * kPanel,
+                     .c_row = 4 * c_row,
+                     .columns = b.n - n < kPanel ? b.n - n : kPanel};
+      pack_panel(b, w * kEach, n, tile.words, memory);
+      for (int v = 0; v < kMostPanels; ++v) {
+        tile.b[v] = reinterpret_cast<const char*>(memory + kLanes * v);
+        tile.c[v] = reinterpret_cast<char*>(c + n + kLanes * v);
+      }
+      multiply_panels(Words::kI8, tile, adds || w > 0);
     }
 }
 

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-namespace weft::cpu::avx512 {
+#include "runtime/cpu/panels_avx512.h"
 
-enum class Words { kF32, kBF16, kI8 };  // words of 32 bits: one f32, two bf16 or four i8, whose products are added up
+namespace weft::cpu::avx512 {
 
 // b[k, n]: sizes and strides in elements.
 struct Columns {
@@ -19,15 +19,11 @@ struct Columns {
 void dots(Words kind, const void* a, std::int64_t row, std::int64_t m, const Columns& b, void* c, std::int64_t c_row,
           bool adds);
 
-// The same for i8, many rows and either order of b: b.row or b.column is 1. `a`: from pack_rows(). `memory`: of
-// kPanel * (words_of(b.k) or kMostWords, the smaller, + 1) words.
-constexpr std::int64_t kPanel = 64, kMostWords = 1024;
+// The same for i8, many rows and either order of b: b.row or b.column is 1. `a`: from raise_rows(), in rows of words_of(b.k) words. `memory`: of
+// kPanel * (words_of(b.k) or kMostWords, the smaller) words.
+constexpr std::int64_t kPanel = kLanes * kMostPanels, kMostWords = 1024;
 constexpr std::int64_t words_of(std::int64_t k) { return (k + 3) / 4; }
 void panels(const std::int32_t* a, std::int64_t m, const Columns& b, std::int32_t* c, std::int64_t c_row, bool adds,
             std::int32_t* memory);
-
-// Numbers raised by 128, in rows of words_of(k) words.
-void pack_rows(const std::int8_t* a, std::int64_t row, std::int64_t m, std::int64_t k, std::int32_t* to,
-               std::int64_t words);
 
 }  // namespace weft::cpu::avx512

@@ -171,7 +171,7 @@ TrainingGraph TransformerTask::training_graph(const Config& config, bool packed)
 
 EvaluationGraph TransformerTask::evaluation_graph(const Config& config, bool packed) const {
   models::SequenceGraph made =
-      models::scoring_graph(options, batch_sizes(config, has_inputs(), packed), decode::prefill_weights(config.decode));
+      models::scoring_graph(options, batch_sizes(config, has_inputs(), packed), decode::weights_of(config.decode));
   EvaluationGraph graph{
       made.graph,
       std::move(made.features),
