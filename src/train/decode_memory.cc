@@ -26,7 +26,7 @@ DecoderMemory planned_memory(const models::TransformerOptions& model, const Mesh
   const Sizes sizes{batch, inputs_length, prompt_length};
   check(model, sizes, options, site);
   const models::DecodeSizes shape =
-      decode_sizes(sizes, options, panels_of(detail::panel_lanes(device), model, mesh, layout));
+      decode_sizes(sizes, options, panels_of(detail::panel_lanes(device), model, options, batch, mesh, layout));
   const Machine machine{1, 1};  // rates do not matter here
   std::map<std::string, std::int64_t> variables;
   DecoderMemory memory;

@@ -11,10 +11,12 @@ namespace weft::decode {
 
 using models::DecodeWeights;
 
-models::KernelPanels panels_of(std::int64_t lanes, const models::TransformerOptions& model, const Mesh& mesh,
-                               const Layout& layout) {
+models::KernelPanels panels_of(std::int64_t lanes, const models::TransformerOptions& model, const Options& options,
+                               std::int64_t batch, const Mesh& mesh, const Layout& layout) {
+  constexpr std::int64_t kFewRows = 8;  // whose products with plain copies of bf16 and i8 are faster, measured
   models::KernelPanels panels;
   if (model.activations != DType::kF32) return panels;  // products with panels have sums in f32
+  if (options.weights != Weights::kF32 && batch * options.beams <= kFewRows) return panels;
   panels.lanes = lanes;
   for (const LayoutRule& rule : layout.rules()) panels.parts[rule.dim] = parts_of(layout, mesh, rule.dim);
   return panels;

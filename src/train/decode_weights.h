@@ -7,9 +7,9 @@
 
 namespace weft::decode {
 
-// The order of copies of kernels on a device (detail::panel_lanes) for this model, mesh and layout.
-models::KernelPanels panels_of(std::int64_t lanes, const models::TransformerOptions& model, const Mesh& mesh,
-                               const Layout& layout);
+// The order of a decoder's copies on a device with panels of `lanes` outputs (detail::panel_lanes).
+models::KernelPanels panels_of(std::int64_t lanes, const models::TransformerOptions& model, const Options& options,
+                               std::int64_t batch, const Mesh& mesh, const Layout& layout);
 
 // What a graph multiplies with. If the engine has products with panels, copies in f32 are faster than the weights too.
 models::DecodeWeights weights_of(const Options& options, const models::KernelPanels& panels = {});
