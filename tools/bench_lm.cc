@@ -91,6 +91,13 @@ models::Sizes sizes_of(const LmOptions& o) {
   return models::complete_sizes("lm/" + o.config, text.empty() ? models::Sizes{} : models::parse_sizes(text));
 }
 
+// CPU seconds of all threads of this process so far.
+double cpu_seconds() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // Seconds since this process was started, to a hundredth, including the time before main.
@@ -131,8 +138,10 @@ void train(const LmOptions& o, const Feeds& batch, const models::LanguageModel& 
            Executable& step, LmReport& report) {
   const int all = o.warmup + o.steps;
   ProgressLine progress(wire::process() == 0, 0);
+  double cpu_begin = cpu_seconds();
   for (int s = 0; s < all; ++s) {
     const double begin = now();
+    if (s == o.warmup) cpu_begin = cpu_seconds();
     Feeds feeds = optimizer.feeds(s + 1, rate_of(o, optimizer, s + 1));
     feeds.insert(feeds.end(), batch.begin(), batch.end());
     const double loss = step.run(feeds).scalar(lm.loss);
@@ -142,6 +151,7 @@ void train(const LmOptions& o, const Feeds& batch, const models::LanguageModel& 
     report.losses.push_back(loss);
     progress.draw(static_cast<double>(s + 1) / all, progress_parts(s + 1, all, loss, seconds));
   }
+  report.cpu_s = cpu_seconds() - cpu_begin;
 }
 
 constexpr int kTracedSteps = 20;

@@ -39,6 +39,7 @@ std::string LmReport::json() const {
   all["ms_per_step"] = digits(ms, 3);
   all["ms_min"] = digits(*least * 1e3, 3);
   all["ms_max"] = digits(*most * 1e3, 3);
+  all["cpu_ms_per_step"] = digits(cpu_s * 1e3 / static_cast<double>(seconds.size()), 3);
   all["steps"] = seconds.size();
   all["tokens_per_s"] = digits(tokens / ms * 1e3, 1);
   all["peak_rss_mb"] = digits(static_cast<double>(peak_bytes) / (1 << 20), 1);

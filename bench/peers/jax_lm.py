@@ -81,8 +81,10 @@ def main():
     step = step.lower(w, m, v, *lm_model.adam_scalars(c, 1), tokens, targets).compile()
     compile_s = time.time() - begin
 
-    losses, seconds, setup_s = [], [], 0
+    losses, seconds, setup_s, cpu_begin = [], [], 0, lm_model.cpu_seconds()
     for number in range(1, o.warmup + o.steps + 1):
+        if number == o.warmup + 1:
+            cpu_begin = lm_model.cpu_seconds()
         begin = time.time()
         w, m, v, loss = step(w, m, v, *lm_model.adam_scalars(c, number), tokens, targets)
         jax.block_until_ready((w, loss))
@@ -91,7 +93,8 @@ def main():
         setup_s = end - BEGIN if number == 1 else setup_s
         if number > o.warmup:
             seconds.append(end - begin)
-    lm_model.report("jax", o, losses, seconds, setup_s, compile_s=round(compile_s, 2), version=jax.__version__)
+    lm_model.report("jax", o, losses, seconds, setup_s, compile_s=round(compile_s, 2),
+                    cpu_ms_per_step=round((lm_model.cpu_seconds() - cpu_begin) * 1e3 / o.steps, 2), version=jax.__version__)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 import argparse
 import json
 import resource
+import time
 
 import numpy as np
 
@@ -87,6 +88,11 @@ def parser(description):
 def resident_mb():
     """The most resident memory of this process so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def cpu_seconds():
+    """Of all threads of this process so far."""
+    return time.process_time()
 
 
 def report(system, o, losses, seconds, setup_s, peak_rss_mb=None, **more):

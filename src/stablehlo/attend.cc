@@ -32,6 +32,8 @@ class Attention {
     rows_ = q_shape_.minus({q_shape_.dim(rules_.key)});
     choose_blocks();
     for (const ValueId id : instr.inputs) operands_.push_back(block.term(id));
+    // Backward: XLA would merge the scores with those of the forward pass and keep them.
+    if (roles_.dy >= 0) operands_ = w_.barrier(operands_);
     gather_sources();
     mask_ended();
     // v's own dim gets a name that q lacks.

@@ -1,5 +1,8 @@
 #include "stablehlo/block.h"
 
+#include <algorithm>
+#include <tuple>
+
 #include "base/index.h"
 #include "base/str.h"
 #include "language/shape_math.h"
@@ -23,7 +26,13 @@ Block::Block(ModuleState& state, const Program& program, Term seed, Term step, b
       step(std::move(step)),
       in_loop(in_loop),
       stored_(program.values.size()),
-      dense_(program.values.size()) {}
+      dense_(program.values.size()),
+      made_in_(program.values.size()) {}
+
+Block::Block(Block& around, const Program& body)
+    : Block(around.state, body, around.seed, around.step, around.in_loop) {
+  is_fused_ = true;
+}
 
 void Block::define(ValueId id, const Term& term) {
   stored_[id] = stored({term.id, term.element, value(id).shape});
@@ -83,7 +92,9 @@ void Block::write() {
   for (const Instr& instr : program.body) {
     if (!instr.is<Fused>()) locate(instr);
     try {
-      write(instr);
+      if (instr.origin.recompute > 0 && !is_fused_) write_again(instr);
+      else write(instr);
+      note(instr);
     } catch (const Refused& refused) {
       const std::string name =
           instr.outputs.empty() ? "" : str(" '", value(instr.outputs[0]).name, "' ", value(instr.outputs[0]).shape);
@@ -92,6 +103,40 @@ void Block::write() {
     }
   }
   w.locate("");
+}
+
+void Block::note(const Instr& instr) {
+  for (const ValueId id : instr.outputs) made_in_[id] = instr.is<Constant>() ? -1 : instr.origin.recompute;
+  if (instr.origin.recompute == 0 && instr.origin.phase == Phase::kBackward && !instr.outputs.empty() &&
+      !instr.is<Constant>())
+    last_gradient_ = stored_[instr.outputs[0]]->root;
+}
+
+Stored Block::behind_barrier(const Stored& operand, int recompute) {
+  auto [awaited, is_first] = awaited_.try_emplace(recompute, last_gradient_);
+  auto [found, is_new] = behind_.try_emplace({recompute, operand.root.id});
+  if (is_new) {
+    Terms both = {operand.root};
+    if (awaited->second) both.push_back(*awaited->second);
+    found->second = w.barrier(both)[0];
+  }
+  Stored moved = operand;
+  moved.root = found->second;
+  return moved;
+}
+
+void Block::write_again(const Instr& instr) {
+  const int recompute = instr.origin.recompute;
+  std::vector<std::pair<ValueId, std::pair<std::optional<Stored>, std::optional<Term>>>> kept;
+  for (const ValueId id : instr.inputs) {
+    if (made_in_[id] == recompute || made_in_[id] < 0) continue;
+    if (std::any_of(kept.begin(), kept.end(), [&](const auto& of) { return of.first == id; })) continue;
+    kept.push_back({id, {stored_[id], dense_[id]}});
+    stored_[id] = behind_barrier(*stored_[id], recompute);
+    dense_[id].reset();
+  }
+  write(instr);
+  for (auto& [id, of] : kept) std::tie(stored_[id], dense_[id]) = std::move(of);
 }
 
 void Block::write(const Instr& instr) {

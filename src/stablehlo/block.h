@@ -2,8 +2,10 @@
 // module. The functions below write one kind of instruction each.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "stablehlo/emit.h"
@@ -30,6 +32,8 @@ struct ModuleState {
 class Block {
  public:
   Block(ModuleState& state, const Program& program, Term seed, Term step, bool in_loop);
+  // The body of a fused instruction of `around`, whose recomputation it shares.
+  Block(Block& around, const Program& body);
 
   // Writes all instructions. Those without a form are listed in the state's refusals.
   void write();
@@ -55,8 +59,20 @@ class Block {
   void write(const Instr& instr);
   void locate(const Instr& instr);
 
+  // Instructions that are computed again, to save memory. Their operands from outside go through a barrier: without it XLA
+  // merges them with the first computation and keeps its results, or computes them long before they are needed.
+  void write_again(const Instr& instr);
+  Stored behind_barrier(const Stored& operand, int recompute);
+  void note(const Instr& instr);
+
   ByValue<std::optional<Stored>> stored_;
   ByValue<std::optional<Term>> dense_;
+  bool is_fused_ = false;
+  ByValue<int> made_in_;               // the recomputation of the instruction that makes the value; -1: a constant
+  std::optional<Term> last_gradient_;  // the last value that the backward pass has made
+  // By recomputation: what it waits for, and its operands behind a barrier, by the term's id.
+  std::map<int, std::optional<Term>> awaited_;
+  std::map<std::pair<int, std::string>, Term> behind_;
 };
 
 void write_contract(Block& block, const Instr& instr);

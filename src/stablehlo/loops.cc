@@ -37,7 +37,7 @@ void write_loop(Block& block, const Instr& instr, const Loop& operation) {
 
 // XLA fuses by itself.
 void write_fused(Block& block, const Instr& instr, const Fused& operation) {
-  Block inner(block.state, *operation.body, block.seed, block.step, block.in_loop);
+  Block inner(block, *operation.body);
   for (std::size_t i = 0; i < instr.inputs.size(); ++i)
     inner.define(operation.body->inputs[i].value, block.term(instr.inputs[i]));
   inner.write();

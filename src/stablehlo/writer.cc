@@ -160,6 +160,15 @@ Terms Writer::loop(const Terms& carried, const Terms& outside, const Condition& 
   return last;
 }
 
+Terms Writer::barrier(const Terms& values) {
+  const std::string id = fresh();
+  line(str(id, values.size() == 1 ? "" : str(":", values.size()), " = stablehlo.optimization_barrier ", ids_text(values),
+           " : ", types_text(values), location_));
+  Terms same = values;
+  for (std::size_t i = 0; i < same.size(); ++i) same[i].id = values.size() == 1 ? id : str(id, "#", i);
+  return same;
+}
+
 Terms Writer::with_region(std::string_view op, const Terms& operands, const std::vector<Element>& elements,
                           const Region& region, std::string_view attributes, const Terms& results) {
   const std::string id = fresh();

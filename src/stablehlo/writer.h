@@ -63,6 +63,9 @@ class Writer {
   Terms with_region(std::string_view op, const Terms& operands, const std::vector<Element>& arguments,
                     const Region& region, std::string_view attributes, const Terms& results);
 
+  // The same values, which the compiler can neither merge with others nor compute before all of them exist.
+  Terms barrier(const Terms& values);
+
   // An operation in generic form: "stablehlo.op"(operands) {attributes}; `result` gives the type.
   Term generic(std::string_view op, const Terms& operands, std::string_view attributes, Element element,
                const Shape& shape);

@@ -2,10 +2,12 @@
 // several meshes equal those of one processor, derivatives agree with finite differences, and layouts that cannot work are
 // refused. Of layouts that differ only in which of several axes of one size they name, one is run; the soak suite runs all.
 // On the wire that WEFT_TEST_WIRE names (support/processes.h). Ranks, which compile the same programs, run each layout
-// either in f64 or in f32 and try one refusal per mesh: a wire sees bytes.
+// either in f64 or in f32 and try one refusal per mesh: a wire sees bytes. With WEFT_TEST_LAYOUTS=traffic, for devices
+// whose compiler takes long, so does everything, and of layouts whose programs have the same kinds of collectives one is run.
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -14,6 +16,7 @@
 #include "support/processes.h"
 #include "support/plain_functions.h"
 #include "support/sampling.h"
+#include "weft/explain.h"
 
 namespace weft::conformance_test {
 namespace {
@@ -52,6 +55,19 @@ std::vector<Array> run(const BuiltSample& built, const Mesh& mesh, const std::st
       device);
 }
 
+bool one_layout_per_traffic() {
+  const char* asked = std::getenv("WEFT_TEST_LAYOUTS");
+  return asked && std::string(asked) == "traffic";
+}
+
+// The kinds of collectives that a layout needs, and how many axes each goes along.
+std::set<std::string> traffic_of(const BuiltSample& built, const Mesh& mesh, const std::string& layout) {
+  const Explanation e = explain(built.graph, mesh, Layout::parse(layout), {.fetch = test::fetched(built)}, {1e9, 1e9});
+  std::set<std::string> kinds;
+  for (const Explanation::Collective& c : e.collectives) kinds.insert(str(c.kind, " ", c.axes.size()));
+  return kinds;
+}
+
 class OpConformance : public ::testing::TestWithParam<Case> {
  protected:
   BuiltSample build() const {
@@ -72,20 +88,22 @@ class OpConformance : public ::testing::TestWithParam<Case> {
     if (!test::can_have(mesh)) GTEST_SKIP() << "needs " << mesh.size() << " ranks";
     const BuiltSample built = build();
     const std::vector<std::string> dims = test::dims_of(*built.graph.data());
-    const bool on_ranks = test::ranks() > 0;
+    const bool by_traffic = one_layout_per_traffic(), thinned = by_traffic || test::ranks() > 0;
+    std::set<std::set<std::string>> traffic;
     int refused = 0, taken = 0;
     for (const std::string& layout :
          every_layout ? test::every_layout(dims, mesh)
                       : test::unlike_layouts(dims, mesh, str(GetParam().op->name, GetParam().sample))) {
       SCOPED_TRACE(str("mesh ", text, ", layout \"", layout, "\""));
       if (!test::is_legal(*built.graph.data(), mesh, layout)) {
-        if (refused++ > 0 && on_ranks) continue;
+        if (refused++ > 0 && thinned) continue;
         EXPECT_THROW(run(built, mesh, layout, DType::kF64), UserError);
         continue;
       }
+      if (by_traffic && !traffic.insert(traffic_of(built, mesh, layout)).second) continue;
       const int turn = taken++ % 2;
-      if (turn == 0 || !on_ranks) check_layout(built, mesh, layout, DType::kF64);
-      if (turn == 1 || !on_ranks) check_layout(built, mesh, layout, {});
+      if (turn == 0 || !thinned) check_layout(built, mesh, layout, DType::kF64);
+      if (turn == 1 || !thinned) check_layout(built, mesh, layout, {});
     }
   }
 
