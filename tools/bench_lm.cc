@@ -154,7 +154,7 @@ class TraceFile {
     if (wire::process() == 0) file_.open(*path_, std::ios::binary);
     check();
     if (o.machine) {
-      machine_ = parse_machine(*o.machine);
+      machine_ = Machine::load(*o.machine);
       return;
     }
     machine_ = measure_machine({o.device, o.plugin}, processors, o.workers);
@@ -267,7 +267,7 @@ void add_bench_lm(CLI::App& bench, Action& action) {
       ->capture_default_str();
   sub->add_option("--trace", o->trace, "Write the time of each instruction to this file: see weft trace-summary");
   sub->add_option("--machine", o->machine,
-                  "F=<flops/s>,B=<bytes/s> of a processor, for the trace's roofs; default: measured");
+                  "A machine by its name or description, for the trace's roofs: docs/machines.md; default: measured");
   sub->add_flag("--json", o->json, "One object on one line, see docs/bench.md")->disable_flag_override();
   sub->footer(config_list);
   sub->callback([o, &action] { action = [o] { run_lm(*o); }; });

@@ -77,7 +77,7 @@ void write_program(const std::string& path, const std::string& text) {
 Explanation explained(const ExplainOptions& o, Dump& dump) {
   train::PlanOptions options;
   if (!o.dump.empty()) options.dump = [&](std::string_view pass, const std::string& text) { dump.take(pass, text); };
-  options.machine = o.machine ? parse_machine(*o.machine) : measure_machine();
+  options.machine = o.machine ? Machine::load(*o.machine) : measure_machine();
   if (is_config(o.model.name)) {
     train::Config config = read_configs(files_of(o.model), config_words(o.model));
     if (o.device) config.mesh.device = *o.device;
@@ -111,7 +111,7 @@ void add_explain(CLI::App& app, Action& action) {
   add_model_options(*sub, o->model);
   sub->add_flag("--json", o->json, "One JSON object, see docs/explain.md")->disable_flag_override();
   sub->add_option("--machine", o->machine,
-                  "F=<flops/s>,B=<bytes/s> of a processor, or a file with these words; default: measured");
+                  "A machine by its name (h200x8), or a description: docs/machines.md; default: measured");
   sub->add_option("--show", o->show, "Draw how this tensor is split over the mesh; may be repeated")
       ->allow_extra_args(false);
   sub->add_option("--dump", o->dump, "Also print the program after this pass, or after all; may be repeated")

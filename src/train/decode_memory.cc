@@ -25,7 +25,7 @@ DecoderMemory planned_memory(const models::TransformerOptions& model, const Mesh
   const Sizes sizes{batch, inputs_length, prompt_length};
   check(model, sizes, options, site);
   const models::DecodeSizes shape = decode_sizes(sizes, options, prefill_weights(options));
-  const Machine machine{1, 1};  // rates do not matter here
+  const Machine machine = Machine::uniform(1, 1);  // rates do not matter here
   std::map<std::string, std::int64_t> variables;
   DecoderMemory memory;
   const auto plan = [&](const Graph& graph, const CompileOptions& how, std::int64_t& arena) {
