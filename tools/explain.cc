@@ -3,11 +3,13 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "config_options.h"
 #include "weft/explain.h"
 #include "weft/detail/models.h"
+#include "weft/simulate.h"
 #include "weft/train.h"
 #include "weft/detail/words.h"
 
@@ -91,10 +93,22 @@ Explanation explained(const ExplainOptions& o, Dump& dump) {
                  {o.device.value_or(device::cpu().name), o.plugin.value_or(""), o.topology.value_or("")});
 }
 
+// The key "predicted" of the JSON object, or lines before the text.
+void add_prediction(const Simulation& simulation, bool json, std::string& text) {
+  if (!json) {
+    text = simulation.summary() + "\n" + text;
+    return;
+  }
+  auto all = nlohmann::ordered_json::parse(text);
+  all["predicted"] = nlohmann::ordered_json::parse(simulation.json());
+  text = all.dump() + "\n";
+}
+
 void run_explain(const ExplainOptions& o) {
   Dump dump(o.dump);
   const Explanation e = explained(o, dump);
-  const std::string text = o.json ? e.json() + "\n" : e.text(o.show);
+  std::string text = o.json ? e.json() + "\n" : e.text(o.show);
+  if (o.machine) add_prediction(simulate(e.program(), e.machine, o.device.value_or(device::cpu().name)), o.json, text);
   dump.print(o.json);
   if (o.program) write_program(*o.program, e.program());
   std::cout << text;
