@@ -218,7 +218,11 @@ void run_lm(const LmOptions& o) {
   report.plan_s = step.plan_seconds();
   report.bind_s = step.bind_seconds();
   report.planned = step.memory();
-  if (o.machine) report.predicted_s = simulate(step.text(), Machine::load(*o.machine), o.device).seconds;
+  if (o.machine) {
+    const Simulation predicted = simulate(step.text(), Machine::load(*o.machine), o.device);
+    report.predicted_s = predicted.seconds;
+    report.predicted_bytes = predicted.variable_bytes + predicted.arena_bytes;
+  }
   set_lm_weights(session, sizes);
   train(o, lm_batch(lm, sizes), lm, *optimizer, step, report);
   report.peak_bytes = detail::peak_resident_bytes(session);

@@ -63,25 +63,21 @@ class Calibration {
     return time_probes(graph, options, mesh_, wire_, kind, kRuns);
   }
 
-  // x = 2 x + 1 in place, from a few elements to more than caches hold.
+  // x = x / 2 + 1 in place, again and again on the same bytes: from a few to more than caches hold.
   void measure_sweeps(Rates& rates) const {
-    Graph graph;
-    Updates updates;
-    std::vector<std::string> names;
-    for (std::int64_t elements = 64; elements <= (1 << 23); elements *= 8) {
-      names.push_back("e" + std::to_string(elements));
-      const Tensor x = graph.variable("of_" + names.back(), {{"element", elements}});
-      const auto scope = graph.scope(names.back());
-      updates.push_back(assign(x, x * 0.5 + 1.0));
-    }
-    const auto times = timed(graph, {.update = updates});
-    rates.overhead = times.at(names[0]).seconds;
+    rates.overhead = sweep(64).seconds;
     rates.sweep.axes = {{}};
-    for (std::size_t i = 1; i < names.size(); ++i) {
-      const ProbeTime& time = times.at(names[i]);
-      rates.sweep.axes[0].push_back(time.bytes);
+    for (std::int64_t elements = 1 << 12; elements <= (1 << 24); elements *= 4) {
+      const ProbeTime time = sweep(elements);
+      rates.sweep.axes[0].push_back(static_cast<double>(elements * 4));
       rates.sweep.values.push_back(time.bytes / std::max(time.seconds - rates.overhead, 1e-9));
     }
+  }
+  ProbeTime sweep(std::int64_t elements) const {
+    Graph graph;
+    const Tensor x = graph.variable("of_sweep", {{"element", elements}});
+    const auto scope = graph.scope("sweep");
+    return timed(graph, {.update = {assign(x, x * 0.5 + 1.0)}}).at("sweep");
   }
 
   double pointwise(double overhead) const {

@@ -39,7 +39,9 @@ struct AttendRates {
 struct Rates {
   int cores = 1;
   double overhead = 0;               // seconds that an instruction takes besides its work
-  Table sweep;                       // bytes per second over the bytes that an instruction reads and writes
+  // Bytes per second that an instruction reads or writes of a value, over the bytes that the processor has touched since
+  // it last touched the value: what caches hold is faster.
+  Table sweep;
   double pointwise = 0;              // flops per second of functions of single elements
   double random = 0;                 // draws per second
   std::vector<ProductRates> products = {};  // by dtype; a missing dtype has the machine's peak

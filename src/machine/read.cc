@@ -204,17 +204,24 @@ AttendRates read_attention(Section& section) {
   return all;
 }
 
+// One number, or a table over bytes.
+Table read_sweep(Section& section, const Machine& machine) {
+  const toml::node* node = section.find("sweep");
+  if (!node) return Table::constant(machine.bytes_per_second);
+  if (!node->is_table()) return Table::constant(section.number("sweep"));
+  Section sweep = section.sections("sweep")[0];
+  Table table = sweep.grid("rate", {sweep.axis("bytes")});
+  sweep.check_all_known();
+  return table;
+}
+
 Rates read_rates(Section& section, const Machine& machine) {
   Rates all;
   all.cores = section.count("cores", 1);
   all.overhead = section.seconds("overhead");
   all.pointwise = section.number("pointwise", machine.peak());
   all.random = section.number("random", machine.peak());
-  all.sweep = Table::constant(machine.bytes_per_second);
-  for (Section& sweep : section.sections("sweep")) {
-    all.sweep = sweep.grid("rate", {sweep.axis("bytes")});
-    sweep.check_all_known();
-  }
+  all.sweep = read_sweep(section, machine);
   for (Section& one : section.sections("product")) all.products.push_back(read_products(one));
   for (Section& one : section.sections("attend")) all.attention.push_back(read_attention(one));
   section.check_all_known();

@@ -34,8 +34,9 @@ std::string rate_text(const std::string& name, const Table& table) {
 std::string rates_text(const Rates& rates) {
   std::string text = str("\n[[rates]]\ncores = ", rates.cores, "\noverhead = ", number(rates.overhead),
                          "\npointwise = ", number(rates.pointwise), "\nrandom = ", number(rates.random), "\n");
-  if (!rates.sweep.axes.empty())
-    text += str("[rates.sweep]\n", axes_text(rates.sweep, {"bytes"}), rate_text("rate", rates.sweep));
+  text += rates.sweep.axes.empty() ? rate_text("sweep", rates.sweep)
+                                   : str("[rates.sweep]\n", axes_text(rates.sweep, {"bytes"}),
+                                         rate_text("rate", rates.sweep));
   for (const ProductRates& one : rates.products)
     text += str("[[rates.product]]\ndtype = \"", one.dtype, "\"\n", axes_text(one.rate, {"m", "n", "k"}),
                 rate_text("rate", one.rate), "tile = [", join(one.tile, ", "), "]\n");
@@ -57,7 +58,7 @@ std::string link_text(const Link& link) {
 std::string Machine::text() const {
   std::string text = str("processors = ", processors, "\n");
   if (cores > 0) text += str("cores = ", cores, "\n");
-  if (memory_bytes > 0) text += str("memory = \"", memory_bytes, "\"\n");
+  if (memory_bytes > 0) text += str("memory = \"", memory_bytes >> 20, "MiB\"\n");
   text += str("bytes_per_second = ", number(bytes_per_second), "\nstep_seconds = ", number(step_seconds),
               "\noverlap = ", overlaps ? "true" : "false", "\n\n[peak]\n");
   for (const auto& [dtype, peak] : peaks) text += str(dtype, " = ", number(peak), "\n");

@@ -42,6 +42,47 @@ Pricer::Pricer(const Machine& machine, const Mesh& mesh)
   check_size(machine, mesh);
 }
 
+// Which values the caches still hold. A value that a step reads before it writes it was last touched in the step before.
+class Pricer::Touched {
+ public:
+  Touched(const Program& program, const Table& sweep) : p_(program), sweep_(sweep), base_(program.values.size()) {
+    for (const ProgramVariable& variable : p_.variables) step_ += bytes(variable.value);
+    for (const Instr& instr : p_.body) {
+      if (is_view(instr)) base_[instr.outputs[0]] = base(instr.inputs[0]);
+      else
+        for (const ValueId id : instr.outputs) step_ += bytes(id);
+    }
+    last_ = ByValue<double>(p_.values.size(), -step_);
+  }
+
+  // Seconds to read and write the operands and results.
+  double touch(const Instr& instr) {
+    double seconds = 0;
+    for (const ValueId id : instr.inputs) seconds += touch(base(id), bytes(id));
+    for (const ValueId id : instr.outputs) {
+      last_[id] = std::max(last_[id], now_ - bytes(id));  // its place was freed a moment ago
+      seconds += touch(id, bytes(id));
+    }
+    return seconds;
+  }
+
+ private:
+  double bytes(ValueId id) const { return static_cast<double>(bytes_of(p_.values[id])); }
+  ValueId base(ValueId id) const { return base_[id] ? base_[id] : id; }
+  double touch(ValueId id, double bytes) {
+    const double since = std::max(now_ - last_[id], bytes);
+    now_ += bytes;
+    last_[id] = now_;
+    return bytes / (sweep_.axes.empty() ? sweep_.values[0] : sweep_.at({&since, 1}));
+  }
+
+  const Program& p_;
+  const Table& sweep_;
+  ByValue<ValueId> base_;  // of views: the value whose storage they share
+  ByValue<double> last_;   // per value: the bytes that had been touched when it was last touched
+  double now_ = 0, step_ = 0;
+};
+
 // The compute stream and the wire stream of one processor.
 struct Pricer::Clock {
   double now = 0;        // of the compute stream
@@ -68,6 +109,7 @@ StepCost Pricer::price(const Program& program, std::vector<TimedInstr>* timeline
 
 void Pricer::run(const Program& program, Clock& clock) {
   const ByValue<std::vector<std::int64_t>> strides = strides_of(program);
+  Touched touched(program, rates_.sweep);
   constexpr double kNoDone = -1;
   ByValue<double> arrives(program.values.size(), kNoDone);  // what a started collective gives: when it is there
   for (const Instr& instr : program.body)
@@ -91,7 +133,7 @@ void Pricer::run(const Program& program, Clock& clock) {
       continue;
     } else {
       const Cost cost = cost_of(program, instr);
-      const double seconds = compute_seconds(program, instr, cost, strides);
+      const double seconds = compute_seconds(program, instr, cost, touched.touch(instr), strides);
       clock.cost.flops += cost.flops;
       clock.cost.compute += seconds;
       clock.now += seconds;
@@ -116,26 +158,13 @@ void Pricer::run_loop(const Loop& loop, Clock& clock) {
   repeat(clock.cost.flops, before.cost.flops);
 }
 
-double Pricer::seconds(const Program& program, const Instr& instr,
-                       const ByValue<std::vector<std::int64_t>>& strides) {
-  if (is_collective(instr)) return wire_seconds(program, instr);
-  if (is_view(instr) || instr.is<Done>() || instr.is<Loop>()) return 0;
-  return compute_seconds(program, instr, cost_of(program, instr), strides);
-}
-
-double Pricer::compute_seconds(const Program& program, const Instr& instr, const Cost& cost,
+double Pricer::compute_seconds(const Program& program, const Instr& instr, const Cost& cost, double memory_seconds,
                                const ByValue<std::vector<std::int64_t>>& strides) const {
   const double work = instr.is<Contract>()  ? product_seconds(program, instr, strides)
                       : attend_rules(instr) ? attend_seconds(program, instr, cost.flops)
                       : instr.is<Random>()  ? cost.bytes / 4 / rates_.random
-                                            : sweep_seconds(cost.bytes, cost.flops);
+                                            : std::max(memory_seconds, cost.flops / rates_.pointwise);
   return (work + rates_.overhead) * crowding_;
-}
-
-double Pricer::sweep_seconds(double bytes, double flops) const {
-  if (bytes == 0) return 0;
-  const double rate = rates_.sweep.axes.empty() ? rates_.sweep.values[0] : rates_.sweep.at({&bytes, 1});
-  return std::max(bytes / rate, flops / rates_.pointwise);
 }
 
 double Pricer::product_seconds(const Program& program, const Instr& instr,

@@ -36,20 +36,17 @@ class Pricer {
   // of its begin, the body of a loop as often as it runs.
   StepCost price(const Program& program, std::vector<TimedInstr>* timeline = nullptr);
 
-  // Seconds of one instruction by itself, a collective or not; none for loops. `strides`: of the program's values.
-  double seconds(const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>& strides);
-
  private:
   struct Clock;
+  class Touched;
   void run(const Program& program, Clock& clock);
   void run_loop(const Loop& loop, Clock& clock);
-  double compute_seconds(const Program& program, const Instr& instr, const Cost& cost,
+  double compute_seconds(const Program& program, const Instr& instr, const Cost& cost, double memory_seconds,
                          const ByValue<std::vector<std::int64_t>>& strides) const;
   double product_seconds(const Program& program, const Instr& instr,
                          const ByValue<std::vector<std::int64_t>>& strides) const;
   double attend_seconds(const Program& program, const Instr& instr, double flops) const;
   double wire_seconds(const Program& program, const Instr& instr);
-  double sweep_seconds(double bytes, double flops) const;
 
   const Machine& machine_;
   Mesh mesh_;
