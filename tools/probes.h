@@ -18,6 +18,10 @@ struct ProbeTime {
 std::map<std::string, ProbeTime> time_probes(const Graph& graph, const CompileOptions& options, const Mesh& mesh,
                                              const wire::Choice& wire, const std::string& kind, int runs);
 
+// Seconds of an all_reduce of kMeetingBytes after about a millisecond of work: processors wait for the slowest of them.
+constexpr std::int64_t kMeetingBytes = 65536;
+double meeting_seconds(const Mesh& mesh, const wire::Choice& wire, int runs);
+
 // Seconds of a step that does next to nothing: the median of many.
 double empty_step_seconds(const Mesh& mesh, const wire::Choice& wire);
 

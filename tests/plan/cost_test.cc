@@ -2,10 +2,8 @@
 #include "plan/cost.h"
 
 #include "errors/lines.h"
-#include "program/text.h"
-#include "support/compile.h"
+#include "program/program_text.h"
 #include "support/expect_error.h"
-#include "weft/ops.h"
 
 namespace weft {
 namespace {
@@ -67,11 +65,131 @@ TEST(WireCost, OfTwoLevels) {
   EXPECT_EQ(stages_of(Mesh::parse("a:8"), {0}, machine).size(), 2u);
 }
 
-TEST(WireCost, IsMeasuredWhereTimesAreGiven) {
+// On the mesh data:2 model:4 one:1. One byte takes 1 ns, an instruction 10 ns more; an all_reduce over `data` of 16 bytes
+// takes 2 (16 / 2 / 100 + 0.5) s without a table.
+Machine test_machine() {
   Machine machine = machine_of(link("switch", "8"), 8);
-  machine.collectives = {{"all_reduce", {{{2}, {100, 1000}}, {1, 10}}}};
-  const Program p = parse_program(to_text(test::compiled(R"(mesh a:2)")));
-  (void)p;
+  machine.rates[0].overhead = 1e-8;
+  return machine;
+}
+
+constexpr const char* kOverlapped = R"(
+input x %0 f32 [a=4] {| sum:data}
+input y %1 f32 [a=4]
+%2 f32 [a=4] = all_reduce %0 how=sum axes=data
+%3 f32 [a=4] = map %1 expr=negate($0)
+done %2
+%4 f32 [a=4] = map %2, %3 expr=add($0, $1)
+output o %4)";
+
+TEST(ProgramCost, CollectivesOverlapWithWork) {
+  Machine machine = test_machine();
+  machine.collectives = {{"all_reduce", {{{2}, {16}}, {3e-8}}}};
+  const Program p = test::program_of(kOverlapped);
+  // The first map takes 32 ns of memory and 10 more: the all_reduce is done by then.
+  StepCost cost = price(p, machine);
+  EXPECT_NEAR(cost.seconds, 42e-9 + 58e-9, 1e-15);
+  EXPECT_NEAR(cost.compute, 100e-9, 1e-15);
+  EXPECT_NEAR(cost.wire, 30e-9, 1e-15);
+  EXPECT_NEAR(cost.exposed, 0, 1e-15);
+  machine.collectives[0].seconds.values = {5e-8};
+  cost = price(p, machine);
+  EXPECT_NEAR(cost.seconds, 50e-9 + 58e-9, 1e-15);
+  EXPECT_NEAR(cost.exposed, 8e-9, 1e-15);
+  machine.overlaps = false;
+  EXPECT_NEAR(price(p, machine).seconds, 150e-9, 1e-15);
+}
+
+TEST(ProgramCost, CollectivesTakeTurnsOnTheWire) {
+  Machine machine = test_machine();
+  machine.collectives = {{"all_reduce", {{{2}, {16}}, {1e-7}}}};
+  const Program p = test::program_of(R"(
+input x %0 f32 [a=4] {| sum:data}
+input y %1 f32 [a=4] {| sum:data}
+input z %2 f32 [a=4]
+%3 f32 [a=4] = all_reduce %0 how=sum axes=data
+%4 f32 [a=4] = all_reduce %1 how=sum axes=data
+%5 f32 [a=4] = map %2 expr=negate($0)
+done %3
+done %4
+output a %3
+output b %4
+output c %5)");
+  std::vector<TimedInstr> timeline;
+  const StepCost cost = Pricer(machine, p.mesh).price(p, &timeline);
+  EXPECT_NEAR(cost.seconds, 2e-7, 1e-15);
+  EXPECT_NEAR(cost.exposed, 2e-7 - 42e-9, 1e-15);
+  ASSERT_EQ(timeline.size(), 5u);
+  EXPECT_NEAR(timeline[1].begin, 1e-7, 1e-15);
+  EXPECT_NEAR(timeline[1].end, 2e-7, 1e-15);
+  EXPECT_NEAR(timeline[2].begin, 0, 1e-15);
+}
+
+TEST(ProgramCost, MeasuredTimesGrowWithTheBytesBeyondTheLast) {
+  Machine machine = test_machine();
+  machine.collectives = {{"all_reduce", {{{2}, {4, 8}}, {1e-8, 1e-8}}}};
+  EXPECT_NEAR(price(test::program_of(kOverlapped), machine).wire, 2e-8, 1e-15);  // of 16 bytes
+}
+
+TEST(ProgramCost, LoopsAreFolded) {
+  const Program p = test::program_of(R"(
+input x %0 f32 [a=4]
+%1 f32 [a=4] = loop %0 trips=7 stops=false {
+input i %0 i64 []
+input c %1 f32 [a=4]
+%2 f32 [a=4] = map %1 expr=negate($0)
+output o %2
+}
+output o %1)");
+  const Machine machine = test_machine();
+  EXPECT_NEAR(price(p, machine).seconds, 7 * 42e-9, 1e-15);
+  EXPECT_NEAR(price(p, machine).flops, 7 * 4, 1e-12);
+  std::vector<TimedInstr> timeline;
+  EXPECT_NEAR(Pricer(machine, p.mesh).price(p, &timeline).seconds, 7 * 42e-9, 1e-15);
+  EXPECT_EQ(timeline.size(), 8u);  // seven trips and the loop
+}
+
+TEST(ProgramCost, ProductsGoByTheirTableAndTiles) {
+  const Program p = test::program_of(R"(
+input x %0 f32 [m=3 k=5]
+input y %1 f32 [k=5 n=2]
+%2 f32 [m=3 n=2] = contract %0, %1
+output o %2)");
+  Machine machine = machine_of(link("switch", "8"), 8);
+  EXPECT_NEAR(price(p, machine).seconds, 60 / 1e9, 1e-15);  // at the peak
+  machine.rates[0].products = {{DType::kF32, Table::constant(1e6), {4, 4, 8}}};
+  EXPECT_NEAR(price(p, machine).seconds, 2 * 4 * 4 * 8 / 1e6, 1e-12);
+  machine.rates[0].products = {{DType::kF32, {{{3}, {2}, {4, 6.25}}, {1e6, 4e6}}, {1, 1, 1}}};
+  EXPECT_NEAR(price(p, machine).seconds, 60 / 2e6, 1e-12);
+}
+
+TEST(ProgramCost, WhatCachesHoldIsFaster) {
+  const Program p = test::program_of(R"(
+input x %0 f32 [a=1000]
+%1 f32 [a=1000] = map %0 expr=negate($0)
+%2 f32 [a=1000] = map %1 expr=negate($0)
+output o %2)");
+  Machine machine = machine_of(link("switch", "8"), 8);
+  machine.rates[0].sweep = {{{4000, 8000}}, {1e12, 1e3}};
+  machine.rates[0].pointwise = 1e15;
+  // Of 4000 bytes each: x comes from memory (the step touches 8000), the rest from the cache.
+  EXPECT_NEAR(price(p, machine).seconds, 4000 / 1e3 + 3 * 4000 / 1e12, 1e-6);
+}
+
+TEST(ProgramCost, ProcessorsTakeTurnsOnCores) {
+  const Program p = test::program_of("\ninput x %0 f32 [a=4]\n%1 f32 [a=4] = map %0 expr=negate($0)\noutput o %1");
+  Machine machine = test_machine();
+  const double alone = price(p, machine).seconds;
+  machine.cores = 2;  // for eight processors
+  EXPECT_NEAR(price(p, machine).seconds, 4 * alone, 1e-15);
+}
+
+TEST(ProgramCost, NeedsAsManyProcessors) {
+  const Program p = test::program_of("\ninput x %0 f32 [a=4]\noutput o %0");
+  EXPECT_USER_ERROR(price(p, machine_of("", 4)),
+                    test::lines("the mesh has 8 processors, but the machine has 4",
+                                "mesh data:2 model:4 one:1, machine test",
+                                "use a smaller mesh, or the description of a larger machine"));
 }
 
 }  // namespace
