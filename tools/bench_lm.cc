@@ -16,6 +16,7 @@
 #include "weft/detail/session_access.h"
 #include "weft/explain.h"
 #include "weft/optim.h"
+#include "weft/simulate.h"
 #include "weft/detail/progress.h"
 #include "weft/detail/words.h"
 
@@ -164,7 +165,7 @@ class TraceFile {
     if (wire::process() == 0) file_.open(*path_, std::ios::binary);
     check();
     if (o.machine) {
-      machine_ = parse_machine(*o.machine);
+      machine_ = Machine::load(*o.machine);
       return;
     }
     machine_ = measure_machine({o.device, o.plugin}, processors, o.workers);
@@ -227,6 +228,11 @@ void run_lm(const LmOptions& o) {
   report.plan_s = step.plan_seconds();
   report.bind_s = step.bind_seconds();
   report.planned = step.memory();
+  if (o.machine) {
+    const Simulation predicted = simulate(step.text(), Machine::load(*o.machine), o.device);
+    report.predicted_s = predicted.seconds;
+    report.predicted_bytes = predicted.variable_bytes + predicted.arena_bytes;
+  }
   set_lm_weights(session, sizes);
   train(o, lm_batch(lm, sizes), lm, *optimizer, step, report);
   report.peak_bytes = detail::peak_resident_bytes(session);
@@ -277,7 +283,7 @@ void add_bench_lm(CLI::App& bench, Action& action) {
       ->capture_default_str();
   sub->add_option("--trace", o->trace, "Write the time of each instruction to this file: see weft trace-summary");
   sub->add_option("--machine", o->machine,
-                  "F=<flops/s>,B=<bytes/s> of a processor, for the trace's roofs; default: measured");
+                  "A machine by its name or description, for a predicted step and the trace's roofs: docs/machines.md");
   sub->add_flag("--json", o->json, "One object on one line, see docs/bench.md")->disable_flag_override();
   sub->footer(config_list);
   sub->callback([o, &action] { action = [o] { run_lm(*o); }; });

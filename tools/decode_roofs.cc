@@ -158,7 +158,7 @@ DecodeRoofs measure_decode_roofs(const train::Config& config, std::int64_t bytes
       .read_bytes_per_second = read_rate(threads_of(config), static_cast<std::size_t>(bytes)),
       .product_flops = product_rate(config),
       .peak_flops = measure_machine({config.mesh.device, config.mesh.plugin}, 1, static_cast<int>(config.mesh.workers))
-                        .flops_per_second};
+                        .peak()};
 }
 
 }  // namespace weft::tools

@@ -3,11 +3,13 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "config_options.h"
 #include "weft/explain.h"
 #include "weft/detail/models.h"
+#include "weft/simulate.h"
 #include "weft/train.h"
 #include "weft/detail/words.h"
 
@@ -77,7 +79,7 @@ void write_program(const std::string& path, const std::string& text) {
 Explanation explained(const ExplainOptions& o, Dump& dump) {
   train::PlanOptions options;
   if (!o.dump.empty()) options.dump = [&](std::string_view pass, const std::string& text) { dump.take(pass, text); };
-  options.machine = o.machine ? parse_machine(*o.machine) : measure_machine();
+  options.machine = o.machine ? Machine::load(*o.machine) : measure_machine();
   if (is_config(o.model.name)) {
     train::Config config = read_configs(files_of(o.model), config_words(o.model));
     if (o.device) config.mesh.device = *o.device;
@@ -91,10 +93,22 @@ Explanation explained(const ExplainOptions& o, Dump& dump) {
                  {o.device.value_or(device::cpu().name), o.plugin.value_or(""), o.topology.value_or("")});
 }
 
+// The key "predicted" of the JSON object, or lines before the text.
+void add_prediction(const Simulation& simulation, bool json, std::string& text) {
+  if (!json) {
+    text = simulation.summary() + "\n" + text;
+    return;
+  }
+  auto all = nlohmann::ordered_json::parse(text);
+  all["predicted"] = nlohmann::ordered_json::parse(simulation.json());
+  text = all.dump() + "\n";
+}
+
 void run_explain(const ExplainOptions& o) {
   Dump dump(o.dump);
   const Explanation e = explained(o, dump);
-  const std::string text = o.json ? e.json() + "\n" : e.text(o.show);
+  std::string text = o.json ? e.json() + "\n" : e.text(o.show);
+  if (o.machine) add_prediction(simulate(e.program(), e.machine, o.device.value_or(device::cpu().name)), o.json, text);
   dump.print(o.json);
   if (o.program) write_program(*o.program, e.program());
   std::cout << text;
@@ -111,7 +125,7 @@ void add_explain(CLI::App& app, Action& action) {
   add_model_options(*sub, o->model);
   sub->add_flag("--json", o->json, "One JSON object, see docs/explain.md")->disable_flag_override();
   sub->add_option("--machine", o->machine,
-                  "F=<flops/s>,B=<bytes/s> of a processor, or a file with these words; default: measured");
+                  "A machine by its name (h200x8), or a description: docs/machines.md; default: measured");
   sub->add_option("--show", o->show, "Draw how this tensor is split over the mesh; may be repeated")
       ->allow_extra_args(false);
   sub->add_option("--dump", o->dump, "Also print the program after this pass, or after all; may be repeated")

@@ -53,6 +53,10 @@ std::string LmReport::json() const {
   }
   all["loss_first"] = losses.front();
   all["loss_last"] = losses.back();
+  if (predicted_s > 0) {
+    all["predicted_ms"] = digits(predicted_s * 1e3, 3);
+    all["predicted_bytes"] = predicted_bytes;
+  }
   all["setup_s"] = digits(setup_s, 3);
   all["losses10"] =
       std::vector<double>(losses.begin(), losses.begin() + std::min<std::ptrdiff_t>(10, std::ssize(losses)));

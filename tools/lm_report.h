@@ -21,6 +21,8 @@ struct LmReport {
   std::vector<double> seconds = {};  // of the timed steps
   double cpu_s = 0;                  // of all threads of this process, in the timed steps
   double setup_s = 0, plan_s = 0, bind_s = 0, work_ratio = 1;
+  double predicted_s = 0;  // of a step, on the machine of --machine; 0: none was given
+  std::int64_t predicted_bytes = 0;  // of variables and arena, likewise
   PlannedMemory planned = {};   // of one processor
   std::int64_t peak_bytes = 0;  // resident, of all processes together
 

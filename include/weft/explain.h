@@ -9,22 +9,14 @@
 #include <vector>
 
 #include "weft/graph.h"
+#include "weft/machine.h"
 #include "weft/mesh.h"
 #include "weft/session.h"
 
 namespace weft {
 
-// The peak rates of one processor.
-struct Machine {
-  double flops_per_second = 0;  // f32 multiply-adds, counted as two
-  double bytes_per_second = 0;  // of its memory, read and written
-};
-
-// "F=2e11,B=2e10", or the path of a file with these words, divided by spaces, commas or line ends; '#' starts a
-// comment. UserError for any other text.
-Machine parse_machine(const std::string& text);
-// Measures one processor of a device while `processors` of them work at once, each with as many workers (0: the device
-// chooses), in about a tenth of a second.
+// The peaks of one processor of a device while `processors` of them work at once, each with as many workers (0: the device
+// chooses), measured in about a tenth of a second: Machine::uniform. weft calibrate measures more.
 Machine measure_machine(const device::Choice& device = device::cpu(), int processors = 1, int workers = 1);
 
 // All counts are for one step and, unless said otherwise, for one processor.

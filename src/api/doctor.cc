@@ -77,7 +77,7 @@ std::vector<std::pair<std::string, std::string>> doctor(const std::string& plugi
       {"cores", cores()},
       {"simd", simd()},
       {"memory", memory()},
-      {"one thread", str(count_text(machine.flops_per_second), "flop/s in f32, ", count_text(machine.bytes_per_second),
+      {"one thread", str(count_text(machine.peak()), "flop/s in f32, ", count_text(machine.bytes_per_second),
                          "B/s copying")},
       {"compiler", str("g++ ", __VERSION__)}};
   const std::vector<std::pair<std::string, std::string>> xla = describe_xla(plugin);

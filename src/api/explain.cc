@@ -43,7 +43,7 @@ double work_seconds(const Program& p, const Machine& machine) {
   for (const Instr& instr : p.body) {
     if (is_collective(instr)) continue;
     const Cost cost = cost_of(p, instr);
-    sum += std::max(cost.flops / machine.flops_per_second, cost.bytes / machine.bytes_per_second);
+    sum += std::max(cost.flops / machine.peak(), cost.bytes / machine.bytes_per_second);
   }
   return sum;
 }
@@ -161,9 +161,9 @@ std::vector<Explanation::Collective> collectives_of(const ProgramCost& cost) {
 
 Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, const CompileOptions& options,
                     const Machine& machine, const Store& store, const device::Choice& device) {
-  if (!(machine.flops_per_second > 0 && machine.bytes_per_second > 0))
+  if (!(machine.peak() > 0 && machine.bytes_per_second > 0))
     throw UserError({.code = "explain.bad-machine-rates",
-                     .what = str("a machine cannot have ", machine.flops_per_second, " flops and ",
+                     .what = str("a machine cannot have ", machine.peak(), " flops and ",
                                  machine.bytes_per_second, " bytes per second"),
                      .where = "explain",
                      .fix = "give rates above zero, or use measure_machine()"});

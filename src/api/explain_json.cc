@@ -75,7 +75,7 @@ std::string Explanation::json() const {
   all["collectives"] = Json::array();
   for (const Collective& c : collectives) all["collectives"].push_back(collective_of(c));
   all["work_ratio"] = work_ratio;
-  all["machine"] = {{"flops_per_second", machine.flops_per_second}, {"bytes_per_second", machine.bytes_per_second}};
+  all["machine"] = {{"flops_per_second", machine.peak()}, {"bytes_per_second", machine.bytes_per_second}};
   all["variable_bytes"] = variable_bytes;
   all["variables"] = Json::array();
   for (const Placed& t : tensors)

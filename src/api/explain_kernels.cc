@@ -26,7 +26,7 @@ std::vector<Explanation::Kernel> kernels_of(const BindReport& bound, const Machi
     if (each.finishes || each.instr->is<Loop>()) continue;
     const Cost cost = cost_of(*each.program, *each.instr);
     const double seconds =
-        times[each.program] * std::max(cost.flops / machine.flops_per_second, cost.bytes / machine.bytes_per_second);
+        times[each.program] * std::max(cost.flops / machine.peak(), cost.bytes / machine.bytes_per_second);
     Explanation::Kernel& kernel = kernels[{name_of(*each.instr), each.served_by}];
     kernel.instruction = name_of(*each.instr);
     kernel.served_by = each.served_by;

@@ -77,7 +77,7 @@ std::string counts(const Explanation& e) {
   for (std::vector<std::string>& row : compiler_rows(e)) rows.push_back(std::move(row));
   rows.push_back(
       {"work ratio", str(std::round(e.work_ratio * 1000) / 1000,
-                         " (all processors over one that does it all; F = ", count_text(e.machine.flops_per_second),
+                         " (all processors over one that does it all; F = ", count_text(e.machine.peak()),
                          "flop/s, B = ", count_text(e.machine.bytes_per_second), "B/s)")});
   return table_text(rows, "  ");
 }

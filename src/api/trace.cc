@@ -65,7 +65,7 @@ Described described(const RunInstr& step, const Machine& machine) {
   const std::string phase = name_of(instr.origin.phase);
   const std::string kind = name_of(instr);
   const std::string use = instr.is<Loop>() ? "loop" : is_collective(instr) ? "collective" : "kernel";
-  const double least = std::max(cost.flops / machine.flops_per_second, cost.bytes / machine.bytes_per_second);
+  const double least = std::max(cost.flops / machine.peak(), cost.bytes / machine.bytes_per_second);
   return described(str(kind, step.finishes ? " done " : " ", tensor), phase,
                    {{"use", use},
                     {"kind", kind},
@@ -173,7 +173,7 @@ std::string Executable::trace(const Machine& machine, const std::string& peaks) 
                       {"device", processors.engine().name()},
                       {"processors", processors.mesh().size()},
                       {"workers", lanes.front().shares.size()},
-                      {"flops_per_second", machine.flops_per_second},
+                      {"flops_per_second", machine.peak()},
                       {"bytes_per_second", machine.bytes_per_second},
                       {"peaks", peaks}};
   return str("{\"displayTimeUnit\":\"ms\",\n\"otherData\":", about.dump(), ",\n\"traceEvents\":[\n", writer.text(),

@@ -27,7 +27,7 @@ DecoderMemory planned_memory(const models::TransformerOptions& model, const Mesh
   check(model, sizes, options, site);
   const models::DecodeSizes shape =
       decode_sizes(sizes, options, panels_of(detail::panel_lanes(device), model, options, batch, mesh, layout));
-  const Machine machine{1, 1};  // rates do not matter here
+  const Machine machine = Machine::uniform(1, 1);  // rates do not matter here
   std::map<std::string, std::int64_t> variables;
   DecoderMemory memory;
   const auto plan = [&](const Graph& graph, const CompileOptions& how, std::int64_t& arena) {

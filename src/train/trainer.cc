@@ -326,7 +326,7 @@ void Trainer::log(const StartedStep& begun, const Values& values) {
   const double since = std::max(1e-9, seconds_now() - logged_at_);
   const double per_second = logged ? static_cast<double>(step - logged_step_) / since : 1 / std::max(1e-9, seconds_);
   const bool one_host = wire::named(config_.mesh.wire).name == wire::threads().name;
-  const double peak = one_host ? machine_.flops_per_second : 0;
+  const double peak = one_host ? machine_.peak() : 0;
   const ProgressNumbers numbers{.step = step,
                                 .loss = machinery_->loss(values),
                                 .tokens_per_second = per_second * tokens_per_step(),
@@ -422,7 +422,7 @@ void Trainer::check_trace() const {
 void Trainer::write_trace() {
   if (options_.trace.empty()) return;
   const double processors = machinery_->session.mesh().size();
-  const Machine one{machine_.flops_per_second / processors, machine_.bytes_per_second / processors};
+  const Machine one = Machine::uniform(machine_.peak() / processors, machine_.bytes_per_second / processors);
   const std::string text = machinery_->executable.trace(one, "measured");  // of all processes
   if (!first_process()) return;
   trace_ << text;

@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::json;
 using testing::HasSubstr;
 
-const Machine kMachine{.flops_per_second = 1e9, .bytes_per_second = 1e9};
+const Machine kMachine = Machine::uniform(1e9, 1e9);
 const Dim kBatch{"batch", 4}, kIn{"in", 8}, kOut{"out", 6};
 
 // y = x w, and its mean: a product, a sum and, with the batch split, an all_reduce.

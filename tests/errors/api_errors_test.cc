@@ -145,26 +145,6 @@ TEST_F(RunErrors, SessionIsUsableAfterThem) {
   EXPECT_EQ(step.run({{x, values}})[y].at(0), 0);
 }
 
-TEST(ExplainErrors, MachineText) {
-  EXPECT_USER_ERROR(parse_machine("F=2e11,G=1"),
-                    lines("'G=1' does not describe a machine", "machine \"F=2e11,G=1\"",
-                          "write F=<flops per second> and B=<bytes per second>, as in F=2e11,B=2e10"));
-  EXPECT_USER_ERROR(parse_machine("F=-1,B=1"), "'F=-1' does not describe a machine");
-  EXPECT_USER_ERROR(parse_machine("F=2e11"), lines("the machine lacks B, its bytes per second", "machine \"F=2e11\"",
-                                                   "give both, as in F=2e11,B=2e10"));
-  EXPECT_USER_ERROR(parse_machine("B=2e11"), "the machine lacks F, its flops per second");
-}
-
-TEST(ExplainErrors, MachineFile) {
-  EXPECT_USER_ERROR(parse_machine("/nowhere/machine.txt"),
-                    lines("the machine file '/nowhere/machine.txt' cannot be read", "/nowhere/machine.txt",
-                          "give the path of a file, or the rates themselves, as in F=2e11,B=2e10"));
-  const std::string path = (std::filesystem::temp_directory_path() / "weft_errors_machine.txt").string();
-  std::ofstream(path) << "F=1e9  # a comment\nnothing\n";
-  EXPECT_USER_ERROR(parse_machine(path), "'nothing' does not describe a machine", "where: machine file " + path);
-  std::remove(path.c_str());
-}
-
 TEST(ExplainErrors, MachineWithoutRates) {
   Graph g;
   const Tensor x = g.input("x", {});

@@ -10,7 +10,7 @@
 namespace weft::models_test {
 namespace {
 
-const Machine kMachine{.flops_per_second = 1e11, .bytes_per_second = 1e10};
+const Machine kMachine = Machine::uniform(1e11, 1e10);
 
 TEST(Models, CompileOnTheirOwnMeshAndLayout) {
   for (const std::string& name : models::names()) {

@@ -70,7 +70,7 @@ const std::vector<Row> kTable = {
 };
 
 const std::vector<Size> kSizes = {{512, 512, 1024}, {2048, 1024, 4096}, {16384, 4096, 65536}};
-const Machine kMachine{.flops_per_second = 1e11, .bytes_per_second = 1e10};
+const Machine kMachine = Machine::uniform(1e11, 1e10);
 
 models::Model two_layer(const Size& s) {
   return models::build("two_layer", {{"batch", s.b}, {"io", s.i}, {"hidden", s.h}});
@@ -136,7 +136,7 @@ TEST(TwoLayerCost, ModelFlopsKnowNoLayout) {
 // Counted in flops alone (memory infinitely fast): without a layout every processor repeats everything; the paper's
 // layouts repeat at most relu and its gradient, where all of h lies on several processors.
 TEST(TwoLayerCost, WorkRatioSeesRepeatedWork) {
-  const Machine only_flops{.flops_per_second = 1, .bytes_per_second = 1e30};
+  const Machine only_flops = Machine::uniform(1, 1e30);
   const Size s = kSizes[0];
   const models::Model model = two_layer(s);
   const double contractions = 12.0 * static_cast<double>(s.b * s.i * s.h);

@@ -317,7 +317,7 @@ TEST(IncrementalCaches, AreWrittenInPlace) {
       const models::StepGraph step = models::step_graph(o, sizes);
       const Mesh mesh = Mesh::parse(where.mesh);
       const Explanation explained = explain(step.graph, mesh, Layout::parse(where.layout),
-                                            {.fetch = {step.logits}, .update = step.updates}, Machine{1e9, 1e9});
+                                            {.fetch = {step.logits}, .update = step.updates}, Machine::uniform(1e9, 1e9));
       const std::int64_t cache = sizes.batch * beams * sizes.length * o.heads * o.d_kv * 4 / mesh.size();
       EXPECT_LT(explained.arena_bytes, cache) << where.layout << ", beams " << beams;
     }
@@ -326,7 +326,7 @@ TEST(IncrementalCaches, AreWrittenInPlace) {
 TEST(IncrementalCaches, BeamsStayOnOneProcessor) {
   const models::StepGraph step = models::step_graph(tiny(), {.batch = 2, .beams = 4, .length = 6});
   EXPECT_USER_ERROR(explain(step.graph, Mesh::parse("x:2"), Layout::parse("beams:x"),
-                            {.fetch = {step.logits}, .update = step.updates}, Machine{1e9, 1e9}),
+                            {.fetch = {step.logits}, .update = step.updates}, Machine::uniform(1e9, 1e9)),
                     "needs dim 'beams' whole, but it is split over axis 'x'");
 }
 

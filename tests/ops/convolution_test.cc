@@ -269,7 +269,7 @@ TEST(Blocks, ThreeDimsInTwoKindsOfBlocks) {
 // --- What travels ---
 
 std::vector<Explanation::Collective> travels(const Graph& g, const Tensor& y, const std::string& layout) {
-  return explain(g, Mesh::parse("p:4"), Layout::parse(layout), {.fetch = {y}}, Machine{1e9, 1e9}).collectives;
+  return explain(g, Mesh::parse("p:4"), Layout::parse(layout), {.fetch = {y}}, Machine::uniform(1e9, 1e9)).collectives;
 }
 
 TEST(SplitSpace, OnlyHalosTravel) {
@@ -299,7 +299,7 @@ TEST(SplitSpace, TheDerivativeFetchesHalosOfItsOwnOnly) {
   const Tensors d = gradients({reduce_sum(square(y))}, {x, f});
   int permutes = 0, reductions = 0;
   for (const auto& c :
-       explain(g, Mesh::parse("p:4"), Layout::parse("space:p"), {.fetch = d}, Machine{1e9, 1e9}).collectives) {
+       explain(g, Mesh::parse("p:4"), Layout::parse("space:p"), {.fetch = d}, Machine::uniform(1e9, 1e9)).collectives) {
     permutes += c.kind == "permute" ? c.count : 0;
     reductions += c.kind == "all_reduce" ? c.count : 0;
   }

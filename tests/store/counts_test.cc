@@ -19,7 +19,7 @@ using test::build_optimizer;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const Machine kMachine{1e11, 1e10};
+const Machine kMachine = Machine::uniform(1e11, 1e10);
 
 Store store_of(const std::string& text, int level) { return level == 0 ? Store() : Store::parse(text, level); }
 

@@ -74,7 +74,7 @@ TEST(Command, TellsItsVersion) {
 TEST(Command, ExplainsAsJson) {
   const Ran ran = weft(
       "explain two_layer --mesh 'rows:16 cols:32' --layout 'batch:rows hidden:cols' "
-      "--set batch=512,io=1024 --set hidden=4096 --machine F=1e11,B=1e10 --json");
+      "--set batch=512,io=1024 --set hidden=4096 --machine tpuv2-512 --json");
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.err, IsEmpty());
   const Json json = Json::parse(ran.out);
@@ -84,7 +84,7 @@ TEST(Command, ExplainsAsJson) {
   std::int64_t elements = 0;
   for (const Json& c : json["collectives"]) elements += c["elements"].get<std::int64_t>();
   EXPECT_EQ(elements, 2 * 512 * 1024 / 16 + 2 * 1024 * 4096 / 32);
-  EXPECT_EQ(json["machine"]["flops_per_second"], 1e11);
+  EXPECT_EQ(json["machine"]["flops_per_second"], 2.29e13);
 }
 
 TEST(Command, ExplainsInWords) {
@@ -170,7 +170,7 @@ TEST(Command, RefusesWrongModelsMeshesAndLayouts) {
   expect_refused("explain two_layer --set batch=3", "batch", "");
   expect_refused("explain two_layer --layout 'batch,io:rows'", "batch", "");
   expect_refused("explain two_layer --dump fuze", "the compiler has no pass 'fuze'", "there are: all, partition, ");
-  expect_refused("explain two_layer --machine F=1", "the machine lacks B", "give both");
+  expect_refused("explain two_layer --machine h200", "there is no machine 'h200'", "did you mean");
   expect_refused("explain two_layer --show nix_da", "the program has no tensor 'nix_da' to show", "");
 }
 

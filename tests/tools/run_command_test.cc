@@ -99,13 +99,13 @@ TEST_F(RunCommand, TakesAndWritesSafetensors) {
 TEST_F(RunCommand, RunsWhatExplainWrites) {
   for (const char* model : {"two_layer --set batch=4,io=8,hidden=8",
                             "transformer --set batch=2,d_ff=8,d_kv=4,d_model=8,heads=2,layers=1,length=4,vocab=8"}) {
-    const Ran explained = weft(str("explain ", model, " --machine F=1e9,B=1e9 --program model.weft"));
+    const Ran explained = weft(str("explain ", model, " --machine h200x8 --program model.weft"));
     ASSERT_EQ(explained.code, 0) << explained.err;
     const Ran ran = weft("run model.weft --random-inputs 1 --random-variables 2 --steps 2 --json");
     ASSERT_EQ(ran.code, 0) << ran.err;
     EXPECT_FALSE(Json::parse(ran.out)["outputs"].empty());
   }
-  EXPECT_EQ(weft("explain two_layer --machine F=1e9,B=1e9 --program no/such/folder").code, 3);
+  EXPECT_EQ(weft("explain two_layer --machine h200x8 --program no/such/folder").code, 3);
   EXPECT_THAT(content(at("err")), HasSubstr("cannot write the program to 'no/such/folder'"));
 }
 

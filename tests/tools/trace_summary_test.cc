@@ -63,7 +63,7 @@ TEST(TraceSummary, ReadsWhatBenchWrites) {
   const std::string file = (std::filesystem::path(testing::TempDir()) / "weft_bench_lm_trace.json").string();
   const Ran bench =
       ran(str(WEFT_COMMAND, " bench lm --config tiny --steps 2 --warmup 1 --mesh all:2 --layout batch:all ",
-              "--machine F=1e11,B=1e10 --trace ", file, " --json 2>&1"));
+              "--machine h200x8 --trace ", file, " --json 2>&1"));
   ASSERT_EQ(bench.code, 0) << bench.output;
   const Json json = Json::parse(summary(file + " --json").output);
   std::filesystem::remove(file);

@@ -1,0 +1,14 @@
+// The properties of an engine that passes, memory plan and planner read, for programs that do not run it.
+// Not part of the API's promise: it may change in any release.
+#pragma once
+
+#include <string>
+
+namespace weft {
+
+struct Target;  // program/target.h
+
+// Of the device of that name. UserError if there is none, or if it cannot be used here. Lives as long as the program.
+const Target& engine_target(const std::string& device, const std::string& plugin = {});
+
+}  // namespace weft

@@ -1,0 +1,10 @@
+#include "runtime/engine.h"
+#include "weft/detail/target.h"
+
+namespace weft {
+
+const Target& engine_target(const std::string& device, const std::string& plugin) {
+  return engine_named(device, "engine_target", plugin).target();
+}
+
+}  // namespace weft

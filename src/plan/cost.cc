@@ -1,0 +1,221 @@
+#include "plan/cost.h"
+
+#include <algorithm>
+
+#include "base/str.h"
+#include "program/attend.h"
+#include "program/builder.h"
+#include "program/cost.h"
+#include "program/matrix_form.h"
+#include "program/memory_plan.h"
+#include "weft/error.h"
+
+namespace weft {
+
+namespace {
+
+double rounded_up(std::int64_t size, std::int64_t tile) {
+  return static_cast<double>((size + tile - 1) / tile * tile);
+}
+
+void check_size(const Machine& machine, const Mesh& mesh) {
+  if (mesh.size() <= machine.processors) return;
+  throw UserError({.code = "machine.too-few-processors",
+                   .what = str("the mesh has ", mesh.size(), " processors, but the machine has ", machine.processors),
+                   .where = str("mesh ", mesh, ", machine ", machine.name),
+                   .fix = "use a smaller mesh, or the description of a larger machine"});
+}
+
+double bytes_of_all(const Program& p, const std::vector<ValueId>& values) {
+  double sum = 0;
+  for (const ValueId id : values) sum += static_cast<double>(bytes_of(p.values[id]));
+  return sum;
+}
+
+}  // namespace
+
+Pricer::Pricer(const Machine& machine, const Mesh& mesh)
+    : machine_(machine),
+      mesh_(mesh),
+      rates_(machine.rates_of(mesh.size())),
+      crowding_(machine.crowding(mesh.size())) {
+  check_size(machine, mesh);
+}
+
+// Which values the caches still hold. A value that a step reads before it writes it was last touched in the step before.
+class Pricer::Touched {
+ public:
+  Touched(const Program& program, const Table& sweep) : p_(program), sweep_(sweep), base_(program.values.size()) {
+    for (const ProgramVariable& variable : p_.variables) step_ += bytes(variable.value);
+    for (const Instr& instr : p_.body) {
+      if (is_view(instr)) base_[instr.outputs[0]] = base(instr.inputs[0]);
+      else
+        for (const ValueId id : instr.outputs) step_ += bytes(id);
+    }
+    last_ = ByValue<double>(p_.values.size(), -step_);
+  }
+
+  // Seconds to read and write the operands and results.
+  double touch(const Instr& instr) {
+    double seconds = 0;
+    for (const ValueId id : instr.inputs) seconds += touch(base(id), bytes(id));
+    for (const ValueId id : instr.outputs) {
+      last_[id] = std::max(last_[id], now_ - bytes(id));  // its place was freed a moment ago
+      seconds += touch(id, bytes(id));
+    }
+    return seconds;
+  }
+
+ private:
+  double bytes(ValueId id) const { return static_cast<double>(bytes_of(p_.values[id])); }
+  ValueId base(ValueId id) const { return base_[id] ? base_[id] : id; }
+  double touch(ValueId id, double bytes) {
+    const double since = std::max(now_ - last_[id], bytes);
+    now_ += bytes;
+    last_[id] = now_;
+    return bytes / (sweep_.axes.empty() ? sweep_.values[0] : sweep_.at({&since, 1}));
+  }
+
+  const Program& p_;
+  const Table& sweep_;
+  ByValue<ValueId> base_;  // of views: the value whose storage they share
+  ByValue<double> last_;   // per value: the bytes that had been touched when it was last touched
+  double now_ = 0, step_ = 0;
+};
+
+// The compute stream and the wire stream of one processor.
+struct Pricer::Clock {
+  double now = 0;        // of the compute stream
+  double wire_free = 0;  // when the wire has done all that was started
+  StepCost cost;
+  std::vector<TimedInstr>* timeline = nullptr;
+
+  void note(const Program& p, const Instr& instr, double begin, double end) const {
+    if (timeline) timeline->push_back({&p, &instr, begin, end});
+  }
+  void wait_until(double time) {
+    cost.exposed += std::max(0.0, time - now);
+    now = std::max(now, time);
+  }
+};
+
+StepCost Pricer::price(const Program& program, std::vector<TimedInstr>* timeline) {
+  Clock clock;
+  clock.timeline = timeline;
+  run(program, clock);
+  clock.cost.seconds = clock.now + machine_.step_seconds * crowding_;
+  return clock.cost;
+}
+
+void Pricer::run(const Program& program, Clock& clock) {
+  const ByValue<std::vector<std::int64_t>> strides = strides_of(program);
+  Touched touched(program, rates_.sweep);
+  constexpr double kNoDone = -1;
+  ByValue<double> arrives(program.values.size(), kNoDone);  // what a started collective gives: when it is there
+  for (const Instr& instr : program.body)
+    if (instr.is<Done>()) arrives[instr.inputs[0]] = 0;
+  for (const Instr& instr : program.body) {
+    if (is_view(instr)) continue;
+    const double begin = clock.now;
+    if (instr.is<Loop>()) {
+      run_loop(*instr.as<Loop>(), clock);
+    } else if (instr.is<Done>()) {
+      clock.wait_until(arrives[instr.inputs[0]]);
+    } else if (is_collective(instr)) {
+      const double started = std::max(clock.now, clock.wire_free), seconds = wire_seconds(program, instr);
+      clock.wire_free = started + seconds;
+      clock.cost.wire += seconds;
+      double& arrival = arrives[instr.outputs[0]];
+      const bool waits = arrival == kNoDone || !machine_.overlaps;
+      arrival = clock.wire_free;
+      if (waits) clock.wait_until(arrival);
+      clock.note(program, instr, started, clock.wire_free);
+      continue;
+    } else {
+      const Cost cost = cost_of(program, instr);
+      const double seconds = compute_seconds(program, instr, cost, touched.touch(instr), strides);
+      clock.cost.flops += cost.flops;
+      clock.cost.compute += seconds;
+      clock.now += seconds;
+    }
+    clock.note(program, instr, begin, clock.now);
+  }
+}
+
+// All trips take as long as the first; a timeline has each of them.
+void Pricer::run_loop(const Loop& loop, Clock& clock) {
+  if (clock.timeline) {
+    for (std::int64_t trip = 0; trip < loop.trips; ++trip) run(*loop.body, clock);
+    return;
+  }
+  const Clock before = clock;
+  run(*loop.body, clock);
+  const auto repeat = [&](double& now, double then) { now += static_cast<double>(loop.trips - 1) * (now - then); };
+  repeat(clock.now, before.now);
+  repeat(clock.cost.compute, before.cost.compute);
+  repeat(clock.cost.wire, before.cost.wire);
+  repeat(clock.cost.exposed, before.cost.exposed);
+  repeat(clock.cost.flops, before.cost.flops);
+}
+
+double Pricer::compute_seconds(const Program& program, const Instr& instr, const Cost& cost, double memory_seconds,
+                               const ByValue<std::vector<std::int64_t>>& strides) const {
+  const double work = instr.is<Contract>()  ? product_seconds(program, instr, strides)
+                      : attend_rules(instr) ? attend_seconds(program, instr, cost.flops)
+                      : instr.is<Random>()  ? cost.bytes / 4 / rates_.random
+                                            : std::max(memory_seconds, cost.flops / rates_.pointwise);
+  return (work + rates_.overhead) * crowding_;
+}
+
+double Pricer::product_seconds(const Program& program, const Instr& instr,
+                               const ByValue<std::vector<std::int64_t>>& strides) const {
+  const ValueId x = instr.inputs[0], y = instr.inputs[1], out = instr.outputs[0];
+  const MatrixForm form = matrix_form({program.values[x].shape, strides[x]}, {program.values[y].shape, strides[y]},
+                                      {program.values[out].shape, strides[out]});
+  const DType dtype = program.values[x].dtype;
+  const double products = static_cast<double>(form.products());
+  for (const ProductRates& one : rates_.products) {
+    if (one.dtype != dtype) continue;
+    const double sizes[3] = {rounded_up(form.m.size, one.tile[0]), rounded_up(form.n.size, one.tile[1]),
+                             rounded_up(form.k.size, one.tile[2])};
+    const double rate = one.rate.axes.empty() ? one.rate.values[0] : one.rate.at(sizes);
+    return products * 2 * sizes[0] * sizes[1] * sizes[2] / rate;
+  }
+  const double flops = 2 * products * static_cast<double>(form.m.size) * static_cast<double>(form.n.size) *
+                       static_cast<double>(form.k.size);
+  return flops / machine_.peak(dtype);
+}
+
+double Pricer::attend_seconds(const Program& program, const Instr& instr, double flops) const {
+  const AttendRules& rules = *attend_rules(instr);
+  const Value& key = program.values[instr.inputs[1]];
+  const double sizes[2] = {static_cast<double>(key.shape.size_of(rules.memory)),
+                           static_cast<double>(key.shape.size_of(rules.key))};
+  for (const AttendRates& one : rates_.attention)
+    if (one.dtype == key.dtype) return flops / (instr.is<AttendBack>() ? one.backward : one.forward).at(sizes);
+  return flops / machine_.peak(key.dtype);
+}
+
+double Pricer::wire_seconds(const Program& program, const Instr& instr) {
+  const double bytes = std::max(bytes_of_all(program, instr.inputs), bytes_of_all(program, instr.outputs));
+  const Group& group = group_of(axes_of(instr));
+  for (const CollectiveTimes& times : machine_.collectives) {
+    if (times.kind != name_of(instr)) continue;
+    // Beyond the largest measured size the rate is constant.
+    const double most = times.seconds.axes[1].back();
+    const double sizes[2] = {static_cast<double>(group.size), std::min(bytes, most)};
+    return times.seconds.at(sizes) * std::max(1.0, bytes / most);
+  }
+  return collective_seconds(instr.operation, bytes, group.stages);
+}
+
+const Pricer::Group& Pricer::group_of(const Axes& axes) {
+  for (const Group& group : groups_)
+    if (group.axes == axes) return group;
+  groups_.push_back({axes, mesh_.size(axes), stages_of(mesh_, axes, machine_)});
+  return groups_.back();
+}
+
+StepCost price(const Program& program, const Machine& machine) { return Pricer(machine, program.mesh).price(program); }
+
+}  // namespace weft
