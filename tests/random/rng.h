@@ -55,7 +55,7 @@ inline Array filled(const Shape& shape, DType dtype, double low, double high, bo
   return array;
 }
 
-// The plugins of the device xla compute with zeros in place of subnormals (docs/xla.md).
+// XLA's CPU plugin seems to compute with zeros in place of subnormals (docs/xla.md).
 inline bool device_has_subnormals() {
   const char* device = std::getenv("WEFT_TEST_DEVICE");
   return !device || std::string(device) != "xla";
