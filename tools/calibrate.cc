@@ -198,36 +198,72 @@ void write(const std::string& path, const std::string& text) {
                     .fix = "see that the folder exists and that you may write there"});
 }
 
-void run_calibrate(const CalibrateOptions& o) {
-  const auto begin = std::chrono::steady_clock::now();
-  const wire::Choice wire = wire::named(o.wire);
+// All measured numbers, in the same order for each pass.
+std::vector<double*> numbers_of(Machine& machine) {
+  std::vector<double*> all = {&machine.bytes_per_second, &machine.step_seconds, &machine.peaks[DType::kF32]};
+  const auto take = [&](Table& table) {
+    for (double& value : table.values) all.push_back(&value);
+  };
+  for (Rates& rates : machine.rates) {
+    for (double* number : {&rates.overhead, &rates.pointwise, &rates.random}) all.push_back(number);
+    take(rates.sweep);
+    for (ProductRates& one : rates.products) take(one.rate);
+    for (AttendRates& one : rates.attention) take(one.forward), take(one.backward);
+  }
+  for (CollectiveTimes& one : machine.collectives) take(one.seconds);
+  return all;
+}
+
+// The median of each number.
+Machine merged(std::vector<Machine> passes) {
+  std::vector<std::vector<double*>> numbers;
+  for (Machine& pass : passes) numbers.push_back(numbers_of(pass));
+  for (std::size_t i = 0; i < numbers[0].size(); ++i) {
+    std::vector<double> same;
+    for (const std::vector<double*>& pass : numbers) same.push_back(*pass[i]);
+    std::nth_element(same.begin(), same.begin() + static_cast<std::ptrdiff_t>(same.size() / 2), same.end());
+    *numbers[0][i] = same[same.size() / 2];
+  }
+  return passes[0];
+}
+
+constexpr int kParts = 3;  // of a pass
+// `show` is told what is measured next, kParts times.
+Machine measured(const wire::Choice& wire, const std::function<void(const std::string&)>& show) {
   const bool is_threads = wire.name == wire::threads().name;
-  if (wire::process() == 0) write(o.out, "");  // before minutes of work
-  ProgressLine progress(wire::process() == 0, 5);
-  std::vector<std::pair<std::string, std::function<void(Machine&)>>> parts;
   Machine machine = measure_machine(device::cpu(), cores(), 1);
-  machine.name = o.out;
   machine.processors = 64;
   machine.cores = cores();
   machine.memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  machine.overlaps = false;
-  machine.rates.clear();
-  for (const int processors : is_threads ? std::vector<int>{cores(), 1} : std::vector<int>{cores()})
-    parts.emplace_back("kernels of " + std::to_string(std::max(1, cores() / processors)) + " of " + std::to_string(cores()) + " cores", [=](Machine& m) {
-      Calibration calibration(processors, wire);
-      m.rates.push_back(calibration.rates());
-      m.step_seconds = calibration.step_seconds();
-    });
-  parts.emplace_back("collectives", [&](Machine& m) {
-    m.collectives = measure_collectives(is_threads ? std::vector<int>{2, 4, 8} : std::vector<int>{2}, wire.name);
-  });
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    progress.draw(static_cast<double>(i) / static_cast<double>(parts.size()), {{"measures " + parts[i].first}});
-    parts[i].second(machine);
-  }
+  machine.overlaps = false;  // the processors' own cores move the bytes
+  show("kernels of one core");
+  Calibration many(cores(), wire);
+  machine.rates = {many.rates()};
+  machine.step_seconds = many.step_seconds();
+  show("kernels of all cores");
+  if (is_threads && cores() > 1) machine.rates.push_back(Calibration(1, wire).rates());
+  show("collectives");
+  machine.collectives =
+      measure_collectives(is_threads ? std::vector<int>{2, 4, 8} : std::vector<int>{std::max(2, cores())}, wire.name);
+  return machine;
+}
+
+void run_calibrate(const CalibrateOptions& o) {
+  constexpr int kPasses = 3;  // a busy host slows all that is measured in a moment: each number is measured at three
+  const auto begin = std::chrono::steady_clock::now();
+  const wire::Choice wire = wire::named(o.wire);
+  if (wire::process() == 0) write(o.out, "");  // before minutes of work
+  ProgressLine progress(wire::process() == 0, 5);
+  std::vector<Machine> passes;
+  int done = 0;
+  for (int pass = 0; pass < kPasses; ++pass)
+    passes.push_back(measured(wire, [&](const std::string& what) {
+      progress.draw(static_cast<double>(done++) / (kPasses * kParts),
+                    {{"pass " + std::to_string(pass + 1) + " of " + std::to_string(kPasses)}, {what, 1}});
+    }));
   progress.clear();
   if (wire::process() != 0) return;
-  write(o.out, machine.text());
+  write(o.out, merged(std::move(passes)).text());
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::cout << "wrote " << o.out << " after " << duration_text(seconds) << "\n";
 }

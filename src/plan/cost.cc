@@ -160,29 +160,45 @@ void Pricer::run_loop(const Loop& loop, Clock& clock) {
 
 double Pricer::compute_seconds(const Program& program, const Instr& instr, const Cost& cost, double memory_seconds,
                                const ByValue<std::vector<std::int64_t>>& strides) const {
-  const double work = instr.is<Contract>()  ? product_seconds(program, instr, strides)
+  const double work = instr.is<Contract>()  ? contract_seconds(program, instr, strides)
+                      : instr.is<Convolve>() ? convolve_seconds(program, instr)
                       : attend_rules(instr) ? attend_seconds(program, instr, cost.flops)
                       : instr.is<Random>()  ? cost.bytes / 4 / rates_.random
                                             : std::max(memory_seconds, cost.flops / rates_.pointwise);
   return (work + rates_.overhead) * crowding_;
 }
 
-double Pricer::product_seconds(const Program& program, const Instr& instr,
-                               const ByValue<std::vector<std::int64_t>>& strides) const {
+double Pricer::contract_seconds(const Program& program, const Instr& instr,
+                                const ByValue<std::vector<std::int64_t>>& strides) const {
   const ValueId x = instr.inputs[0], y = instr.inputs[1], out = instr.outputs[0];
   const MatrixForm form = matrix_form({program.values[x].shape, strides[x]}, {program.values[y].shape, strides[y]},
                                       {program.values[out].shape, strides[out]});
-  const DType dtype = program.values[x].dtype;
-  const double products = static_cast<double>(form.products());
+  return static_cast<double>(form.products()) *
+         product_seconds(program.values[x].dtype, {form.m.size, form.n.size, form.k.size});
+}
+
+// As one product: places by channels of y, summed over the rest of the filter.
+double Pricer::convolve_seconds(const Program& program, const Instr& instr) const {
+  const WindowRoles roles = roles_of(instr);
+  const Shape &y = program.values[roles.y].shape, &filter = program.values[roles.filter].shape;
+  std::int64_t channels = 1;
+  for (const Dim& dim : filter)
+    if (y.has(dim.name)) channels *= dim.size;
+  return product_seconds(program.values[instr.inputs[0]].dtype,
+                         {y.elements() / channels, channels, filter.elements() / channels});
+}
+
+// One product of these m, n and k.
+double Pricer::product_seconds(DType dtype, const std::array<std::int64_t, 3>& sizes) const {
   for (const ProductRates& one : rates_.products) {
     if (one.dtype != dtype) continue;
-    const double sizes[3] = {rounded_up(form.m.size, one.tile[0]), rounded_up(form.n.size, one.tile[1]),
-                             rounded_up(form.k.size, one.tile[2])};
-    const double rate = one.rate.axes.empty() ? one.rate.values[0] : one.rate.at(sizes);
-    return products * 2 * sizes[0] * sizes[1] * sizes[2] / rate;
+    const double padded[3] = {rounded_up(sizes[0], one.tile[0]), rounded_up(sizes[1], one.tile[1]),
+                              rounded_up(sizes[2], one.tile[2])};
+    const double rate = one.rate.axes.empty() ? one.rate.values[0] : one.rate.at(padded);
+    return 2 * padded[0] * padded[1] * padded[2] / rate;
   }
-  const double flops = 2 * products * static_cast<double>(form.m.size) * static_cast<double>(form.n.size) *
-                       static_cast<double>(form.k.size);
+  const double flops = 2.0 * static_cast<double>(sizes[0]) * static_cast<double>(sizes[1]) *
+                       static_cast<double>(sizes[2]);
   return flops / machine_.peak(dtype);
 }
 

@@ -1,6 +1,7 @@
 // Seconds of a program on a machine: a time for every instruction, and how collectives overlap with computation.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "plan/wire_cost.h"
@@ -43,8 +44,10 @@ class Pricer {
   void run_loop(const Loop& loop, Clock& clock);
   double compute_seconds(const Program& program, const Instr& instr, const Cost& cost, double memory_seconds,
                          const ByValue<std::vector<std::int64_t>>& strides) const;
-  double product_seconds(const Program& program, const Instr& instr,
-                         const ByValue<std::vector<std::int64_t>>& strides) const;
+  double contract_seconds(const Program& program, const Instr& instr,
+                          const ByValue<std::vector<std::int64_t>>& strides) const;
+  double convolve_seconds(const Program& program, const Instr& instr) const;
+  double product_seconds(DType dtype, const std::array<std::int64_t, 3>& sizes) const;
   double attend_seconds(const Program& program, const Instr& instr, double flops) const;
   double wire_seconds(const Program& program, const Instr& instr);
 

@@ -77,7 +77,7 @@ constexpr const char* kOverlapped = R"(
 input x %0 f32 [a=4] {| sum:data}
 input y %1 f32 [a=4]
 %2 f32 [a=4] = all_reduce %0 how=sum axes=data
-%3 f32 [a=4] = map %1 expr=negate($0)
+%3 f32 [a=4] = map %1 expr=negative($0)
 done %2
 %4 f32 [a=4] = map %2, %3 expr=add($0, $1)
 output o %4)";
@@ -109,7 +109,7 @@ input y %1 f32 [a=4] {| sum:data}
 input z %2 f32 [a=4]
 %3 f32 [a=4] = all_reduce %0 how=sum axes=data
 %4 f32 [a=4] = all_reduce %1 how=sum axes=data
-%5 f32 [a=4] = map %2 expr=negate($0)
+%5 f32 [a=4] = map %2 expr=negative($0)
 done %3
 done %4
 output a %3
@@ -134,12 +134,12 @@ TEST(ProgramCost, MeasuredTimesGrowWithTheBytesBeyondTheLast) {
 TEST(ProgramCost, LoopsAreFolded) {
   const Program p = test::program_of(R"(
 input x %0 f32 [a=4]
-%1 f32 [a=4] = loop %0 trips=7 stops=false {
-input i %0 i64 []
-input c %1 f32 [a=4]
-%2 f32 [a=4] = map %1 expr=negate($0)
-output o %2
-}
+%1 f32 [a=4] = loop %0 trips=7 stops=false
+  input i %0 i64 []
+  input c %1 f32 [a=4]
+  %2 f32 [a=4] = map %1 expr=negative($0)
+  output o %2
+end
 output o %1)");
   const Machine machine = test_machine();
   EXPECT_NEAR(price(p, machine).seconds, 7 * 42e-9, 1e-15);
@@ -166,8 +166,8 @@ output o %2)");
 TEST(ProgramCost, WhatCachesHoldIsFaster) {
   const Program p = test::program_of(R"(
 input x %0 f32 [a=1000]
-%1 f32 [a=1000] = map %0 expr=negate($0)
-%2 f32 [a=1000] = map %1 expr=negate($0)
+%1 f32 [a=1000] = map %0 expr=negative($0)
+%2 f32 [a=1000] = map %1 expr=negative($0)
 output o %2)");
   Machine machine = machine_of(link("switch", "8"), 8);
   machine.rates[0].sweep = {{{4000, 8000}}, {1e12, 1e3}};
@@ -177,7 +177,7 @@ output o %2)");
 }
 
 TEST(ProgramCost, ProcessorsTakeTurnsOnCores) {
-  const Program p = test::program_of("\ninput x %0 f32 [a=4]\n%1 f32 [a=4] = map %0 expr=negate($0)\noutput o %1");
+  const Program p = test::program_of("\ninput x %0 f32 [a=4]\n%1 f32 [a=4] = map %0 expr=negative($0)\noutput o %1");
   Machine machine = test_machine();
   const double alone = price(p, machine).seconds;
   machine.cores = 2;  // for eight processors

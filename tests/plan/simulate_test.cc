@@ -43,7 +43,7 @@ TEST(SimulateCommand, PrintsAStepForPeople) {
 }
 
 TEST(SimulateCommand, PrintsJson) {
-  const test::Ran out = weft("simulate lm/tiny --mesh data:8 --layout batch:data --machine h200x8 --json");
+  const test::Ran out = weft("simulate lm/tiny --mesh data:4 --layout batch:data --machine h200x8 --json");
   const Json all = Json::parse(out.output);
   EXPECT_GT(all.at("seconds").get<double>(), 0);
   EXPECT_GT(all.at("wire_seconds").get<double>(), 0);
@@ -59,7 +59,7 @@ TEST(SimulateCommand, PlansThePapersModelsWithoutTheirData) {
 
 TEST(SimulateCommand, WritesATraceThatTheSummaryReads) {
   const std::string path = testing::TempDir() + "weft_simulated.json";
-  EXPECT_EQ(weft(str("simulate lm/tiny --mesh data:8 --layout batch:data --machine h200x8 --trace ", path)).code, 0);
+  EXPECT_EQ(weft(str("simulate lm/tiny --mesh data:4 --layout batch:data --machine h200x8 --trace ", path)).code, 0);
   const test::Ran summary = weft(str("trace-summary ", path, " --json 2>&1"));
   EXPECT_EQ(summary.code, 0) << summary.output;
   EXPECT_GT(summary.count("all_reduce"), 0u);
