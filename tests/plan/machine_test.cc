@@ -135,7 +135,8 @@ TEST(MachineErrors, BadTable) {
   EXPECT_USER_ERROR(
       parsed("[[rates]]\n[[rates.product]]\ndtype = \"f32\"\nm = [1, 2]\nn = [1]\nk = [1]\nrate = [1e9]\n"),
       lines("'rates.product.rate' has 1 numbers for 2 points", "here.toml:11",
-            "give one number for every combination of the sizes, the last size changing fastest"));
+            "give one number for every combination of the sizes, the last size changing fastest"),
+      "machine.bad-table");
 }
 
 TEST(MachineErrors, TooFewLinks) {
