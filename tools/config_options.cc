@@ -59,7 +59,7 @@ void add_config_options(CLI::App& sub, ConfigWords& words) {
   sub.add_option("--set", words.set, "section.name=value of the config; may be repeated; see docs/config.md")
       ->allow_extra_args(false);
   sub.add_option("--mesh", words.mesh, "mesh.mesh of the config: axes and sizes, as \"data:2 model:2\"");
-  sub.add_option("--layout", words.layout, "mesh.layout: dims and the axes that split them");
+  sub.add_option("--layout", words.layout, "mesh.layout: dims and the axes that split them; of weft train also auto: docs/planner.md");
   sub.add_option("--store", words.store, "mesh.store: the storage layout of the variables");
   sub.add_option("--store-level", words.store_level, "mesh.store_level: 1, 2 or 3");
   sub.add_option("--wire", words.wire, "mesh.wire: threads or mpi; default: mpi under mpirun or srun, else threads");

@@ -42,6 +42,7 @@ int run(int argc, char** argv) {
   weft::tools::add_generate(app, action);
   weft::tools::add_translate(app, action);
   weft::tools::add_explain(app, action);
+  weft::tools::add_plan(app, action);
   weft::tools::add_simulate(app, action);
   weft::tools::add_calibrate(app, action);
   weft::tools::add_run(app, action);

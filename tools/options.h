@@ -17,6 +17,7 @@ namespace weft::tools {
 // Adds a subcommand to the app; its callback sets the action that runs after the whole command line has been read.
 using Action = std::function<void()>;
 void add_explain(CLI::App& app, Action& action);
+void add_plan(CLI::App& app, Action& action);
 void add_simulate(CLI::App& app, Action& action);
 void add_calibrate(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action);

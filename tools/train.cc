@@ -1,4 +1,5 @@
 // weft train: trains or resumes a config; with --dry-run prints its cost.
+#include <algorithm>
 #include <future>
 #include <iostream>
 #include <memory>
@@ -6,10 +7,14 @@
 #include "config_options.h"
 #include "weft/detail/progress.h"
 #include "weft/detail/train_parts.h"
+#include "weft/detail/words.h"
+#include "weft/plan.h"
 
 namespace weft::tools {
 
 namespace {
+
+constexpr double kPlanSeconds = 30;  // for the search of --layout auto
 
 struct TrainWords {
   std::vector<std::string> configs;
@@ -17,6 +22,8 @@ struct TrainWords {
   train::TrainOptions options;
   std::vector<std::string> rename;
   std::string fail_at, topology;
+  std::optional<int> processors;
+  std::string machine;
   bool quiet = false, print_config = false, dry_run = false, json = false;
 };
 
@@ -57,8 +64,53 @@ void dry_run(const TrainWords& o, const train::Config& config) {
   check_fits(e);
 }
 
+// This machine, if no description is given: its measured peaks, and collectives at the speed of its memory.
+Machine host_machine(const train::Config& config, int processors) {
+  Machine machine = measure_machine({config.mesh.device, config.mesh.plugin}, processors);
+  machine.name = "this machine";
+  machine.processors = std::max(processors, machine.processors);
+  machine.links = {{.name = "memory",
+                    .topology = Topology::kSharedMemory,
+                    .sides = {processors},
+                    .latency = 1e-6,
+                    .bandwidth = machine.bytes_per_second}};
+  return machine;
+}
+
+// Replaces mesh.layout "auto": searches all layouts on the config's mesh, or on all meshes of --processors.
+void choose_layout(const TrainWords& o, train::Config& config) {
+  PlanOptions options;
+  if (!o.processors) options.mesh = Mesh::parse(config.mesh.mesh);
+  const int processors = o.processors ? *o.processors : options.mesh->size();
+  if (!config.mesh.memory.empty()) options.memory_bytes = bytes_of(config.mesh.memory).value_or(0);
+  options.device = config.mesh.device;
+  options.plugin = config.mesh.plugin;
+  options.seconds = kPlanSeconds;
+  config.mesh.layout.clear();
+  const bool is_described = !o.machine.empty();
+  const Machine machine = is_described ? Machine::load(o.machine) : host_machine(config, processors);
+  const Plan made = plan(train::step_family(config), machine, processors, options);
+  config.mesh.mesh = made.mesh.text();
+  config.mesh.layout = made.layout.text();
+  config.mesh.store = made.store.text();
+  if (made.store.level() > 0) config.mesh.store_level = made.store.level();
+  config.batch.microbatches = made.microbatches;
+  if (made.recompute == Recompute::kLayers) train::set(config, "model.recompute=true");
+  if (made.recompute == Recompute::kCompiler) config.mesh.memory = std::to_string(made.memory_limit);
+  if (!o.quiet && wire::process() == 0)
+    std::cout << "layout auto: " << made.text() << "\n  predicted " << seconds_text(made.predicted.seconds)
+              << " a step on " << machine.name
+              << (is_described ? "" : ", by its measured peaks alone: weft calibrate describes it better") << "\n";
+}
+
 void run_train(const TrainWords& o) {
-  const train::Config config = read_configs(o.configs, o.words);
+  train::Config config = read_configs(o.configs, o.words);
+  if (config.mesh.layout == "auto") choose_layout(o, config);
+  else if (o.processors || !o.machine.empty())
+    throw UserError({.code = "command.processors-without-auto",
+                     .what = "--processors and --machine are for a layout that is searched",
+                     .where = "command line",
+                     .fix = "add --layout auto, or leave them out"});
   if (o.print_config) {
     std::cout << train::text(config);
     return;
@@ -108,6 +160,9 @@ void add_train(CLI::App& app, Action& action) {
                   "more .toml files, whose settings override the files before them")
       ->required();
   add_config_options(*sub, o->words);
+  sub->add_option("--processors", o->processors,
+                  "With --layout auto: plan for this many processors, on any mesh; default: the mesh of the config");
+  sub->add_option("--machine", o->machine, "With --layout auto: the description of this machine; see weft calibrate");
   sub->add_option("--steps", o->words.steps, "run.steps: the total number of steps");
   sub->add_option("--out", o->words.out, "run.out: the folder of checkpoints and metrics");
   add_init_options(*sub, *o);

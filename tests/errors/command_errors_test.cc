@@ -41,7 +41,8 @@ TEST(CommandErrors, UnknownWords) {
   EXPECT_EQ(weft("explian"),
             refused("command.unknown-word",
                     lines("'weft' has no command 'explian'", "command line",
-                          "did you mean 'explain'? there are: train, eval, generate, translate, explain, run, bench, "
+                          "did you mean 'explain'? there are: train, eval, generate, translate, explain, plan, simulate, "
+                          "calibrate, run, bench, "
                           "trace-summary, vocab, export, import, doctor; see weft --help")));
   EXPECT_EQ(weft("bench"),
             refused("command.missing-command", lines("'weft bench' needs a command", "command line",
@@ -99,6 +100,16 @@ TEST(CommandErrors, RunsWithoutTheirProgramOrInputs) {
       weft("run no_such.weft"),
       refused("program.unreadable-file", lines("cannot read the program 'no_such.weft'", "no_such.weft",
                                                "give the path of a text that weft explain --program has written")));
+}
+
+TEST(CommandErrors, Planner) {
+  EXPECT_EQ(weft("plan paper/lm-0.14b --machine h200x8 --memory much"),
+            refused("plan.bad-memory", lines("'much' is not a number of bytes", "--memory much",
+                                             "write the memory of a processor as in 16GiB")));
+  EXPECT_EQ(weft("train paper/lm-0.14b --processors 4"),
+            refused("command.processors-without-auto",
+                    lines("--processors and --machine are for a layout that is searched", "command line",
+                          "add --layout auto, or leave them out")));
 }
 
 }  // namespace

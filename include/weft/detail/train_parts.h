@@ -6,6 +6,7 @@
 #include <string>
 
 #include "weft/detail/models.h"
+#include "weft/plan.h"
 #include "weft/train.h"
 
 namespace weft::train {
@@ -29,6 +30,8 @@ std::map<std::string, Shape> weight_shapes(const Config& config);
 models::Model step_model(const Config& config);
 // As plan(config, options), for the model that step_model(config) gave.
 Explanation plan(const Config& config, const models::Model& model, const PlanOptions& options);
+// The same step with any number of layers of each kind, any number of microbatches and with or without recomputation.
+StepFamily step_family(const Config& config);
 Store store_of(const Config& config);  // mesh.store and mesh.store_level
 
 // train() for tests: the process kills itself when it reaches a phase for the N-th time, `fail_at` = "step:5",

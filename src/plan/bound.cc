@@ -1,0 +1,218 @@
+#include "plan/bound.h"
+
+#include <algorithm>
+
+#include <bit>
+#include <cmath>
+
+#include "base/index.h"
+#include "language/op_def.h"
+#include "plan/program_work.h"
+
+namespace weft {
+
+namespace {
+
+double rounded_up(double size, std::int64_t tile) {
+  return std::ceil(size / static_cast<double>(tile)) * static_cast<double>(tile);
+}
+
+double rate_at(const Table& table, std::span<const double> sizes) {
+  return table.axes.empty() ? table.values[0] : table.at(sizes);
+}
+
+double largest(const Table& table) { return *std::ranges::max_element(table.values); }
+
+const ProductRates* product_rates(const Rates& rates, DType dtype) {
+  const auto found = std::ranges::find(rates.products, dtype, &ProductRates::dtype);
+  return found == rates.products.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+MeshGroups::MeshGroups(const Machine& machine, std::span<const int> sizes)
+    : machine_(machine), sizes_(sizes.begin(), sizes.end()) {
+  std::vector<Axis> axes;
+  for (std::size_t i = 0; i < sizes.size(); ++i) axes.push_back({std::string(1, static_cast<char>('a' + i)), sizes[i]});
+  const Mesh mesh(axes);
+  for (AxisSet set = 0; set < AxisSet{1} << sizes.size(); ++set) {
+    Axes group;
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+      if (set >> i & 1) group.push_back(static_cast<int>(i));
+    stages_.push_back(stages_of(mesh, group, machine));
+  }
+}
+
+double MeshGroups::all_reduce_seconds(AxisSet axes, double bytes) const {
+  for (const CollectiveTimes& times : machine_.collectives) {
+    if (times.kind != AllReduce::kName) continue;
+    double members = 1;
+    for (std::size_t i = 0; i < sizes_.size(); ++i)
+      if (axes >> i & 1) members *= sizes_[i];
+    const double most = times.seconds.axes[1].back();
+    const double sizes[2] = {members, std::min(bytes, most)};
+    return times.seconds.at(sizes) * std::max(1.0, bytes / most);
+  }
+  return collective_seconds(AllReduce{}, bytes, stages_[axes]);
+}
+
+// How often each dim is split, and what that does to an extent.
+struct WorkBound::Splits {
+  std::array<double, kMostDims> parts{};
+  DimSet split = 0;         // dims with more than one part
+  double microbatches = 1;  // a part of the batch's splits: its work is repeated as often
+  DimSet batch = 0;
+
+  double local(const Extent& extent) const {
+    double size = extent.size;
+    for (DimSet rest = extent.dims & split; rest; rest &= rest - 1) size /= parts[static_cast<std::size_t>(std::countr_zero(rest))];
+    return size;
+  }
+  double times(DimSet dims) const { return dims & batch ? microbatches : 1; }
+};
+
+WorkBound::WorkBound(const FoldedGraphs::Parts& parts, const SplitRules& rules, const std::string& batch,
+                     const Machine& machine, int processors, const Target& target)
+    : machine_(machine), rates_(machine.rates_of(processors)), crowding_(machine.crowding(processors)) {
+  if (const int dim = rules.find(batch); dim >= 0) batch_ = DimSet{1} << dim;
+  fastest_sweep_ = largest(rates_.sweep);
+  for (const FoldedGraphs::Part& part : parts) {
+    const Program program = compiled_for(*part.graph, PlanChoice{}, target);
+    ProgramWork found = work_of(program, rules, rates_, machine_);
+    Part& made = parts_.emplace_back();
+    made.weight = part.weight;
+    made.partials = std::move(found.partials);
+    for (auto& [work, trips] : found.order) made.order.emplace_back(number_of(std::move(work)), trips);
+    add_variables(part, rules);
+  }
+  totals_.resize(works_.size());
+  for (const Part& part : parts_)
+    for (const auto& [work, trips] : part.order) totals_[work] += part.weight * trips;
+}
+
+std::size_t WorkBound::number_of(Work work) {
+  const auto found = std::ranges::find(works_, work);
+  if (found != works_.end()) return static_cast<std::size_t>(found - works_.begin());
+  works_.push_back(std::move(work));
+  return works_.size() - 1;
+}
+
+void WorkBound::add_variables(const FoldedGraphs::Part& part, const SplitRules& rules) {
+  const GraphData& graph = part.graph->data();
+  for (const NodeId n : nodes_for(graph, part.graph->wanted())) {
+    const Node& node = graph.nodes[n];
+    if (node.op->name != "variable") continue;
+    const auto& options = node.attrs.get<VariableOptions>("options");
+    const TensorType& type = node.outputs[0];
+    variables_.push_back({extent_of(type.shape, rules, static_cast<double>(size_of(type.dtype))), part.weight,
+                          !options.slot_of.empty(), options.trainable});
+  }
+}
+
+double WorkBound::variable_bytes(const Choice& choice) const {
+  const Splits splits = splits_of(choice.axes, 1);
+  double sum = 0;
+  for (const Variable& variable : variables_) {
+    double bytes = splits.local(variable.bytes);
+    if ((variable.is_slot && choice.level >= 1) || (variable.is_trainable && choice.level >= 3))
+      for (std::size_t i = 0; i < choice.axes.size(); ++i)
+        if (choice.stored >> i & 1 && !(choice.axes[i].dims & variable.bytes.dims)) bytes /= choice.axes[i].size;
+    sum += variable.count * bytes;
+  }
+  return sum;
+}
+
+WorkBound::Splits WorkBound::splits_of(std::span<const AxisRole> axes, std::int64_t microbatches) const {
+  Splits splits;
+  splits.parts.fill(1);
+  for (const AxisRole& axis : axes)
+    for (DimSet rest = axis.dims; rest; rest &= rest - 1)
+      splits.parts[static_cast<std::size_t>(std::countr_zero(rest))] *= axis.size;
+  splits.microbatches = static_cast<double>(microbatches);
+  splits.batch = batch_;
+  if (batch_) splits.parts[static_cast<std::size_t>(std::countr_zero(batch_))] *= splits.microbatches;
+  for (std::size_t i = 0; i < kMostDims; ++i)
+    if (splits.parts[i] > 1) splits.split |= DimSet{1} << i;
+  return splits;
+}
+
+double WorkBound::seconds(const Work& work, const Splits& splits) const {
+  double seconds = 0;
+  if (work.kind == Work::Kind::kProduct) {
+    const double m = splits.local(work.m), n = splits.local(work.n), k = splits.local(work.k);
+    const double products = splits.local(work.outer);
+    if (const ProductRates* rates = product_rates(rates_, work.dtype)) {
+      const auto ordered = [&](double rows, double columns) {
+        const double sizes[3] = {rounded_up(rows, rates->tile[0]), rounded_up(columns, rates->tile[1]),
+                                 rounded_up(k, rates->tile[2])};
+        return products * 2 * sizes[0] * sizes[1] * sizes[2] / rate_at(rates->rate, sizes);
+      };
+      seconds = std::min(ordered(m, n), ordered(n, m));
+    } else {
+      seconds = 2 * products * m * n * k / machine_.peak(work.dtype);
+    }
+  } else if (work.kind == Work::Kind::kAttend) {
+    seconds = splits.local(work.flops) / work.rate;
+  } else {
+    double bytes = 0;
+    for (const Extent& extent : work.bytes) bytes += splits.local(extent);
+    if (work.kind == Work::Kind::kRandom) seconds = bytes / rates_.random;
+    else if (bytes > 0) seconds = std::max(bytes / rate_at(rates_.sweep, {&bytes, 1}), splits.local(work.flops) / rates_.pointwise);
+  }
+  return (seconds + rates_.overhead) * crowding_ * splits.times(work.dims);
+}
+
+double WorkBound::fastest_seconds(const Work& work, const Splits& splits) const {
+  double seconds = 0;
+  if (work.kind == Work::Kind::kProduct) {
+    const ProductRates* rates = product_rates(rates_, work.dtype);
+    const double flops = 2 * splits.local(work.m) * splits.local(work.n) * splits.local(work.k) * splits.local(work.outer);
+    seconds = flops / (rates ? largest(rates->rate) : machine_.peak(work.dtype));
+  } else if (work.kind == Work::Kind::kAttend) {
+    seconds = splits.local(work.flops) / work.rate;
+  } else if (work.kind == Work::Kind::kSweep) {
+    for (const Extent& extent : work.bytes) seconds += splits.local(extent) / fastest_sweep_;
+  }
+  return seconds * crowding_;
+}
+
+double WorkBound::of_prefix(std::span<const AxisRole> axes, double rest) const {
+  const Splits splits = splits_of(axes, 1);
+  double sum = 0;
+  for (std::size_t i = 0; i < works_.size(); ++i)
+    if (!works_[i].is_update) sum += totals_[i] * fastest_seconds(works_[i], splits);
+  return sum / rest;
+}
+
+double WorkBound::seconds(const Choice& choice, const MeshGroups& groups, bool ignores_update) const {
+  const Splits splits = splits_of(choice.axes, choice.microbatches);
+  double stored = 1;
+  for (std::size_t i = 0; i < choice.axes.size(); ++i)
+    if (choice.stored >> i & 1) stored *= choice.axes[i].size;
+  std::vector<double> each(works_.size());
+  double total = 0;
+  for (std::size_t i = 0; i < works_.size(); ++i) {
+    each[i] = seconds(works_[i], splits);
+    if (works_[i].is_update) each[i] = ignores_update ? 0 : each[i] / stored;
+    total += totals_[i] * each[i];
+  }
+  const auto axes_of = [&](DimSet summed) {
+    AxisSet set = 0;
+    for (std::size_t i = 0; i < choice.axes.size(); ++i)
+      if (choice.axes[i].dims & summed) set |= AxisSet{1} << i;
+    return set;
+  };
+  for (const Part& part : parts_)
+    for (const Partial& partial : part.partials) {
+      const AxisSet axes = axes_of(partial.summed);
+      if (!axes) continue;
+      const double times = splits.times(partial.bytes.dims);
+      double hidden = 0;
+      for (std::size_t i = partial.begin; i < partial.end; ++i) hidden += each[part.order[i].first];
+      const double wire = groups.all_reduce_seconds(axes, splits.local(partial.bytes)) * times;
+      total += part.weight * partial.trips * std::max(0.0, wire - hidden);
+    }
+  return total + machine_.step_seconds * crowding_;
+}
+
+}  // namespace weft

@@ -1,0 +1,39 @@
+// Choice: one candidate of the search, in the numbers that the search counts with.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/split_rules.h"
+#include "weft/plan.h"
+
+namespace weft {
+
+// One axis of a mesh: its size and the dims that it splits.
+struct AxisRole {
+  int size = 1;
+  DimSet dims = 0;
+  bool operator==(const AxisRole&) const = default;
+};
+
+using AxisSet = std::uint32_t;  // bit i: axis i
+
+struct Choice {
+  std::vector<AxisRole> axes = {};      // major to minor
+  std::vector<std::string> names = {};  // of the axes; "" or missing: named after their dims
+  AxisSet stored = 0;          // the axes of the storage layout
+  int level = 0;               // of the storage layout; 0: none
+  std::int64_t microbatches = 1;
+  Recompute recompute = Recompute::kNone;
+  bool operator==(const Choice&) const = default;
+};
+
+// The parts of the choice as texts. `batch`: the dim after which an axis is called "data".
+PlanChoice named(const Choice& choice, const SplitRules& rules, const std::string& batch);
+
+// The meshes of `processors` processors with up to `most_axes` axes of sizes above one. If the order of axes means
+// nothing, only ascending ones.
+std::vector<std::vector<int>> factorisations(int processors, int most_axes, bool order_matters);
+
+}  // namespace weft

@@ -1,0 +1,22 @@
+// The user's demands as the search takes them, and what to say if no candidate meets them.
+#pragma once
+
+#include "plan/search.h"
+#include "weft/error.h"
+
+namespace weft {
+
+struct DemandSource {
+  const PlanOptions& options;
+  const SplitRules& rules;
+  const Machine& machine;
+  int processors = 1;
+};
+
+// UserError for demands that name what the graph, the mesh or the machine lacks.
+Demands demands_of(const DemandSource& source);
+
+// The error that names the smallest set of demands that no candidate meets together.
+UserError nothing_fits(const DemandSource& source, const Demands& demands, const Found& found, Search& search);
+
+}  // namespace weft

@@ -1,0 +1,165 @@
+#include "weft/plan.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/str.h"
+#include "plan/demands.h"
+#include "plan/search.h"
+#include "weft/detail/target.h"
+
+namespace weft {
+
+namespace {
+
+constexpr std::size_t kCompiledInFull = 5;
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// All that searches of one family on one machine share.
+class Planner {
+ public:
+  Planner(const StepFamily& family, const Machine& machine, int processors, const PlanOptions& options)
+      : options_(options),
+        processors_(processors),
+        machine_(machine),
+        target_(engine_target(options.device, options.plugin)),
+        graphs_(family),
+        predictor_(graphs_, machine, target_),
+        parts_(graphs_.parts(1, false)),
+        rules_(parts_->front().graph->data(), parts_->front().graph->wanted()),
+        bound_(*parts_, rules_, family.batch, machine, processors, target_) {
+    if (family.can_recompute)
+      recomputed_.emplace(*graphs_.parts(1, true), rules_, family.batch, machine, processors, target_);
+  }
+
+  Plan run() {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto stop = [&] {
+      return (options_.seconds > 0 && seconds_since(begin) > options_.seconds) || (options_.stop && options_.stop());
+    };
+    const Demands demands = demands_of({options_, rules_, machine_, processors_});
+    Search search({rules_, graphs_, predictor_, bound_, recomputed_ ? &*recomputed_ : nullptr, machine_});
+    const Found found = search.run(demands, kCompiledInFull, stop);
+    if (found.best.empty()) throw nothing_fits({options_, rules_, machine_, processors_}, demands, found, search);
+    Plan plan;
+    plan.best = compiled_in_full(found, demands);
+    static_cast<PlanChoice&>(plan) = plan.best.front();
+    plan.bound = found.bound;
+    plan.gap = 1 - found.bound / found.best.front().value;
+    plan.stopped = found.stopped;
+    plan.failures = found.failures;
+    plan.frontier = frontier_of(found);
+    plan.search_seconds = seconds_since(begin);
+    plan.reasons = reasons_of(chosen(found, plan), search, demands);
+    plan.memory_limit = demands.memory_bytes;
+    plan.dims = rules_.names(demands.allowed);
+    plan.folding = graphs_.text();
+    plan.meshes = static_cast<std::int64_t>(demands.meshes.size());
+    plan.bounded = found.bounded;
+    plan.priced = static_cast<std::int64_t>(found.priced.size());
+    return plan;
+  }
+
+ private:
+  // The whole programs decide among the best of the model.
+  std::vector<PlanChoice> compiled_in_full(const Found& found, const Demands& demands) const {
+    std::vector<PlanChoice> all;
+    for (const Priced& priced : found.best) {
+      PlanChoice choice = priced.named;
+      choice.predicted = predictor_.whole(choice, demands.memory_bytes);
+      choice.is_whole = true;
+      all.push_back(std::move(choice));
+    }
+    const auto key = [&](const PlanChoice& choice) {
+      const Prediction& p = choice.predicted;
+      return std::pair(!fits(p, demands),
+                       demands.objective == Objective::kTime ? p.seconds : static_cast<double>(p.bytes()));
+    };
+    std::ranges::stable_sort(all, {}, key);
+    return all;
+  }
+
+  static const Priced& chosen(const Found& found, const Plan& plan) {
+    return *std::ranges::find_if(found.best, [&](const Priced& p) { return p.named.text() == plan.text(); });
+  }
+
+  // Of all candidates that were compiled: those that no other one beats in both time and memory.
+  static std::vector<PlanChoice> frontier_of(const Found& found) {
+    std::vector<PlanChoice> all;
+    for (const Priced& priced : found.priced) all.push_back(priced.named);
+    std::ranges::sort(all, {}, [](const PlanChoice& c) { return std::pair(c.predicted.seconds, c.predicted.bytes()); });
+    std::vector<PlanChoice> frontier;
+    for (PlanChoice& choice : all)
+      if (frontier.empty() || choice.predicted.bytes() < frontier.back().predicted.bytes())
+        frontier.push_back(std::move(choice));
+    return frontier;
+  }
+
+  PlanReason without(std::string rule, const Choice& choice, Search& search, const Demands& demands) const {
+    PlanReason reason{.rule = std::move(rule), .without = {}};
+    if (const std::optional<Priced> priced = search.price(choice, demands)) reason.without = priced->named.predicted;
+    else reason.refusal = "no program exists without it";
+    return reason;
+  }
+
+  std::vector<PlanReason> reasons_of(const Priced& best, Search& search, const Demands& demands) const {
+    std::vector<PlanReason> reasons;
+    for (const LayoutRule& rule : best.named.layout.rules()) {
+      Choice choice = best.choice;
+      const DimSet dim = DimSet{1} << rules_.find(rule.dim);
+      for (AxisRole& axis : choice.axes) axis.dims &= ~dim;
+      reasons.push_back(without(str(rule.dim, ":", join(rule.axes, "+")), choice, search, demands));
+    }
+    if (best.choice.level > 0) {
+      Choice choice = best.choice;
+      choice.level = 0;
+      choice.stored = 0;
+      reasons.push_back(without(str("store ", best.named.store.text(), " level ", best.choice.level), choice, search, demands));
+    }
+    if (best.choice.microbatches > 1) {
+      Choice choice = best.choice;
+      choice.microbatches = 1;
+      reasons.push_back(without(str(best.choice.microbatches, " microbatches"), choice, search, demands));
+    }
+    if (best.choice.recompute != Recompute::kNone) {
+      Choice choice = best.choice;
+      choice.recompute = Recompute::kNone;
+      reasons.push_back(without("recomputation", choice, search, demands));
+    }
+    return reasons;
+  }
+
+  const PlanOptions& options_;
+  int processors_;
+  const Machine& machine_;
+  const Target& target_;
+  FoldedGraphs graphs_;
+  Predictor predictor_;
+  std::shared_ptr<const FoldedGraphs::Parts> parts_;
+  SplitRules rules_;
+  WorkBound bound_;
+  std::optional<WorkBound> recomputed_;
+};
+
+}  // namespace
+
+Plan plan(const StepFamily& family, const Machine& machine, int processors, const PlanOptions& options) {
+  return Planner(family, machine, processors, options).run();
+}
+
+Plan plan(const StepGraph& step, const Machine& machine, int processors, const PlanOptions& options) {
+  StepFamily family;
+  family.build = [&](const std::vector<std::int64_t>&, std::int64_t, bool) { return step; };
+  return plan(family, machine, processors, options);
+}
+
+Prediction predict(const StepFamily& family, const Machine& machine, const PlanChoice& choice,
+                   const PlanOptions& options) {
+  FoldedGraphs graphs(family);
+  return Predictor(graphs, machine, engine_target(options.device, options.plugin)).folded(choice, options.memory_bytes).predicted;
+}
+
+}  // namespace weft
