@@ -157,7 +157,7 @@ double WorkBound::seconds(const Work& work, const Splits& splits) const {
     double bytes = 0;
     for (const Extent& extent : work.bytes) bytes += splits.local(extent);
     if (work.kind == Work::Kind::kRandom) seconds = bytes / rates_.random;
-    else if (bytes > 0) seconds = std::max(bytes / rate_at(rates_.sweep, {&bytes, 1}), splits.local(work.flops) / rates_.pointwise);
+    else seconds = std::max(bytes / fastest_sweep_, splits.local(work.flops) / rates_.pointwise);
   }
   return (seconds + rates_.overhead) * crowding_ * splits.times(work.dims);
 }
