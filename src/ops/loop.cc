@@ -46,8 +46,8 @@ void finish_trip(Lowering& l, const LoopBody& body, const std::vector<ValueId>& 
                  const std::vector<ValueId>& results) {
   Builder& b = l.builder;
   const auto laid = [&](ValueId x, std::size_t output) {
-    const ValueId last = inputs[1 + output];
-    return b.dense(l.context.reshard(x, b.value(last).sharding), b.value(last).shape);
+    const ValueType last = b.type(inputs[1 + output]);  // a copy: resharding adds values, which moves them
+    return b.dense(l.context.reshard(x, last.sharding), last.shape);
   };
   std::vector<ValueId> next;
   for (std::size_t k = 0; k < body.carried; ++k) next.push_back(laid(results[k], k));

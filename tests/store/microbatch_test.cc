@@ -79,5 +79,27 @@ TEST(StoreMicrobatch, GradientsAreReducedOnceOrScatteredInEveryPart) {
                                     {"all_gather in the loop", 3}}));  // dX of the first layer is not needed
 }
 
+// The sums of gradients are resharded at the end of each part, while the program's values grow.
+TEST(StoredMicrobatches, ProgramsOfAnySizeCompile) {
+  for (int layers = 1; layers <= 20; ++layers) {
+    Graph g;
+    const Tensor x = g.input("x", {kBatch, kIn});
+    Tensors weights;
+    for (int i = 0; i < layers; ++i) {
+      weights.push_back(g.variable(str("w", i), {kIn, kHidden}, init::fan_in(kIn)));
+      weights.push_back(g.variable(str("v", i), {kHidden, kIn}, init::fan_in(kHidden)));
+    }
+    const Tensor loss = microbatch_loss({x}, kBatch, 2, [&](const Tensors& part) {
+      Tensor y = part[0];
+      for (std::size_t i = 0; i < weights.size(); ++i) y = tanh(einsum({y, weights[i]}));
+      return mean(square(y - part[0]));
+    });
+    Session session(Mesh::parse("p:2"), wire::threads(), device::reference(), {.store = Store::parse("*:p", 3)});
+    EXPECT_NO_THROW(
+        session.compile(g, Layout::parse("batch:p"), {.fetch = {loss}, .update = optim::sgd(loss, g.variables(), 0.1)}))
+        << layers << " layers";
+  }
+}
+
 }  // namespace
 }  // namespace weft::microbatch_test
