@@ -103,8 +103,7 @@ class Calibration {
     Graph graph;
     std::map<std::string, Tensor> factors;
     const auto factor = [&](const std::string& name, const Shape& shape) {
-      if (!factors.contains(name))
-        factors[name] = graph.variable(name, shape, init::normal(1), {.activation = dtype});
+      if (!factors.contains(name)) factors[name] = graph.variable(name, shape, init::normal(1), {.activation = dtype});
       return factors.at(name);
     };
     Tensors sums;

@@ -66,12 +66,15 @@ void run_plan(const PlanWords& o) {
 }  // namespace
 
 void add_plan(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("plan", "Find the fastest mesh, layout, storage layout, microbatches and recomputation");
+  CLI::App* sub =
+      app.add_subcommand("plan", "Find the fastest mesh, layout, storage layout, microbatches and recomputation");
   const auto o = std::make_shared<PlanWords>();
-  sub->add_option("CONFIG", o->configs, "A .toml file, or a name such as paper/lm-4.9b; and more .toml files, whose settings "
+  sub->add_option("CONFIG", o->configs,
+                  "A .toml file, or a name such as paper/lm-4.9b; and more .toml files, whose settings "
                   "override the files before them. Its mesh, layout, storage layout and microbatches are not used")
       ->required();
-  sub->add_option("--machine", o->machine, "A shipped machine, such as h200x8, or a file; see docs/machines.md")->required();
+  sub->add_option("--machine", o->machine, "A shipped machine, such as h200x8, or a file; see docs/machines.md")
+      ->required();
   sub->add_option("--processors", o->processors, "How many of its processors; default: all, or those of --mesh");
   sub->add_option("--mesh", o->mesh, "The only mesh, as \"data:2 model:4\"; default: all meshes of up to three axes");
   sub->add_option("--memory", o->memory, "The memory limit of a processor, as in 8GiB; default: the machine's");
@@ -79,7 +82,8 @@ void add_plan(CLI::App& app, Action& action) {
   sub->add_option("--allow", o->allow, "The only dims that may be split: batch,heads");
   sub->add_option("--forbid", o->forbid, "Dims that must not be split");
   sub->add_option("--objective", o->objective, "time or memory")->check(CLI::IsMember({"time", "memory"}));
-  sub->add_option("--seconds", o->seconds, "Stop after this time with the best so far and its gap; default: until proved");
+  sub->add_option("--seconds", o->seconds,
+                  "Stop after this time with the best so far and its gap; default: until proved");
   sub->add_option("--set", o->set, "section.name=value of the config; may be repeated; see docs/config.md")
       ->allow_extra_args(false);
   sub->add_flag("--json", o->json, "One JSON object, see docs/planner.md");

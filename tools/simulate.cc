@@ -34,8 +34,8 @@ void write_trace(const std::string& path, const std::string& text) {
 void run_simulate(const SimulateOptions& o) {
   const Machine machine = Machine::load(o.machine);
   const models::Model model = model_of(o.model);
-  const Explanation compiled = explain(model.graph, model.mesh, model.layout, model.options, machine,
-                                       store_of(o.model), {o.device});
+  const Explanation compiled =
+      explain(model.graph, model.mesh, model.layout, model.options, machine, store_of(o.model), {o.device});
   const Simulation simulation = simulate(compiled.program(), machine, o.device);
   if (o.trace) write_trace(*o.trace, simulation.trace());
   std::cout << (o.json ? simulation.json() + "\n" : simulation.summary());

@@ -25,7 +25,7 @@ struct Table {
 // Matrix products of factors of one dtype.
 struct ProductRates {
   DType dtype = DType::kF32;
-  Table rate;                                // flops per second over m, n and k of out[m, n] = x[m, k] y[k, n]
+  Table rate;                                 // flops per second over m, n and k of out[m, n] = x[m, k] y[k, n]
   std::array<std::int64_t, 3> tile{1, 1, 1};  // m, n and k are rounded up to multiples of these
 };
 
@@ -38,12 +38,12 @@ struct AttendRates {
 // The kernels of a processor that has this many cores to itself.
 struct Rates {
   int cores = 1;
-  double overhead = 0;               // seconds that an instruction takes besides its work
+  double overhead = 0;  // seconds that an instruction takes besides its work
   // Bytes per second that an instruction reads or writes of a value, over the bytes that the processor has touched since
   // it last touched the value: what caches hold is faster.
   Table sweep;
-  double pointwise = 0;              // flops per second of functions of single elements
-  double random = 0;                 // draws per second
+  double pointwise = 0;                     // flops per second of functions of single elements
+  double random = 0;                        // draws per second
   std::vector<ProductRates> products = {};  // by dtype; a missing dtype has the machine's peak
   std::vector<AttendRates> attention = {};  // a missing dtype is computed as products
 };
@@ -70,15 +70,15 @@ struct CollectiveTimes {
 
 struct Machine {
   std::string name;
-  int processors = 1;                 // the most that a mesh may have
-  int cores = 0;                      // that all processors share; 0: each has its own
-  std::int64_t memory_bytes = 0;      // of a processor; 0: not known
-  double bytes_per_second = 0;        // of a processor's memory, read and written, at its peak
+  int processors = 1;                  // the most that a mesh may have
+  int cores = 0;                       // that all processors share; 0: each has its own
+  std::int64_t memory_bytes = 0;       // of a processor; 0: not known
+  double bytes_per_second = 0;         // of a processor's memory, read and written, at its peak
   std::map<DType, double> peaks = {};  // flops per second at the peak, by dtype; f32 is always there
-  double step_seconds = 0;            // of a step, besides its instructions
-  bool overlaps = true;               // whether a collective proceeds while its processor computes
-  std::vector<Rates> rates = {};      // ascending in cores; at least one
-  std::vector<Link> links = {};       // the innermost first
+  double step_seconds = 0;             // of a step, besides its instructions
+  bool overlaps = true;                // whether a collective proceeds while its processor computes
+  std::vector<Rates> rates = {};       // ascending in cores; at least one
+  std::vector<Link> links = {};        // the innermost first
   std::vector<CollectiveTimes> collectives = {};
 
   // The peak of a dtype; of f32 if the description has none for it; 0 if it has none at all.

@@ -80,22 +80,23 @@ struct PlanChoice {
 
 // Why a rule of the layout, or the storage layout, is there: the best that the same choice gives without it.
 struct PlanReason {
-  std::string rule;               // "d_ff:model", "store *:data level 3"
+  std::string rule;                   // "d_ff:model", "store *:data level 3"
   std::optional<Prediction> without;  // without the rule, everything else the same; empty: no program exists
-  std::string refusal = {};       // why no program exists
+  std::string refusal = {};           // why no program exists
 };
 
 struct Plan : PlanChoice {
-  double bound = 0;                     // no candidate of the model is faster (objective memory: smaller, in bytes)
-  double gap = 0;                       // (predicted by the model - bound) / predicted; 0: proved
-  std::vector<PlanChoice> best = {};    // the best by the model, compiled in full, the chosen one first
+  double bound = 0;                       // no candidate of the model is faster (objective memory: smaller, in bytes)
+  double gap = 0;                         // (predicted by the model - bound) / predicted; 0: proved
+  std::vector<PlanChoice> best = {};      // the best by the model, compiled in full, the chosen one first
   std::vector<PlanChoice> frontier = {};  // ascending in time, descending in memory
   std::vector<PlanReason> reasons = {};
-  std::int64_t memory_limit = 0;  // bytes; 0: none
-  std::vector<std::string> dims = {};     // that may be split
-  std::string folding = {};       // what was compiled for a candidate
-  std::int64_t meshes = 0, bounded = 0, priced = 0;  // meshes, candidates and parts of candidates with a bound, programs
-  bool stopped = false;           // by `seconds` or `stop`, before the optimum was proved
+  std::int64_t memory_limit = 0;       // bytes; 0: none
+  std::vector<std::string> dims = {};  // that may be split
+  std::string folding = {};            // what was compiled for a candidate
+  std::int64_t meshes = 0, bounded = 0,
+               priced = 0;  // meshes, candidates and parts of candidates with a bound, programs
+  bool stopped = false;     // by `seconds` or `stop`, before the optimum was proved
   double search_seconds = 0;
   std::vector<std::string> failures = {};  // candidates that are left out because the compiler failed: a bug of Weft
 

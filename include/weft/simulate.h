@@ -25,12 +25,12 @@ struct Simulation {
   };
 
   std::string machine, mesh, layout;
-  double seconds = 0;            // of the step
-  double compute_seconds = 0;    // in which the processor computes
-  double wire_seconds = 0;       // in which its collectives run
-  double exposed_seconds = 0;    // in which it waits for them
-  double flops = 0;              // that it executes
-  double utilization = 0;        // time of its products at the peak of their dtype, without repeated ones, over seconds
+  double seconds = 0;          // of the step
+  double compute_seconds = 0;  // in which the processor computes
+  double wire_seconds = 0;     // in which its collectives run
+  double exposed_seconds = 0;  // in which it waits for them
+  double flops = 0;            // that it executes
+  double utilization = 0;      // time of its products at the peak of their dtype, without repeated ones, over seconds
   std::int64_t variable_bytes = 0, arena_bytes = 0;  // what a run allocates for variables and for everything else
   std::int64_t peak_bytes = 0;                       // the most of the arena in use at once
   std::int64_t memory_bytes = 0;                     // that the machine's processors have; 0: not known

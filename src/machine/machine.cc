@@ -33,8 +33,8 @@ Machine Machine::uniform(double flops_per_second, double bytes_per_second) {
   machine.name = "uniform";
   machine.peaks[DType::kF32] = flops_per_second;
   machine.bytes_per_second = bytes_per_second;
-  machine.rates.push_back({.sweep = Table::constant(bytes_per_second), .pointwise = flops_per_second,
-                           .random = flops_per_second});
+  machine.rates.push_back(
+      {.sweep = Table::constant(bytes_per_second), .pointwise = flops_per_second, .random = flops_per_second});
   return machine;
 }
 

@@ -132,11 +132,11 @@ class Section {
       const std::string word(key.str());
       if (std::find(known_.begin(), known_.end(), word) != known_.end()) continue;
       const std::string near = nearest_word(word, known_);
-      throw UserError({.code = "machine.unknown-key",
-                       .what = str("a machine description has no key '", full(word), "'"),
-                       .where = where(node),
-                       .fix = str(near.empty() ? "" : str("did you mean '", near, "'? "), "there are: ",
-                                  join(known_, ", "))});
+      throw UserError(
+          {.code = "machine.unknown-key",
+           .what = str("a machine description has no key '", full(word), "'"),
+           .where = where(node),
+           .fix = str(near.empty() ? "" : str("did you mean '", near, "'? "), "there are: ", join(known_, ", "))});
     }
   }
 
@@ -182,10 +182,8 @@ const std::vector<std::pair<std::string, DType>>& float_names() {
 
 ProductRates read_products(Section& section) {
   ProductRates all{.dtype = chosen(section, "dtype", float_names()), .rate = {}};
-  if (section.find("m"))
-    all.rate = section.grid("rate", {section.axis("m"), section.axis("n"), section.axis("k")});
-  else
-    all.rate = Table::constant(section.number("rate"));
+  if (section.find("m")) all.rate = section.grid("rate", {section.axis("m"), section.axis("n"), section.axis("k")});
+  else all.rate = Table::constant(section.number("rate"));
   section.find("n"), section.find("k");
   if (section.find("tile")) {
     const std::vector<int> tile = section.counts("tile");
@@ -290,9 +288,9 @@ Machine read(Section& section) {
     peak.check_all_known();
   }
   for (Section& one : section.sections("rates")) machine.rates.push_back(read_rates(one, machine));
-  if (machine.rates.empty())
-    machine.rates = Machine::uniform(machine.peak(), machine.bytes_per_second).rates;
-  std::sort(machine.rates.begin(), machine.rates.end(), [](const Rates& a, const Rates& b) { return a.cores < b.cores; });
+  if (machine.rates.empty()) machine.rates = Machine::uniform(machine.peak(), machine.bytes_per_second).rates;
+  std::sort(machine.rates.begin(), machine.rates.end(),
+            [](const Rates& a, const Rates& b) { return a.cores < b.cores; });
   for (Section& one : section.sections("link")) machine.links.push_back(read_link(one));
   for (Section& one : section.sections("collective")) machine.collectives.push_back(read_collective(one));
   check_links(machine, section);
@@ -333,8 +331,8 @@ Machine Machine::load(const std::string& name_or_path) {
     throw UserError({.code = "machine.unknown-name",
                      .what = str("there is no machine '", name_or_path, "', and no file of that name can be read"),
                      .where = str("machine ", name_or_path),
-                     .fix = str(near.empty() ? "" : str("did you mean '", near, "'? "), "there are: ",
-                                join(shipped(), ", "), "; weft calibrate describes this machine")});
+                     .fix = str(near.empty() ? "" : str("did you mean '", near, "'? "),
+                                "there are: ", join(shipped(), ", "), "; weft calibrate describes this machine")});
   }
   return parse(content.str(), name_or_path);
 }

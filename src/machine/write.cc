@@ -34,9 +34,9 @@ std::string rate_text(const std::string& name, const Table& table) {
 std::string rates_text(const Rates& rates) {
   std::string text = str("\n[[rates]]\ncores = ", rates.cores, "\noverhead = ", number(rates.overhead),
                          "\npointwise = ", number(rates.pointwise), "\nrandom = ", number(rates.random), "\n");
-  text += rates.sweep.axes.empty() ? rate_text("sweep", rates.sweep)
-                                   : str("[rates.sweep]\n", axes_text(rates.sweep, {"bytes"}),
-                                         rate_text("rate", rates.sweep));
+  text += rates.sweep.axes.empty()
+              ? rate_text("sweep", rates.sweep)
+              : str("[rates.sweep]\n", axes_text(rates.sweep, {"bytes"}), rate_text("rate", rates.sweep));
   for (const ProductRates& one : rates.products)
     text += str("[[rates.product]]\ndtype = \"", one.dtype, "\"\n", axes_text(one.rate, {"m", "n", "k"}),
                 rate_text("rate", one.rate), "tile = [", join(one.tile, ", "), "]\n");

@@ -65,7 +65,8 @@ struct WorkBound::Splits {
 
   double local(const Extent& extent) const {
     double size = extent.size;
-    for (DimSet rest = extent.dims & split; rest; rest &= rest - 1) size /= parts[static_cast<std::size_t>(std::countr_zero(rest))];
+    for (DimSet rest = extent.dims & split; rest; rest &= rest - 1)
+      size /= parts[static_cast<std::size_t>(std::countr_zero(rest))];
     return size;
   }
   double times(DimSet dims) const { return dims & batch ? microbatches : 1; }
@@ -166,7 +167,8 @@ double WorkBound::fastest_seconds(const Work& work, const Splits& splits) const 
   double seconds = 0;
   if (work.kind == Work::Kind::kProduct) {
     const ProductRates* rates = product_rates(rates_, work.dtype);
-    const double flops = 2 * splits.local(work.m) * splits.local(work.n) * splits.local(work.k) * splits.local(work.outer);
+    const double flops =
+        2 * splits.local(work.m) * splits.local(work.n) * splits.local(work.k) * splits.local(work.outer);
     seconds = flops / (rates ? largest(rates->rate) : machine_.peak(work.dtype));
   } else if (work.kind == Work::Kind::kAttend) {
     seconds = splits.local(work.flops) / work.rate;

@@ -56,8 +56,8 @@ class WorkBound {
     Extent m = {}, n = {}, k = {}, outer = {};  // kProduct
     Extent flops = {};                          // kAttend, kSweep
     std::vector<Extent> bytes = {};             // kSweep; kRandom: the draws
-    double rate = 0;              // kAttend: flops per second
-    DimSet dims = 0;              // of all operands and results
+    double rate = 0;                            // kAttend: flops per second
+    DimSet dims = 0;                            // of all operands and results
     bool is_update = false;
     bool operator==(const Work&) const = default;
   };

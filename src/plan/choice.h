@@ -22,8 +22,8 @@ using AxisSet = std::uint32_t;  // bit i: axis i
 struct Choice {
   std::vector<AxisRole> axes = {};      // major to minor
   std::vector<std::string> names = {};  // of the axes; "" or missing: named after their dims
-  AxisSet stored = 0;          // the axes of the storage layout
-  int level = 0;               // of the storage layout; 0: none
+  AxisSet stored = 0;                   // the axes of the storage layout
+  int level = 0;                        // of the storage layout; 0: none
   std::int64_t microbatches = 1;
   Recompute recompute = Recompute::kNone;
   bool operator==(const Choice&) const = default;

@@ -14,9 +14,7 @@ namespace weft {
 
 namespace {
 
-double rounded_up(std::int64_t size, std::int64_t tile) {
-  return static_cast<double>((size + tile - 1) / tile * tile);
-}
+double rounded_up(std::int64_t size, std::int64_t tile) { return static_cast<double>((size + tile - 1) / tile * tile); }
 
 void check_size(const Machine& machine, const Mesh& mesh) {
   if (mesh.size() <= machine.processors) return;
@@ -35,10 +33,7 @@ double bytes_of_all(const Program& p, const std::vector<ValueId>& values) {
 }  // namespace
 
 Pricer::Pricer(const Machine& machine, const Mesh& mesh)
-    : machine_(machine),
-      mesh_(mesh),
-      rates_(machine.rates_of(mesh.size())),
-      crowding_(machine.crowding(mesh.size())) {
+    : machine_(machine), mesh_(mesh), rates_(machine.rates_of(mesh.size())), crowding_(machine.crowding(mesh.size())) {
   check_size(machine, mesh);
 }
 
@@ -160,11 +155,11 @@ void Pricer::run_loop(const Loop& loop, Clock& clock) {
 
 double Pricer::compute_seconds(const Program& program, const Instr& instr, const Cost& cost, double memory_seconds,
                                const ByValue<std::vector<std::int64_t>>& strides) const {
-  const double work = instr.is<Contract>()  ? contract_seconds(program, instr, strides)
+  const double work = instr.is<Contract>()   ? contract_seconds(program, instr, strides)
                       : instr.is<Convolve>() ? convolve_seconds(program, instr)
-                      : attend_rules(instr) ? attend_seconds(program, instr, cost.flops)
-                      : instr.is<Random>()  ? cost.bytes / 4 / rates_.random
-                                            : std::max(memory_seconds, cost.flops / rates_.pointwise);
+                      : attend_rules(instr)  ? attend_seconds(program, instr, cost.flops)
+                      : instr.is<Random>()   ? cost.bytes / 4 / rates_.random
+                                             : std::max(memory_seconds, cost.flops / rates_.pointwise);
   return (work + rates_.overhead) * crowding_;
 }
 
@@ -197,8 +192,8 @@ double Pricer::product_seconds(DType dtype, const std::array<std::int64_t, 3>& s
     const double rate = one.rate.axes.empty() ? one.rate.values[0] : one.rate.at(padded);
     return 2 * padded[0] * padded[1] * padded[2] / rate;
   }
-  const double flops = 2.0 * static_cast<double>(sizes[0]) * static_cast<double>(sizes[1]) *
-                       static_cast<double>(sizes[2]);
+  const double flops =
+      2.0 * static_cast<double>(sizes[0]) * static_cast<double>(sizes[1]) * static_cast<double>(sizes[2]);
   return flops / machine_.peak(dtype);
 }
 

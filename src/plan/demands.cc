@@ -29,11 +29,11 @@ std::size_t dim_of(const std::string& dim, const std::string& option, const Spli
                      .what = str("dim '", dim, "' cannot be split: an op needs it whole, or its size is 1"),
                      .where = option,
                      .fix = str("name dims that can be split: ", join(rules.dims(), ", "))});
-  throw UserError({.code = "plan.unknown-dim",
-                   .what = str("no tensor of the graph has dim '", dim, "'"),
-                   .where = option,
-                   .fix = str(nearest_text(dim, rules.dims()), "the dims that can be split are: ",
-                              join(rules.dims(), ", "))});
+  throw UserError(
+      {.code = "plan.unknown-dim",
+       .what = str("no tensor of the graph has dim '", dim, "'"),
+       .where = option,
+       .fix = str(nearest_text(dim, rules.dims()), "the dims that can be split are: ", join(rules.dims(), ", "))});
 }
 
 void check_counts(const DemandSource& s) {
@@ -45,11 +45,11 @@ void check_counts(const DemandSource& s) {
                      .where = "--processors",
                      .fix = "give a number from 1 on, and as many as the mesh has if there is one"});
   if (s.processors > s.machine.processors)
-    throw UserError({.code = "plan.too-many-processors",
-                     .what = str("machine ", s.machine.name, " has ", s.machine.processors, " processors, not ",
-                                 s.processors),
-                     .where = "--processors",
-                     .fix = str("ask for up to ", s.machine.processors, ", or give a larger machine")});
+    throw UserError(
+        {.code = "plan.too-many-processors",
+         .what = str("machine ", s.machine.name, " has ", s.machine.processors, " processors, not ", s.processors),
+         .where = "--processors",
+         .fix = str("ask for up to ", s.machine.processors, ", or give a larger machine")});
 }
 
 // Collectives take the same along every axis of a size if all processors are joined alike.
@@ -198,14 +198,15 @@ UserError nothing_fits(const DemandSource& s, const Demands& demands, const Foun
   std::int64_t least = 0;
   for (const Priced& priced : found.priced)
     if (least == 0 || priced.named.predicted.bytes() < least) least = priced.named.predicted.bytes();
-  return UserError({.code = "plan.nothing-fits",
-                    .what = str("no candidate meets ", conflict.empty() ? "the demands" : join(conflict, " and "),
-                                " on ", s.processors, " processors of ", s.machine.name,
-                                least ? str("; the smallest that was compiled needs ", bytes_text(least)) : std::string()),
-                    .where = str("machine ", s.machine.name, ", ", s.processors, " processors"),
-                    .fix = conflict.empty() ? "use more processors or a smaller batch"
-                                            : str("give up one of these demands: ", join(conflict, "; "),
-                                                  "; or use more processors")});
+  const std::string unmet = conflict.empty() ? "the demands" : join(conflict, " and "),
+                    smallest = least ? str("; the smallest that was compiled needs ", bytes_text(least)) : "",
+                    first =
+                        conflict.empty() ? "" : str("give up one of these demands: ", join(conflict, "; "), "; or ");
+  return UserError(
+      {.code = "plan.nothing-fits",
+       .what = str("no candidate meets ", unmet, " on ", s.processors, " processors of ", s.machine.name, smallest),
+       .where = str("machine ", s.machine.name, ", ", s.processors, " processors"),
+       .fix = str(first, "use more processors")});
 }
 
 }  // namespace weft

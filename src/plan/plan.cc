@@ -117,7 +117,8 @@ class Planner {
       Choice choice = best.choice;
       choice.level = 0;
       choice.stored = 0;
-      reasons.push_back(without(str("store ", best.named.store.text(), " level ", best.choice.level), choice, search, demands));
+      reasons.push_back(
+          without(str("store ", best.named.store.text(), " level ", best.choice.level), choice, search, demands));
     }
     if (best.choice.microbatches > 1) {
       Choice choice = best.choice;
@@ -159,7 +160,9 @@ Plan plan(const StepGraph& step, const Machine& machine, int processors, const P
 Prediction predict(const StepFamily& family, const Machine& machine, const PlanChoice& choice,
                    const PlanOptions& options) {
   FoldedGraphs graphs(family);
-  return Predictor(graphs, machine, engine_target(options.device, options.plugin)).folded(choice, options.memory_bytes).predicted;
+  return Predictor(graphs, machine, engine_target(options.device, options.plugin))
+      .folded(choice, options.memory_bytes)
+      .predicted;
 }
 
 }  // namespace weft

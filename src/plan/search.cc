@@ -75,13 +75,11 @@ struct Search::Node {
   enum class Kind : std::uint8_t { kAxes, kLayout, kVariant, kCandidate };
   Kind kind = Kind::kAxes;
   double bound = 0;
-  std::int64_t order = 0;  // of two equal bounds, the later node is opened first: it is closer to a candidate
-  Choice choice = {};      // of kAxes: the axes that have a role
+  std::int64_t order = 0;      // of two equal bounds, the later node is opened first: it is closer to a candidate
+  Choice choice = {};          // of kAxes: the axes that have a role
   std::vector<int> rest = {};  // of kAxes: the sizes of the axes that have none yet
 
-  bool operator<(const Node& other) const {
-    return bound != other.bound ? bound > other.bound : order < other.order;
-  }
+  bool operator<(const Node& other) const { return bound != other.bound ? bound > other.bound : order < other.order; }
 };
 
 struct Search::Queue {
@@ -229,7 +227,9 @@ Found Search::run(const Demands& demands, std::size_t keep, const std::function<
     smaller.choice.recompute = Recompute::kCompiler;
     queue.push(std::move(smaller));
   };
-  const auto limit = [&] { return found.best.empty() ? std::numeric_limits<double>::infinity() : found.best.front().value; };
+  const auto limit = [&] {
+    return found.best.empty() ? std::numeric_limits<double>::infinity() : found.best.front().value;
+  };
   while (!queue.nodes.empty() && queue.nodes.top().bound < limit()) {
     if (stop && stop()) {
       found.stopped = true;

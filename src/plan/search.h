@@ -49,10 +49,10 @@ struct Priced {
 };
 
 struct Found {
-  std::vector<Priced> best;     // candidates that meet all demands, the best first
-  std::vector<Priced> priced;   // all that were compiled, whether they fit or not
-  double bound = 0;             // of the objective
-  std::int64_t bounded = 0;     // nodes with a bound
+  std::vector<Priced> best;    // candidates that meet all demands, the best first
+  std::vector<Priced> priced;  // all that were compiled, whether they fit or not
+  double bound = 0;            // of the objective
+  std::int64_t bounded = 0;    // nodes with a bound
   bool stopped = false;
   std::vector<std::string> failures;  // candidates on which the compiler broke a rule of its own
 };
@@ -64,8 +64,8 @@ class Search {
     const SplitRules& rules;
     FoldedGraphs& graphs;
     const Predictor& predictor;
-    const WorkBound& bound;            // without recomputation
-    const WorkBound* recomputed;       // of every layer; null: not to be chosen
+    const WorkBound& bound;       // without recomputation
+    const WorkBound* recomputed;  // of every layer; null: not to be chosen
     const Machine& machine;
   };
   explicit Search(const Facts& facts) : facts_(facts) {}

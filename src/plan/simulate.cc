@@ -86,9 +86,7 @@ std::vector<Simulation::MemoryPoint> memory_of(const Simulated& simulated, const
 
 std::string milliseconds(double seconds) { return str(std::round(seconds * 1e6) / 1e3, " ms"); }
 
-std::string megabytes(std::int64_t bytes) {
-  return str(std::round(static_cast<double>(bytes) * 1e-4) / 1e2, " MB");
-}
+std::string megabytes(std::int64_t bytes) { return str(std::round(static_cast<double>(bytes) * 1e-4) / 1e2, " MB"); }
 
 std::string percent(double share) { return str(std::round(share * 1e3) / 10, " %"); }
 
@@ -118,18 +116,18 @@ Simulation simulate(const std::string& program, const Machine& machine, const st
   s.memory_bytes = machine.memory_bytes;
   s.parts = parts_of(simulated->timeline);
   s.memory = memory_of(*simulated, plan);
-  s.trace = [simulated] { return trace_text(simulated->program, simulated->machine, simulated->timeline, simulated->cost); };
+  s.trace = [simulated] {
+    return trace_text(simulated->program, simulated->machine, simulated->timeline, simulated->cost);
+  };
   return s;
 }
 
 std::string Simulation::summary() const {
   const std::int64_t bytes = variable_bytes + arena_bytes;
   std::string text = str("step        ", milliseconds(seconds), " predicted on ", machine, ", mesh ",
-                         mesh.empty() ? "of one processor" : mesh, "\n",
-                         "compute     ", milliseconds(compute_seconds), ", ", percent(utilization),
-                         " of the peak in products\n",
-                         "collectives ", milliseconds(wire_seconds), ", of which ", milliseconds(exposed_seconds),
-                         " are exposed\n",
+                         mesh.empty() ? "of one processor" : mesh, "\n", "compute     ", milliseconds(compute_seconds),
+                         ", ", percent(utilization), " of the peak in products\n", "collectives ",
+                         milliseconds(wire_seconds), ", of which ", milliseconds(exposed_seconds), " are exposed\n",
                          "memory      ", megabytes(bytes), " a processor: variables ", megabytes(variable_bytes),
                          ", arena ", megabytes(arena_bytes), ", of which ", megabytes(peak_bytes), " in use at once");
   if (memory_bytes > 0 && bytes > memory_bytes) text += str("; more than the ", megabytes(memory_bytes), " it has");

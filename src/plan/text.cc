@@ -26,8 +26,8 @@ std::string percent_text(double share) {
 }
 
 std::string prediction_text(const Prediction& p) {
-  return str(seconds_text(p.seconds), " a step (", seconds_text(p.compute), " of computation, ", seconds_text(p.exposed),
-             " of waiting), ", bytes_text(p.bytes()), " a processor");
+  return str(seconds_text(p.seconds), " a step (", seconds_text(p.compute), " of computation, ",
+             seconds_text(p.exposed), " of waiting), ", bytes_text(p.bytes()), " a processor");
 }
 
 std::string difference_text(const Prediction& without, const Prediction& with) {
@@ -39,9 +39,8 @@ std::string difference_text(const Prediction& without, const Prediction& with) {
 }
 
 nlohmann::ordered_json json_of(const Prediction& p) {
-  return {{"seconds", p.seconds},   {"compute", p.compute},
-          {"wire", p.wire},         {"exposed", p.exposed},
-          {"flops", p.flops},       {"variable_bytes", p.variable_bytes},
+  return {{"seconds", p.seconds},        {"compute", p.compute}, {"wire", p.wire},
+          {"exposed", p.exposed},        {"flops", p.flops},     {"variable_bytes", p.variable_bytes},
           {"arena_bytes", p.arena_bytes}};
 }
 

@@ -21,8 +21,14 @@ Json label(const char* what, int lane, const std::string& name) {
 Json event(const std::string& name, const std::string& category, double begin, double end, int lane, Json args) {
   args["step"] = 0;
   args["seconds"] = end - begin;
-  return {{"name", name},       {"cat", category},           {"ph", "X"},  {"ts", begin * 1e6},
-          {"dur", (end - begin) * 1e6}, {"pid", 0}, {"tid", lane}, {"args", std::move(args)}};
+  return {{"name", name},
+          {"cat", category},
+          {"ph", "X"},
+          {"ts", begin * 1e6},
+          {"dur", (end - begin) * 1e6},
+          {"pid", 0},
+          {"tid", lane},
+          {"args", std::move(args)}};
 }
 
 Json event(const TimedInstr& timed, const Machine& machine) {
@@ -35,9 +41,13 @@ Json event(const TimedInstr& timed, const Machine& machine) {
   const std::string kind = name_of(instr), phase = name_of(instr.origin.phase);
   const std::string use = instr.is<Loop>() ? "loop" : is_wire || is_done ? "collective" : "kernel";
   const double least = std::max(cost.flops / machine.peak(), cost.bytes / machine.bytes_per_second);
-  Json args = {{"use", use},      {"kind", kind},   {"tensor", tensor},
-               {"phase", phase},  {"cause", join(instr.origin.causes, ", ")},
-               {"flops", cost.flops}, {"bytes", cost.bytes}};
+  Json args = {{"use", use},
+               {"kind", kind},
+               {"tensor", tensor},
+               {"phase", phase},
+               {"cause", join(instr.origin.causes, ", ")},
+               {"flops", cost.flops},
+               {"bytes", cost.bytes}};
   if (least > 0) args["least_us"] = least * 1e6;
   return event(str(kind, " ", tensor), phase, timed.begin, timed.end, is_wire ? kWire : kComputes, std::move(args));
 }
@@ -59,9 +69,9 @@ std::string trace_text(const Program& program, const Machine& machine, const std
                                      label("thread_name", kComputes, "computes").dump(),
                                      label("thread_name", kWire, "collectives in flight").dump()};
   for (const char* kind : {"call", "program"})
-    events.push_back(event(kind, "step", 0, cost.seconds, kComputes,
-                           {{"use", kind}, {"kind", kind}, {"tensor", ""}, {"phase", ""}})
-                         .dump());
+    events.push_back(
+        event(kind, "step", 0, cost.seconds, kComputes, {{"use", kind}, {"kind", kind}, {"tensor", ""}, {"phase", ""}})
+            .dump());
   for (const TimedInstr& timed : timeline) events.push_back(event(timed, machine).dump());
   return str("{\"displayTimeUnit\":\"ms\",\n\"otherData\":", about.dump(), ",\n\"traceEvents\":[\n",
              join(events, ",\n"), "\n]}\n");

@@ -10,12 +10,12 @@ namespace weft {
 
 // The part of a group that one level of links joins.
 struct Stage {
-  int count = 1;         // members of the group that it joins
-  double rate = 0;       // bytes per second that a member sends
-  double latency = 0;    // seconds of one pass through all members
-  double distance = 1;   // wires that a byte of an all_to_all passes, over those of a pass through all members
-  double one_way = 0;    // bytes per second from a member to the next
-  double one_step = 0;   // seconds of latency to the next
+  int count = 1;        // members of the group that it joins
+  double rate = 0;      // bytes per second that a member sends
+  double latency = 0;   // seconds of one pass through all members
+  double distance = 1;  // wires that a byte of an all_to_all passes, over those of a pass through all members
+  double one_way = 0;   // bytes per second from a member to the next
+  double one_step = 0;  // seconds of latency to the next
 };
 
 // The levels that a group spans, the innermost first. An axis of the mesh whose members are `stride` apart in processor

@@ -80,7 +80,8 @@ TEST_F(WithLayout, OperandsThatLieAlikeStayTogether) {
 
 TEST_F(WithLayout, ExplainNamesTheLine) {
   const auto [y, line] = std::pair(with_layout(x, "a:- b:p?"), to_string(Site::current()));
-  const Explanation e = explain(g, Mesh::parse("p:2"), Layout::parse("a:p"), {.fetch = {y}}, {1e9, 1e9});
+  const Explanation e =
+      explain(g, Mesh::parse("p:2"), Layout::parse("a:p"), {.fetch = {y}}, Machine::uniform(1e9, 1e9));
   ASSERT_EQ(e.collectives.size(), 1u);
   EXPECT_EQ(e.collectives[0].kind, "all_to_all");
   EXPECT_EQ(e.collectives[0].cause, std::vector<std::string>{line + " with_layout"});

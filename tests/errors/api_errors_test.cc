@@ -31,9 +31,9 @@ TEST_F(SessionErrors, UnknownWireOrRuntime) {
   EXPECT_USER_ERROR(
       Session(Mesh(), {"pigeons"}, device::cpu()),
       lines("there is no wire 'pigeons'", "session on mesh of one processor", "use wire::threads() or wire::mpi()"));
-  EXPECT_USER_ERROR(Session(Mesh::parse("p:2"), wire::threads(), device::Choice{"abacus"}),
-                    lines("there is no device 'abacus'", "session on mesh p:2",
-                          "use one of the devices: cpu, reference, cuda"));
+  EXPECT_USER_ERROR(
+      Session(Mesh::parse("p:2"), wire::threads(), device::Choice{"abacus"}),
+      lines("there is no device 'abacus'", "session on mesh p:2", "use one of the devices: cpu, reference, cuda"));
 }
 
 TEST_F(SessionErrors, OptionsOutOfRange) {
@@ -156,7 +156,8 @@ TEST(ExplainErrors, MachineWithoutRates) {
 TEST(ExplainErrors, UnknownTensorToShow) {
   Graph g;
   const Tensor x = g.input("image", {{"a", 4}});
-  const Explanation e = explain(g, Mesh::parse("p:2"), Layout::parse("a:p"), {.fetch = {exp(x)}}, {1e9, 1e9});
+  const Explanation e =
+      explain(g, Mesh::parse("p:2"), Layout::parse("a:p"), {.fetch = {exp(x)}}, Machine::uniform(1e9, 1e9));
   EXPECT_USER_ERROR(e.text({"imgae"}), lines("the program has no tensor 'imgae' to show", "layout \"a:p\", mesh p:2",
                                              "did you mean 'image'?"));
   EXPECT_USER_ERROR(e.text({"quite another"}), "give a name that the program's text has after a '%' and a number");

@@ -62,7 +62,8 @@ bool one_layout_per_traffic() {
 
 // The kinds of collectives that a layout needs, and how many axes each goes along.
 std::set<std::string> traffic_of(const BuiltSample& built, const Mesh& mesh, const std::string& layout) {
-  const Explanation e = explain(built.graph, mesh, Layout::parse(layout), {.fetch = test::fetched(built)}, {1e9, 1e9});
+  const Explanation e =
+      explain(built.graph, mesh, Layout::parse(layout), {.fetch = test::fetched(built)}, Machine::uniform(1e9, 1e9));
   std::set<std::string> kinds;
   for (const Explanation::Collective& c : e.collectives) kinds.insert(str(c.kind, " ", c.axes.size()));
   return kinds;

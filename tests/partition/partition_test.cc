@@ -112,7 +112,7 @@ TEST_F(TwoLayers, WeightGradientsAreJoined) {
 }
 
 TEST_F(TwoLayers, CausesAreTheForwardLines) {
-  const Explanation e = explain(g, Mesh::parse("p:2"), Layout::parse("batch:p"), all, {1e9, 1e9});
+  const Explanation e = explain(g, Mesh::parse("p:2"), Layout::parse("batch:p"), all, Machine::uniform(1e9, 1e9));
   ASSERT_EQ(e.collectives.size(), 1u);
   for (const std::string& cause : e.collectives[0].cause) EXPECT_EQ(cause, to_string(y.site()) + " einsum");
 }

@@ -9,9 +9,8 @@ namespace weft {
 namespace {
 
 Machine machine_of(const std::string& links, int processors) {
-  return Machine::parse("processors = " + std::to_string(processors) +
-                            "\nbytes_per_second = 1e9\n[peak]\nf32 = 1e9\n" + links,
-                        "test");
+  return Machine::parse(
+      "processors = " + std::to_string(processors) + "\nbytes_per_second = 1e9\n[peak]\nf32 = 1e9\n" + links, "test");
 }
 std::string link(const std::string& topology, const std::string& sides, const std::string& more = "") {
   return "[[link]]\nname = \"a\"\ntopology = \"" + topology + "\"\nsides = [" + sides +
@@ -186,10 +185,10 @@ TEST(ProgramCost, ProcessorsTakeTurnsOnCores) {
 
 TEST(ProgramCost, NeedsAsManyProcessors) {
   const Program p = test::program_of("\ninput x %0 f32 [a=4]\noutput o %0");
-  EXPECT_USER_ERROR(price(p, machine_of("", 4)),
-                    test::lines("the mesh has 8 processors, but the machine has 4",
-                                "mesh data:2 model:4 one:1, machine test",
-                                "use a smaller mesh, or the description of a larger machine"));
+  EXPECT_USER_ERROR(
+      price(p, machine_of("", 4)),
+      test::lines("the mesh has 8 processors, but the machine has 4", "mesh data:2 model:4 one:1, machine test",
+                  "use a smaller mesh, or the description of a larger machine"));
 }
 
 }  // namespace

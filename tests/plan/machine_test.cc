@@ -74,10 +74,10 @@ TEST(MachineTables, AreLinearInLogarithms) {
   const auto at = [&](double a, double b) { return table.at(std::vector<double>{a, b}); };
   EXPECT_NEAR(at(1, 10), 1, 1e-12);
   EXPECT_NEAR(at(100, 1000), 1000, 1e-9);
-  EXPECT_NEAR(at(10, 10), 10, 1e-12);    // half way from 1 to 100
+  EXPECT_NEAR(at(10, 10), 10, 1e-12);  // half way from 1 to 100
   EXPECT_NEAR(at(1, 100), std::sqrt(10), 1e-12);
   EXPECT_NEAR(at(10, 100), 10 * std::sqrt(10), 1e-9);
-  EXPECT_NEAR(at(0.001, 1), 1, 1e-12);   // constant beyond the ends
+  EXPECT_NEAR(at(0.001, 1), 1, 1e-12);  // constant beyond the ends
   EXPECT_NEAR(at(1e9, 1e9), 1000, 1e-9);
   EXPECT_NEAR(Table::constant(7).at({}), 7, 1e-12);
 }
@@ -96,14 +96,16 @@ TEST(MachineErrors, NotToml) {
 TEST(MachineErrors, UnknownKey) {
   EXPECT_USER_ERROR(parsed("[[link]]\nname = \"a\"\ntopology = \"ring\"\nsides = [4]\nlatency = 1e-6\nbandwith = 1e9\n"
                            "bandwidth = 1e9\n"),
-                    "a machine description has no key 'link.bandwith'", "here.toml:10", "did you mean 'bandwidth'? there are: ");
+                    "a machine description has no key 'link.bandwith'", "here.toml:10",
+                    "did you mean 'bandwidth'? there are: ");
   EXPECT_USER_ERROR(Machine::parse("procesors = 2\n" + kLeast, "here.toml"),
                     "a machine description has no key 'procesors'", "did you mean 'processors'?");
 }
 
 TEST(MachineErrors, MissingKey) {
-  EXPECT_USER_ERROR(Machine::parse("processors = 2\n", "here.toml"),
-                    lines("the machine description has no 'bytes_per_second'", "here.toml:1", std::string("add it; ") + kSee));
+  EXPECT_USER_ERROR(
+      Machine::parse("processors = 2\n", "here.toml"),
+      lines("the machine description has no 'bytes_per_second'", "here.toml:1", std::string("add it; ") + kSee));
   EXPECT_USER_ERROR(parsed("[[rates]]\n[[rates.product]]\ndtype = \"f32\"\n"),
                     "the machine description has no 'rates.product.rate'");
 }
@@ -125,7 +127,8 @@ TEST(MachineErrors, WrongValues) {
   refused("[[link]]\nname = \"a\"\ntopology = \"torus\"\nsides = [4]\nbandwidth = 1.0\n",
           "a list of one size, or of two or three for a torus");
   refused("[[link]]\nname = 3\n", "'link.name' is a text in quotes");
-  refused("[[link]]\nname = \"a\"\ntopology = \"star\"\n", "'link.topology' is one of ring, torus, switch, shared memory");
+  refused("[[link]]\nname = \"a\"\ntopology = \"star\"\n",
+          "'link.topology' is one of ring, torus, switch, shared memory");
   EXPECT_USER_ERROR(Machine::parse("memory = \"much\"\n" + kLeast, "here.toml"), "a number of bytes such as");
   EXPECT_USER_ERROR(Machine::parse("overlap = 1\n" + kLeast, "here.toml"), "'overlap' is true or false");
   EXPECT_USER_ERROR(Machine::parse("link = 1\n" + kLeast, "here.toml"), "'link' is a list");

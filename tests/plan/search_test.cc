@@ -226,15 +226,16 @@ TEST(PlanErrors, DemandsThatNameNothing) {
   EXPECT_USER_ERROR(planned(axis), "the mesh has no axis 'rows'",
                     "name an axis of the mesh, or leave the mesh out: then --fix names its axes", "plan.unknown-axis");
   axes.fix = "batch:a+b io:c+d";
-  EXPECT_USER_ERROR(planned(axes), "the fixed rules name 4 axes: a, b, c, d", "name at most 3 axes", "plan.too-many-axes");
+  EXPECT_USER_ERROR(planned(axes), "the fixed rules name 4 axes: a, b, c, d", "name at most 3 axes",
+                    "plan.too-many-axes");
   allow.allow = {"nothing"};
   EXPECT_USER_ERROR(planned(allow), "--allow", "plan.unknown-dim");
   mesh.mesh = Mesh::parse("data:2");
   EXPECT_USER_ERROR(planned(mesh), "cannot plan for 4 processors on a mesh of 2",
                     "give a number from 1 on, and as many as the mesh has if there is one", "plan.bad-processors");
   EXPECT_USER_ERROR(planned({}, 0), "cannot plan for 0 processors", "plan.bad-processors");
-  EXPECT_USER_ERROR(planned({}, 16), "machine test has 8 processors, not 16", "ask for up to 8, or give a larger machine",
-                    "plan.too-many-processors");
+  EXPECT_USER_ERROR(planned({}, 16), "machine test has 8 processors, not 16",
+                    "ask for up to 8, or give a larger machine", "plan.too-many-processors");
   PlanOptions odd;
   odd.fix = "one:data";
   EXPECT_USER_ERROR(plan(with_a_dim_of_one(), machine, 4, odd),

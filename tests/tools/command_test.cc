@@ -139,10 +139,10 @@ TEST(Command, DumpsPasses) {
 }
 
 TEST(Command, RefusesWrongLines) {
-  expect_refused(
-      "", "'weft' needs a command",
-      "give one of: train, eval, generate, translate, explain, run, bench, trace-summary, vocab, export, import, "
-      "doctor");
+  expect_refused("", "'weft' needs a command",
+                 "give one of: train, eval, generate, translate, explain, plan, simulate, calibrate, run, bench, "
+                 "trace-summary, vocab, export, import, "
+                 "doctor");
   expect_refused("explian", "'weft' has no command 'explian'", "did you mean 'explain'?");
   expect_refused("explain", "MODEL is required", "see weft explain --help");
   expect_refused("explain two_layer --layot x", "'weft explain' has no option '--layot'", "did you mean '--layout'?");

@@ -25,7 +25,7 @@ class XlaCache : public FakeTest {
     const CompileOptions options = step.options();
     device::Choice choice = device();
     choice.topology = topology;
-    return explain(step.graph, Mesh::parse("a:2"), Layout(), options, {1e9, 1e9}, {}, choice);
+    return explain(step.graph, Mesh::parse("a:2"), Layout(), options, Machine::uniform(1e9, 1e9), {}, choice);
   }
 };
 

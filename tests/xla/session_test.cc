@@ -71,7 +71,7 @@ TEST_F(XlaSession, ReportsTheCompilersMemoryInPlaceOfThePlan) {
   const std::int64_t arena = 32 + 8 + 4 + 4 + 3072 + 1024;
   EXPECT_EQ(executable.memory().variables, 64);
   EXPECT_EQ(executable.memory().arena, arena);
-  const Explanation e = explain(step.graph, Mesh(), Layout(), options, {1e9, 1e9}, {}, device());
+  const Explanation e = explain(step.graph, Mesh(), Layout(), options, Machine::uniform(1e9, 1e9), {}, device());
   ASSERT_TRUE(e.compiler.has_value());
   EXPECT_EQ(e.compiler->arguments, 3 * 32 + 12);
   EXPECT_EQ(e.compiler->outputs, 36);
