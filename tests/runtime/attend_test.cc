@@ -216,6 +216,15 @@ std::vector<Case> cases_of_memory() {
       one.key = one.value = 32;
       all.push_back(one);
     }
+  // More heads and groups than are computed together.
+  for (const std::int64_t length : {1, 3})
+    all.push_back({.name = str("Grouped", length),
+                   .length = length,
+                   .memory = 61,
+                   .key = 16,
+                   .heads = 5,
+                   .group = 7,
+                   .bounded = true});
   return all;
 }
 

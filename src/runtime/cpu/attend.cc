@@ -2,7 +2,9 @@
 // the workers in blocks, so that a worker keeps its rows. The derivative of a bias is a sum over pairs. One worker
 // computes all pairs that add to the same numbers. If that would leave workers idle, several workers compute them
 // into separate sums, which are then added in a fixed order.
+#include <array>
 #include <memory>
+#include <span>
 
 #include "base/dispatch.h"
 #include "base/index.h"
@@ -40,6 +42,7 @@ class Matrices {
     matrix_.source = stride(view, dim);
   }
 
+  const AttendMatrix& matrix() const { return matrix_; }  // the first
   AttendMatrix at(std::int64_t s, std::int64_t g) const { return at(s, g, matrix_.data); }
   // As if they lay there.
   AttendMatrix at(std::int64_t s, std::int64_t g, void* data) const {
@@ -112,6 +115,8 @@ class Ids {
         groups_(offsets_over(view, groups)),
         step_(stride(view, along)) {}
 
+  bool has(const std::string& dim) const { return view_.shape.has(dim); }
+
   // The first `count` of a line.
   void read(std::int64_t s, std::int64_t g, std::int64_t count, std::int64_t* to) const {
     const std::int64_t offset = shared_[at(s)] + groups_[at(g)];
@@ -127,14 +132,17 @@ class Ids {
   std::int64_t step_ = 0;
 };
 
+constexpr std::int64_t kMostTogether = 16;
+
 class AttendKernel {
  public:
   explicit AttendKernel(const KernelArgs& args)
       : rules_(*attend_rules(args.instr)), back_(args.instr.is<AttendBack>()), workers_(*args.workers) {
     find_dims(args);
     place(args);
-    floats_ = back_ ? back_scratch(sizes_) : forward_scratch(sizes_);
-    if (dbias_.exists() && !is_small(sizes_.memory))
+    if (!back_ && reads_in_place(sizes_, k_.matrix(), v_.matrix())) together_ = find_together();
+    floats_ = back_ ? back_scratch(sizes_) : together_ == 0 ? forward_scratch(sizes_) : together_ * few_scratch(sizes_);
+    if (dbias_.exists() && !is_small(shared_ * sizes_.memory))
       parts_ = std::clamp<std::int64_t>(workers_.size() / kept_, 1, shared_ / kept_);
     if (parts_ > 1) floats_ += AttendSizes::padded(dbias_.elements());
     const std::int64_t ids =
@@ -144,14 +152,13 @@ class AttendKernel {
   }
 
   void run() {
-    const std::int64_t items = back_ ? kept_ : shared_ * groups_;
-    if (is_small(farthest_end()))
-      return back_ ? run_back({0, items}, 0) : run_forward({0, items}, 0);  // nobody else is woken
+    const std::int64_t seen = seen_in_all();
+    if (is_small(seen))  // nobody else is woken
+      return back_ ? run_back({0, kept_}, 0) : run_forward({0, shared_ * groups_}, 0);
     if (parts_ > 1) return run_parts();
-    workers_.run([this, items](int worker) {
-      const Share share = share_of(items, worker, workers_.size());
-      if (back_) run_back(share, worker);
-      else run_forward(share, worker);
+    workers_.run([this, seen](int worker) {
+      if (back_) run_back(share_of(kept_, worker, workers_.size()), worker);
+      else run_forward({begin_of(worker, seen), begin_of(worker + 1, seen)}, worker);
     });
   }
 
@@ -231,7 +238,7 @@ class AttendKernel {
     return sizes;
   }
 
-  AttendItem item(std::int64_t s, std::int64_t g, int worker) const {
+  AttendItem item(std::int64_t s, std::int64_t g) const {
     AttendItem item;
     item.q = q_.at(s, g);
     item.k = k_.at(s, g);
@@ -239,6 +246,17 @@ class AttendKernel {
     item.y = y_.at(s, g);
     item.bias = bias_.at(s, g);
     item.total = total_.at(s, g);
+    if (!back_) return item;
+    item.dy = dy_.at(s, g);
+    item.dq = dq_.at(s, g);
+    item.dk = dk_.at(s, g);
+    item.dv = dv_.at(s, g);
+    return item;
+  }
+
+  // With the ids of its rows, which stay in the worker's scratch until the next call.
+  AttendItem item_with_ids(std::int64_t s, std::int64_t g, int worker) const {
+    AttendItem item = this->item(s, g);
     auto* ids = reinterpret_cast<std::int64_t*>(scratch(worker) + floats_);
     const std::int64_t end = end_of(s);
     if (rules_.segments) {
@@ -253,32 +271,68 @@ class AttendKernel {
       for (std::int64_t m = 0; m < end; ++m) ids[m] = std::clamp<std::int64_t>(ids[m], 0, last_source_);
       item.sources = ids;
     }
-    if (!back_) return item;
-    item.dy = dy_.at(s, g);
-    item.dq = dq_.at(s, g);
-    item.dk = dk_.at(s, g);
-    item.dv = dv_.at(s, g);
     return item;
   }
 
-  // Products that take less time than it takes to wake a worker.
-  bool is_small(std::int64_t memory) const {
-    constexpr std::int64_t kAlone = 1 << 18;
-    return shared_ * groups_ * sizes_.length * memory * (sizes_.key + sizes_.value) < kAlone;
+  // Products that take less time than it takes to wake a worker. `seen`: memory rows of all shared indices.
+  bool is_small(std::int64_t seen) const {
+    constexpr std::int64_t kAlone = 1 << 18, kAloneForward = 1 << 16;
+    return seen * groups_ * sizes_.length * (sizes_.key + sizes_.value) < (back_ ? kAlone : kAloneForward);
   }
 
-  // The most that queries see.
-  std::int64_t farthest_end() const {
-    if (!rules_.bounded) return sizes_.memory;
-    std::int64_t most = 0;
-    for (std::int64_t s = 0; s < shared_; ++s) most = std::max(most, end_of(s));
-    return most;
+  std::int64_t seen_in_all() const {
+    if (!rules_.bounded) return shared_ * sizes_.memory;
+    std::int64_t sum = 0;
+    for (std::int64_t s = 0; s < shared_; ++s) sum += end_of(s);
+    return sum;
+  }
+
+  // The first of a worker's items. Shares see about the same number of memory rows: with bounds, items differ in length.
+  std::int64_t begin_of(int worker, std::int64_t seen) const {
+    if (!rules_.bounded || worker == 0) return share_of(shared_ * groups_, worker, workers_.size()).begin;
+    const std::int64_t before = seen * groups_ * worker / workers_.size();
+    std::int64_t sum = 0;
+    for (std::int64_t s = 0; s < shared_; ++s) {
+      const std::int64_t end = end_of(s);
+      if (sum + end * groups_ > before) return s * groups_ + (before - sum + end - 1) / end;
+      sum += end * groups_;
+    }
+    return shared_ * groups_;
+  }
+
+  // How many items are computed together: they have the same ids and ends, and their scratch stays in the second cache.
+  std::int64_t find_together() {
+    constexpr std::int64_t kMostFloats = 1 << 16;
+    const std::array ids{&query_ids_, &memory_ids_, &ends_, &sources_};
+    const auto differs = [&](const Dim& dim) {
+      return std::ranges::any_of(ids, [&](const Ids* some) { return some->has(dim.name); });
+    };
+    const Shape dims = shared_dims_.plus(group_dims_);
+    for (std::size_t i = dims.rank(); i-- > 0 && !differs(dims[i]);) alike_ *= dims[i].size;
+    return std::clamp<std::int64_t>(kMostFloats / few_scratch(sizes_), 1, std::min(kMostTogether, alike_));
   }
 
   void run_forward(const Share& share, int worker) const {
+    if (together_ > 0) return run_few(share, worker);
     for (std::int64_t i = share.begin; i < share.end; ++i)
-      attend_rows(sizes_of(i / groups_), item(i / groups_, i % groups_, worker), i == share.begin || i % groups_ == 0,
-                  scratch(worker));
+      attend_rows(sizes_of(i / groups_), item_with_ids(i / groups_, i % groups_, worker),
+                  i == share.begin || i % groups_ == 0, scratch(worker));
+  }
+
+  void run_few(const Share& share, int worker) const {
+    std::array<AttendItem, kMostTogether> items;
+    for (std::int64_t i = share.begin; i < share.end;) {
+      const std::int64_t count = std::min({together_, alike_ - i % alike_, share.end - i});
+      items[0] = item_with_ids(i / groups_, i % groups_, worker);
+      for (std::int64_t n = 1; n < count; ++n) {
+        AttendItem& next = items[at(n)] = item((i + n) / groups_, (i + n) % groups_);
+        next.query_ids = items[0].query_ids;
+        next.memory_ids = items[0].memory_ids;
+        next.sources = items[0].sources;
+      }
+      attend_few(sizes_of(i / groups_), std::span(items).first(at(count)), scratch(worker));
+      i += count;
+    }
   }
 
   // What shares no numbers of a bias's derivative with the rest: `share` of kept_.
@@ -292,7 +346,7 @@ class AttendKernel {
     if (dbias_.exists()) dbias_.clear(share.begin, slab);
     for (std::int64_t s = share.begin; s < share.end; ++s)
       for (std::int64_t g = 0; g < groups_; ++g) {
-        AttendItem one = item(s, g, worker);
+        AttendItem one = item_with_ids(s, g, worker);
         if (dbias_.exists()) one.dbias = dbias_.at(s, g, slab);
         attend_rows_back(sizes_of(s), one, g == 0, g + 1 == groups_, scratch(worker));
       }
@@ -326,8 +380,10 @@ class AttendKernel {
   Workers& workers_;
   Shape shared_dims_, group_dims_;
   std::int64_t shared_ = 1, groups_ = 1, floats_ = 0;
-  std::int64_t kept_ = 1;   // of shared_: those that the bias's derivative, if there is one, has for itself
-  std::int64_t parts_ = 1;  // of the others
+  std::int64_t alike_ = 1;     // neighbouring items that have the same ids and ends
+  std::int64_t together_ = 0;  // of them, that attend_few() takes at a time; 0: none
+  std::int64_t kept_ = 1;      // of shared_: those that the bias's derivative, if there is one, has for itself
+  std::int64_t parts_ = 1;     // of the others
   AttendSizes sizes_;
   Matrices q_, k_, v_, y_, total_, bias_, dy_, dq_, dk_, dv_;
   BiasDerivative dbias_;

@@ -1,10 +1,12 @@
 // Two products and a softmax per block of queries forward, five products back. Operands are packed to f32 rows without
 // gaps (padded to whole vectors), keys and values also transposed where a product walks along the memory. A few queries
-// read keys and values where they lie: packing would cost more than their products.
+// read keys and values where they lie: packing would cost more than their products. Items whose keys and values lie side by
+// side are computed together, row by row of the memory: long runs of bytes are read at the memory's speed.
 #include "runtime/cpu/attend_rows.h"
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "weft/dtype.h"
@@ -15,7 +17,6 @@
 // Above the rest:
 #include "hwy/foreach_target.h"
 // Below it:
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "base/bf16-inl.h"
 #include "runtime/cpu/small_product-inl.h"
@@ -41,12 +42,12 @@ HWY_INLINE void store_half(VF x, BF16* to) {
   hn::StoreU(half::narrow(x), half::Bits(), reinterpret_cast<std::uint16_t*>(to));
 }
 
-// Rows lie far apart: the hardware does not see the next one coming.
-constexpr std::int64_t kRowsAhead = 12;
+// Rows lie far apart: the hardware does not see the next one coming. The second cache holds what is fetched this early.
+constexpr std::int64_t kRowsAhead = 24;
 HWY_INLINE void fetch(const AttendMatrix& x, std::int64_t offset, std::int64_t columns) {
   if (x.column != 1) return;
   const char* row = static_cast<const char*>(x.data) + offset * (x.half ? 2 : 4);
-  for (std::int64_t byte = 0; byte < columns * (x.half ? 2 : 4); byte += 64) hwy::Prefetch(row + byte);
+  for (std::int64_t byte = 0; byte < columns * (x.half ? 2 : 4); byte += 64) __builtin_prefetch(row + byte, 0, 2);
 }
 
 struct Rows {
@@ -212,13 +213,6 @@ void finish_totals(float* totals, const AttendMatrix& to, std::int64_t first, st
 
 // --- A few queries ---
 
-constexpr std::int64_t kFewQueries = 8;
-
-// Whether rows of numbers that lie side by side can be read in vectors where they lie.
-bool lies_in_rows(const AttendMatrix& x, std::int64_t columns) {
-  return x.column == 1 && (!x.half || columns % kLanes == 0);
-}
-
 // Numbers from `offset` on, zeros behind the last column.
 HWY_INLINE VF load_at(const AttendMatrix& x, std::int64_t offset, std::int64_t column, std::int64_t columns) {
   if (x.half) return load_half(static_cast<const BF16*>(x.data) + offset + column);
@@ -227,75 +221,127 @@ HWY_INLINE VF load_at(const AttendMatrix& x, std::int64_t offset, std::int64_t c
   return hn::MaskedLoad(first_lanes(columns, column), F(), from);
 }
 
-// scores[i, m] = q[i] . k[m]
-void score_few(const AttendSizes& s, const AttendItem& item, const float* q, std::int64_t key, float* scores,
-               std::int64_t width) {
+// What is computed for the items, by item and query: q and y in whole vectors, scores that become weights, totals.
+struct Few {
+  Few(const AttendSizes& s, std::int64_t items, float* scratch)
+      : key(AttendSizes::padded(s.key)), value(AttendSizes::padded(s.value)), width(AttendSizes::padded(s.end)) {
+    Cut cut{scratch};
+    q = cut.take(items * s.length * key);
+    y = cut.take(items * s.length * value);
+    scores = cut.take(items * s.length * width);
+    totals = cut.take(items * totals_of_item(s));
+  }
+  static std::int64_t totals_of_item(const AttendSizes& s) { return AttendSizes::padded(s.length); }
+
+  std::int64_t key, value, width;  // of a row of q, y and scores
+  float *q, *y, *scores, *totals;
+};
+
+// Brings the row of k or v, of all items, that is read soon.
+HWY_INLINE void fetch_ahead(const AttendSizes& s, std::span<const AttendItem> items, AttendMatrix AttendItem::*x,
+                            std::int64_t columns, std::int64_t m) {
+  if (m + kRowsAhead >= s.end) return;
+  const AttendItem& first = items.front();
+  const std::int64_t start = start_of(first.*x, first.sources, m + kRowsAhead);
+  for (const AttendItem& item : items) fetch(item.*x, start, columns);
+}
+
+// scores[item, i, m] = q[item, i] . k[item, m]
+void score_few(const AttendSizes& s, std::span<const AttendItem> items, const Few& few) {
   const F f;
   for (std::int64_t m = 0; m < s.end; ++m) {
-    const std::int64_t start = start_of(item.k, item.sources, m);
-    if (m + kRowsAhead < s.end) fetch(item.k, start_of(item.k, item.sources, m + kRowsAhead), s.key);
-    for (std::int64_t i = 0; i < s.length; ++i) {
-      VF sum = hn::Zero(f);
-      for (std::int64_t c = 0; c < s.key; c += kLanes)
-        sum = hn::MulAdd(hn::Load(f, q + i * key + c), load_at(item.k, start, c, s.key), sum);
-      scores[i * width + m] = hn::GetLane(hn::SumOfLanes(f, sum));
-    }
-  }
-}
-
-// y[i] = sum over m of weights[i, m] v[m], four vectors of a row at a time.
-void mix_few(const AttendSizes& s, const AttendItem& item, const float* weights, std::int64_t width, float* y,
-             std::int64_t value) {
-  const F f;
-  for (std::int64_t i = 0; i < s.length; ++i) {
-    const std::int64_t seen = s.seen_by(i);
-    for (std::int64_t c = 0; c < s.value; c += 4 * kLanes) {
-      VF y0 = hn::Zero(f), y1 = y0, y2 = y0, y3 = y0;
-      const auto column = [&](std::int64_t start, std::int64_t at, const VF& weight, VF& sum) {
-        if (at < s.value) sum = hn::MulAdd(weight, load_at(item.v, start, at, s.value), sum);
-      };
-      for (std::int64_t m = 0; m < seen; ++m) {
-        const std::int64_t start = start_of(item.v, item.sources, m);
-        if (i == 0 && m + kRowsAhead < seen) fetch(item.v, start_of(item.v, item.sources, m + kRowsAhead), s.value);
-        const VF weight = hn::Set(f, weights[i * width + m]);
-        column(start, c, weight, y0);
-        column(start, c + kLanes, weight, y1);
-        column(start, c + 2 * kLanes, weight, y2);
-        column(start, c + 3 * kLanes, weight, y3);
+    fetch_ahead(s, items, &AttendItem::k, s.key, m);
+    const std::int64_t start = start_of(items.front().k, items.front().sources, m);
+    const float* q = few.q;
+    float* score = few.scores + m;
+    for (const AttendItem& item : items)
+      for (std::int64_t i = 0; i < s.length; ++i, q += few.key, score += few.width) {
+        VF sum = hn::Zero(f);
+        for (std::int64_t c = 0; c < s.key; c += kLanes)
+          sum = hn::MulAdd(hn::Load(f, q + c), load_at(item.k, start, c, s.key), sum);
+        *score = hn::GetLane(hn::SumOfLanes(f, sum));
       }
-      const auto keep = [&](std::int64_t at, const VF& sum) {
-        if (at < value) hn::Store(sum, f, y + i * value + at);
-      };
-      keep(c, y0);
-      keep(c + kLanes, y1);
-      keep(c + 2 * kLanes, y2);
-      keep(c + 3 * kLanes, y3);
-    }
   }
 }
 
-// q, y, scores and totals of all queries in scratch.
-void forward_few(const AttendSizes& s, const AttendItem& item, float* scratch) {
-  const std::int64_t key = AttendSizes::padded(s.key), value = AttendSizes::padded(s.value),
-                     width = AttendSizes::padded(s.end);
-  Cut cut{scratch};
-  float *q = cut.take(s.length * key), *y = cut.take(s.length * value), *scores = cut.take(s.length * width),
-        *totals = cut.take(s.length);
-  pack(item.q, {0, s.length, s.length}, s.key, s.scale, q, key);
-  score_few(s, item, q, key, scores, width);
-  for (std::int64_t i = 0; i < s.length; ++i) {
-    const std::int64_t seen = s.seen_by(i);
-    mask(item, i, seen, scores + i * width);
-    totals[i] = exponents(scores + i * width, seen, width);
+constexpr std::int64_t kRowsMixed = 4;  // while sums stay in registers
+
+// Adds rows of v times their weights to y, four vectors of y at a time. `starts`: of `count` rows.
+void mix_rows(const AttendSizes& s, const AttendMatrix& v, const std::int64_t* starts, std::int64_t count,
+              const float* weights, float* y, std::int64_t width) {
+  const F f;
+  for (std::int64_t c = 0; c < s.value; c += 4 * kLanes) {
+    const auto at = [&](std::int64_t vector) { return c + vector * kLanes; };
+    const auto load = [&](std::int64_t vector) {
+      return at(vector) < width ? hn::Load(f, y + at(vector)) : hn::Zero(f);
+    };
+    VF y0 = load(0), y1 = load(1), y2 = load(2), y3 = load(3);
+    for (std::int64_t r = 0; r < count; ++r) {
+      const VF weight = hn::Set(f, weights[r]);
+      const auto add = [&](std::int64_t vector, VF& sum) {
+        if (at(vector) < s.value) sum = hn::MulAdd(weight, load_at(v, starts[r], at(vector), s.value), sum);
+      };
+      add(0, y0);
+      add(1, y1);
+      add(2, y2);
+      add(3, y3);
+    }
+    const auto keep = [&](std::int64_t vector, const VF& sum) {
+      if (at(vector) < width) hn::Store(sum, f, y + at(vector));
+    };
+    keep(0, y0);
+    keep(1, y1);
+    keep(2, y2);
+    keep(3, y3);
   }
-  finish_totals(totals, item.total, 0, s.length);
-  mix_few(s, item, scores, width, y, value);
-  unpack(y, value, totals, 1, item.y, 0, s.length, s.value);
+}
+
+// y[item, i] = sum over m of weights[item, i, m] v[item, m]
+void mix_few(const AttendSizes& s, std::span<const AttendItem> items, const Few& few) {
+  std::fill_n(few.y, static_cast<std::int64_t>(items.size()) * s.length * few.value, 0.0f);
+  for (std::int64_t m = 0; m < s.end; m += kRowsMixed) {
+    std::int64_t starts[kRowsMixed];
+    const std::int64_t count = std::min(kRowsMixed, s.end - m);
+    for (std::int64_t r = 0; r < count; ++r) {
+      fetch_ahead(s, items, &AttendItem::v, s.value, m + r);
+      starts[r] = start_of(items.front().v, items.front().sources, m + r);
+    }
+    const float* weights = few.scores + m;
+    float* y = few.y;
+    for (const AttendItem& item : items)
+      for (std::int64_t i = 0; i < s.length; ++i, weights += few.width, y += few.value)
+        mix_rows(s, item.v, starts, std::clamp<std::int64_t>(s.seen_by(i) - m, 0, count), weights, y, few.value);
+  }
+}
+
+void ForwardFew(const AttendSizes& s, std::span<const AttendItem> items, float* scratch) {
+  const Few few(s, static_cast<std::int64_t>(items.size()), scratch);
+  const std::int64_t q = s.length * few.key, y = s.length * few.value;
+  float *to_q = few.q, *from_y = few.y, *scores = few.scores, *totals = few.totals;
+  for (const AttendItem& item : items) {
+    pack(item.q, {0, s.length, s.length}, s.key, s.scale, to_q, few.key);
+    to_q += q;
+  }
+  score_few(s, items, few);
+  for (const AttendItem& item : items) {
+    for (std::int64_t i = 0; i < s.length; ++i, scores += few.width) {
+      const std::int64_t seen = s.seen_by(i);
+      mask(item, i, seen, scores);
+      totals[i] = exponents(scores, seen, few.width);
+    }
+    finish_totals(totals, item.total, 0, s.length);
+    totals += Few::totals_of_item(s);
+  }
+  mix_few(s, items, few);
+  totals = few.totals;
+  for (const AttendItem& item : items) {
+    unpack(from_y, few.value, totals, 1, item.y, 0, s.length, s.value);
+    from_y += y;
+    totals += Few::totals_of_item(s);
+  }
 }
 
 void Forward(const AttendSizes& s, const AttendItem& item, bool fresh, float* scratch) {
-  if (s.length <= kFewQueries && lies_in_rows(item.k, s.key) && lies_in_rows(item.v, s.value))
-    return forward_few(s, item, scratch);
   const std::int64_t key = AttendSizes::padded(s.key), value = AttendSizes::padded(s.value),
                      memory = AttendSizes::padded(s.memory), block_size = s.block();
   Cut cut{scratch};
@@ -406,6 +452,7 @@ HWY_AFTER_NAMESPACE();
 namespace weft::cpu {
 
 HWY_EXPORT(Forward);
+HWY_EXPORT(ForwardFew);
 HWY_EXPORT(Back);
 
 std::int64_t AttendSizes::block() const {
@@ -415,6 +462,19 @@ std::int64_t AttendSizes::block() const {
 
 std::int64_t AttendSizes::seen_by(std::int64_t query) const {
   return causal ? std::clamp<std::int64_t>(ahead + query + 1, 0, end) : end;
+}
+
+bool reads_in_place(const AttendSizes& s, const AttendMatrix& k, const AttendMatrix& v) {
+  constexpr std::int64_t kFewQueries = 8, kMostLanes = 16;
+  const auto lies_in_rows = [](const AttendMatrix& x, std::int64_t columns) {
+    return x.column == 1 && (!x.half || columns % kMostLanes == 0);
+  };
+  return s.length <= kFewQueries && lies_in_rows(k, s.key) && lies_in_rows(v, s.value);
+}
+
+std::int64_t few_scratch(const AttendSizes& s) {
+  const std::int64_t rows = AttendSizes::padded(s.key) + AttendSizes::padded(s.value) + AttendSizes::padded(s.memory);
+  return s.length * rows + AttendSizes::padded(s.length);
 }
 
 std::int64_t forward_scratch(const AttendSizes& s) {
@@ -432,6 +492,10 @@ std::int64_t back_scratch(const AttendSizes& s) {
 
 void attend_rows(const AttendSizes& sizes, const AttendItem& item, bool fresh, float* scratch) {
   HWY_DYNAMIC_DISPATCH(Forward)(sizes, item, fresh, scratch);
+}
+
+void attend_few(const AttendSizes& sizes, std::span<const AttendItem> items, float* scratch) {
+  HWY_DYNAMIC_DISPATCH(ForwardFew)(sizes, items, scratch);
 }
 
 void attend_rows_back(const AttendSizes& sizes, const AttendItem& item, bool fresh, bool last, float* scratch) {

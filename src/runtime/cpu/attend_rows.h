@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace weft::cpu {
 
@@ -38,9 +39,16 @@ struct AttendItem {
   const std::int64_t* sources = nullptr;  // of each row of k and v; null: all have the first
 };
 
-// Floats of scratch, aligned to 64 bytes.
+// Whether keys and values are read where they lie: there are so few queries that packing would cost more than it saves.
+bool reads_in_place(const AttendSizes& sizes, const AttendMatrix& k, const AttendMatrix& v);
+
+// Floats of scratch, aligned to 64 bytes; few_scratch: of one item.
+std::int64_t few_scratch(const AttendSizes& sizes);
 std::int64_t forward_scratch(const AttendSizes& sizes);
 std::int64_t back_scratch(const AttendSizes& sizes);
+
+// If reads_in_place(): items with the same sizes and sources, and strides of k and v. `scratch`: few_scratch() for each.
+void attend_few(const AttendSizes& sizes, std::span<const AttendItem> items, float* scratch);
 
 // `fresh`: the memory is not that of the last call with this scratch.
 void attend_rows(const AttendSizes& sizes, const AttendItem& item, bool fresh, float* scratch);

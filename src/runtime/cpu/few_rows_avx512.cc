@@ -10,6 +10,7 @@ namespace weft::cpu::avx512 {
 namespace {
 
 constexpr int kDotRows = 6;
+constexpr std::int64_t kAhead = 8192;  // bytes of b that are on their way while others are multiplied
 constexpr std::int64_t kEach = 4;  // numbers of i8 in a word
 
 constexpr std::int64_t bytes_of(Words kind) { return kind == Words::kF32 ? 4 : kind == Words::kBF16 ? 2 : 1; }
@@ -67,6 +68,7 @@ void dot_column(const char* a, std::int64_t row, const char* column, std::int64_
   for (; i + 64 * kSums <= bytes; i += 64 * kSums)
 #pragma GCC unroll 4
     for (int s = 0; s < kSums; ++s) {
+      _mm_prefetch(column + i + 64 * s + kAhead, _MM_HINT_T1);
       const __m512i y = _mm512_loadu_si512(column + i + 64 * s);
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r)
