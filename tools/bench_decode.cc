@@ -49,7 +49,22 @@ struct DecodeReport {
 
   double steps() const { return static_cast<double>(std::max<std::int64_t>(1, times.steps)); }
   double weight_rate() const { return static_cast<double>(work.step_bytes) * steps() / times.decode; }
+  // Bytes that a step must read, on the mean: weights, and of a language model the keys and values of all positions so far.
+  double step_reads(std::int64_t batch) const;
 };
+
+double DecodeReport::step_reads(std::int64_t batch) const {
+  const auto weights = static_cast<double>(work.step_bytes);
+  if (config.model->decoding() == train::Decoding::kTranslation) return weights;
+  const std::int64_t length = config.decode.max_length;
+  std::int64_t positions = 0;  // that all steps of all rows see
+  for (const DecodeRow& row : rows) {
+    const std::int64_t end = row.write > 0 ? row.read + row.write : length;
+    positions += (end * (end + 1) - row.read * (row.read + 1)) / 2;
+  }
+  const double of_position = static_cast<double>(cache_bytes) / static_cast<double>(batch * length);  // of all beams
+  return weights + of_position * static_cast<double>(positions) / steps();
+}
 
 void check_least(std::int64_t number, std::int64_t least, const std::string& option) {
   if (number >= least) return;
@@ -134,11 +149,13 @@ std::string decode_json(const DecodeBenchOptions& o, const DecodeReport& r) {
   all["cache_bytes"] = r.cache_bytes;
   all["weight_bytes"] = r.work.step_bytes;
   all["weight_gb_per_s"] = digits(r.weight_rate() * 1e-9, 1e3);
+  const double step_reads = r.step_reads(o.batch);
+  all["step_read_bytes"] = std::llround(step_reads);
   if (r.work.prompt_flops > 0 && t.prefill > 0)
     all["prompt_gflops"] = digits(r.work.prompt_flops / t.prefill * 1e-9, 1e2);
   if (r.roofs) {
     all["read_gb_per_s"] = digits(r.roofs->read_bytes_per_second * 1e-9, 1e3);
-    all["read_share"] = digits(r.weight_rate() / r.roofs->read_bytes_per_second);
+    all["read_share"] = digits(step_reads * r.steps() / t.decode / r.roofs->read_bytes_per_second);
     all["product_gflops"] = digits(r.roofs->product_flops * 1e-9, 1e2);
     all["peak_gflops"] = digits(r.roofs->peak_flops * 1e-9, 1e2);
     if (r.work.prompt_flops > 0 && t.prefill > 0) {
@@ -164,7 +181,9 @@ std::string decode_table(const DecodeBenchOptions& o, const DecodeReport& r) {
       << "  caches    " << bytes_text(r.cache_bytes) << "\n"
       << "  weights   " << bytes_text(r.work.step_bytes) << " a step";
   if (r.roofs) {
-    out << ", " << 100 * r.weight_rate() / r.roofs->read_bytes_per_second << " % of the roof of "
+    const double step_reads = r.step_reads(o.batch);
+    out << ", with keys and values " << bytes_text(std::llround(step_reads)) << ": "
+        << 100 * step_reads * r.steps() / t.decode / r.roofs->read_bytes_per_second << " % of the roof of "
         << r.roofs->read_bytes_per_second * 1e-9 << " GB/s";
     if (r.work.prompt_flops > 0 && t.prefill > 0)
       out << "\n  products  of prompts " << 100 * r.work.prompt_flops / t.prefill / r.roofs->product_flops

@@ -75,6 +75,13 @@ TEST(BenchDecode, ReadsAndWritesWhatAFileSays) {
   EXPECT_EQ(first["max_length"], 64);
 }
 
+TEST(BenchDecode, CountsTheKeysAndValuesThatStepsRead) {
+  const Json json = measured("--batch 1 --prompt-lengths 3 --tokens 4 --max-length 16 --repeats 1");
+  const double of_position = json["cache_bytes"].get<double>() / 16;
+  EXPECT_EQ(json["steps"], 4);
+  EXPECT_EQ(json["step_read_bytes"], 4 * kStepWeights + of_position * (4 + 5 + 6 + 7) / 4);
+}
+
 TEST(BenchDecode, SpreadsTheTokensToGenerate) {
   const Json json = measured("--batch 2 --rows 3 --prompt-lengths 4 --tokens 2,4 --repeats 1");
   EXPECT_EQ(json["tokens"], 2 + 3 + 4);
@@ -86,8 +93,9 @@ TEST(BenchDecode, ComparesWithRoofs) {
   for (const char* key :
        {"read_gb_per_s", "read_share", "product_gflops", "peak_gflops", "product_share", "peak_share"})
     EXPECT_GT(json[key].get<double>(), 0) << key;
+  const double reads = json["step_read_bytes"].get<double>() / json["weight_bytes"].get<double>();
   EXPECT_NEAR(json["read_share"].get<double>(),
-              json["weight_gb_per_s"].get<double>() / json["read_gb_per_s"].get<double>(), 0.01);
+              reads * json["weight_gb_per_s"].get<double>() / json["read_gb_per_s"].get<double>(), 0.01);
   EXPECT_THAT(bench_decode("--batch 2 --tokens 3 --repeats 1 --roofs").output,
               AllOf(HasSubstr(" % of the roof of "), HasSubstr(" % of a large product's ")));
 }
