@@ -72,7 +72,7 @@ std::string dim_words(const Placed& t, const Mesh& mesh, std::size_t d) {
   return t.whole[d].name + ":" + axes;
 }
 
-std::string block(const Placed& t, const Mesh& mesh, const Cuts& cuts) {
+std::string block(const Cuts& cuts) {
   const int rows = std::min(cuts.many, kMostPieces), columns = std::min(cuts.more, kMostPieces);
   const double height = kBlockHeight / rows, width = kBlockWidth / columns;
   const double gap = std::min(height, width) > 5 ? 1 : 0;
@@ -81,51 +81,75 @@ std::string block(const Placed& t, const Mesh& mesh, const Cuts& cuts) {
     for (int c = 0; c < columns; ++c)
       squares.add(colour(r * cuts.many / rows, cuts.many, c * cuts.more / columns, cuts.more), c * width,
                   18 + r * height, width - gap, height - gap);
-  std::string out = squares.markup() + label(0, 12, "the tensor", "soft");
-  if (!cuts.dims.empty()) out += label(0, kBlockHeight + 32, text("down ", dim_words(t, mesh, cuts.dims[0])), "soft");
-  std::string across;
-  for (std::size_t i = 1; i < cuts.dims.size(); ++i)
-    across += (i > 1 ? ", " : "across ") + dim_words(t, mesh, cuts.dims[i]);
-  return out + label(0, kBlockHeight + 47, across, "soft");
+  return squares.markup() + label(0, 12, "the tensor", "soft");
 }
 
-// Where a processor is drawn: the last axis across, the second last down, the others further down; an only axis in rows.
-struct Grid {
-  int columns = 1, rows = 1;
+// Which dims run down and across in the block.
+std::string block_words(const Placed& t, const Mesh& mesh, const Cuts& cuts) {
+  std::string words;
+  for (std::size_t i = 0; i < cuts.dims.size(); ++i)
+    words += text(i == 0 ? "Down " : i == 1 ? ", across " : " and ", dim_words(t, mesh, cuts.dims[i]));
+  return words.empty() ? words : words + ": ";
+}
 
-  explicit Grid(const Mesh& mesh) {
-    const int cells = std::min(mesh.size(), kMostCells);
-    columns = mesh.axes().empty() ? 1 : mesh.axes().back().size;
-    if (columns > 2 * kRow || mesh.axes().size() < 2) columns = std::min(columns, kRow);
-    rows = (cells + columns - 1) / columns;
+// Where a processor is drawn, in cells: the last axis across, the second last down, and one such grid for each place along
+// the other axes, a cell apart. A long axis is drawn in rows.
+class Grid {
+ public:
+  explicit Grid(const Mesh& mesh) : processors_(std::min(mesh.size(), kMostCells)) {
+    const std::vector<Axis>& axes = mesh.axes();
+    columns_ = axes.empty() ? 1 : axes.back().size;
+    if (axes.size() < 2 || columns_ > 2 * kRow) {
+      columns_ = std::min(columns_, kRow);
+      rows_ = (processors_ + columns_ - 1) / columns_;
+    } else {
+      rows_ = axes[axes.size() - 2].size;
+    }
+    grids_ = (processors_ + rows_ * columns_ - 1) / (rows_ * columns_);
+    in_line_ = std::clamp((3 * kRow / 2 + 1) / (columns_ + 1), 1, grids_);
   }
+
+  int width() const { return in_line_ * (columns_ + 1) - 1; }
+  int height() const { return (grids_ + in_line_ - 1) / in_line_ * (rows_ + 1) - 1; }
+  int processors() const { return processors_; }
+  std::pair<int, int> place(int processor) const {
+    const int grid = processor / (rows_ * columns_), inside = processor % (rows_ * columns_);
+    return {grid % in_line_ * (columns_ + 1) + inside % columns_, grid / in_line_ * (rows_ + 1) + inside / columns_};
+  }
+  bool in_rows(const Mesh& mesh) const { return !mesh.axes().empty() && columns_ != mesh.axes().back().size; }
+  int columns() const { return columns_; }
+
+ private:
+  int processors_, columns_ = 1, rows_ = 1, grids_ = 1, in_line_ = 1;
 };
 
 std::string axes_words(const Mesh& mesh, const Grid& grid) {
   const std::vector<Axis>& axes = mesh.axes();
   if (axes.empty()) return "one processor";
-  const bool in_rows = grid.columns != axes.back().size;
-  std::string across = text(axes.back().name, in_rows ? text(" in rows of ", grid.columns) : " across");
-  std::string down;
-  for (std::size_t i = 0; i + 1 < axes.size(); ++i) down += (down.empty() ? "" : ", ") + axes[i].name;
-  return down.empty() ? across : text(across, ", ", down, " down");
+  const std::string last = axes.back().name;
+  if (grid.in_rows(mesh)) return text("processors in order, ", last, " innermost, in rows of ", grid.columns());
+  std::string words = text(last, " across");
+  if (axes.size() > 1) words += text(", ", axes[axes.size() - 2].name, " down");
+  for (std::size_t i = 0; i + 2 < axes.size(); ++i)
+    words += text(i == 0 ? ", a grid for each " : " and ", axes[i].name);
+  return words;
 }
 
 std::string processors(const Placed& t, const Mesh& mesh, const Cuts& cuts, double& height) {
   const Grid grid(mesh);
-  const double size = std::min({22.0, kMeshWidth / grid.columns, 260.0 / grid.rows});
+  const double size = std::min({22.0, kMeshWidth / grid.width(), 200.0 / grid.height()});
   const double gap = size > 5 ? 1 : 0;
   Squares squares;
-  int drawn = 0;
   for (const ProcessorId processor : mesh.processors()) {
-    if (drawn == kMostCells) break;
+    const int number = static_cast<int>(processor.number());
+    if (number == grid.processors()) break;
     const auto [i, j] = cuts.shard_of(t, mesh, processor);
-    squares.add(colour(i, cuts.many, j, cuts.more), kBlockWidth + kPictureGap + (drawn % grid.columns) * size,
-                18 + (drawn / grid.columns) * size, size - gap, size - gap);
-    ++drawn;
+    const auto [x, y] = grid.place(number);
+    squares.add(colour(i, cuts.many, j, cuts.more), kBlockWidth + kPictureGap + x * size, 18 + y * size, size - gap,
+                size - gap);
   }
-  height = 18 + grid.rows * size;
-  return label(kBlockWidth + kPictureGap, 12, axes_words(mesh, grid), "soft") + squares.markup();
+  height = 18 + grid.height() * size;
+  return label(kBlockWidth + kPictureGap, 12, "the mesh", "soft") + squares.markup();
 }
 
 std::string held_words(const Placed& t, const Mesh& mesh, const Cuts& cuts) {
@@ -146,9 +170,9 @@ std::string card(const Placed& t, const Mesh& mesh) {
   std::ostringstream whole;
   whole << t.use << ' ' << t.dtype << ' ' << t.whole;
   return text("<div class=\"card\"><h3>", escaped(t.name), "</h3>\n", paragraph(whole.str(), "soft"),
-              svg(kBlockWidth + kPictureGap + kMeshWidth, std::max(height, kBlockHeight + 52) + 2,
-                  text("how ", t.name, " lies on the mesh"), block(t, mesh, cuts) + drawn),
-              paragraph(held_words(t, mesh, cuts)), "</div>\n");
+              svg(kBlockWidth + kPictureGap + kMeshWidth, std::max(height, kBlockHeight + 18) + 2,
+                  text("how ", t.name, " lies on the mesh"), block(cuts) + drawn),
+              paragraph(block_words(t, mesh, cuts) + held_words(t, mesh, cuts)), "</div>\n");
 }
 
 std::int64_t whole_bytes(const Placed& t) {
@@ -187,9 +211,8 @@ std::vector<const Placed*> chosen_tensors(const StepReport& report) {
 std::string mesh_body(const StepReport& report) {
   const Mesh& mesh = report.compiled.mesh;
   std::string body = paragraph(
-      "Each tensor is cut into shards. On the mesh a processor has the colour of the shard that it holds; processors "
-      "of one "
-      "colour hold the same.");
+      text("Each tensor is cut into shards. On the mesh (", axes_words(mesh, Grid(mesh)),
+           ") a processor has the colour of the shard that it holds; processors of one colour hold the same."));
   if (mesh.size() > kMostCells)
     body += paragraph(text("The first ", kMostCells, " of ", mesh.size(), " processors."), "soft");
   body += "<div class=\"cards\">\n";
