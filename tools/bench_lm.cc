@@ -13,6 +13,7 @@
 #include "lm_report.h"
 #include "lm_weights.h"
 #include "options.h"
+#include "report_file.h"
 #include "weft/detail/session_access.h"
 #include "weft/explain.h"
 #include "weft/optim.h"
@@ -32,6 +33,7 @@ struct LmOptions {
   std::optional<double> rate;
   int steps = 20, warmup = 3, workers = 0, loss_chunks = 1;
   std::optional<std::string> trace, machine;
+  ReportPath report;
   bool json = false;
 };
 
@@ -157,12 +159,13 @@ void train(const LmOptions& o, const Feeds& batch, const models::LanguageModel& 
 
 constexpr int kTracedSteps = 20;
 
-// The file of --trace: opened before the run, so that a long run is not lost if it cannot be written.
-class TraceFile {
+// --trace and --report: their files are tried before the run, so that a long run is not lost if they cannot be written.
+class TraceFiles {
  public:
-  TraceFile(const LmOptions& o, int processors) : path_(o.trace) {
-    if (!path_) return;
-    if (wire::process() == 0) file_.open(*path_, std::ios::binary);
+  TraceFiles(const LmOptions& o, int processors) : o_(o) {
+    if (!wanted(o)) return;
+    check_report(o.report);
+    if (o.trace && wire::process() == 0) file_.open(*o.trace, std::ios::binary);
     check();
     if (o.machine) {
       machine_ = Machine::load(*o.machine);
@@ -172,25 +175,35 @@ class TraceFile {
     peaks_ = "measured";
   }
 
-  void write(const Executable& step) {
-    if (!path_) return;
+  static bool wanted(const LmOptions& o) { return o.trace || o.report; }
+
+  // All processes call. `compiled` makes the explanation of the step, on this machine.
+  void write(const Executable& step, double seconds, const std::function<Explanation(const Machine&)>& compiled) {
+    if (!wanted(o_)) return;
     const std::string text = step.trace(machine_, peaks_);  // of all processes
     if (wire::process() != 0) return;
     file_ << text;
     file_.close();
-    check();
+    if (o_.trace) check();
+    if (!o_.report) return;
+    const Machine machine = o_.machine ? machine_ : host_machine({o_.device, o_.plugin}, Mesh::parse(o_.mesh).size());
+    StepReport report{
+        .title = "bench lm " + o_.config + ", " + o_.dtype, .compiled = compiled(machine), .predicted = {}};
+    report.predicted = simulate(report.compiled.program(), machine, o_.device);
+    report.measured = {.seconds = seconds, .device = o_.device, .trace = text};
+    report.write(*o_.report);
   }
 
  private:
   void check() const {
     if (file_) return;
     throw RunError({.code = "bench.cannot-write-trace",
-                    .what = "cannot write the trace to '" + *path_ + "'",
-                    .where = "--trace " + *path_,
+                    .what = "cannot write the trace to '" + *o_.trace + "'",
+                    .where = "--trace " + *o_.trace,
                     .fix = "see that the folder exists and that you may write there"});
   }
 
-  std::optional<std::string> path_;
+  const LmOptions& o_;
   std::ofstream file_;
   Machine machine_;
   std::string peaks_ = "given";
@@ -207,10 +220,11 @@ void run_lm(const LmOptions& o) {
                                      .init = init::zeros(),
                                      .loss_chunks = o.loss_chunks});
   const std::unique_ptr<optim::Optimizer> optimizer = optimizer_of(o, lm);
-  const CompileOptions compile{.fetch = {lm.loss},
-                               .update = optimizer->updates(),
-                               .trace = {.first = o.warmup, .steps = o.trace ? std::min(o.steps, kTracedSteps) : 0}};
-  TraceFile trace(o, mesh.size());
+  const CompileOptions compile{
+      .fetch = {lm.loss},
+      .update = optimizer->updates(),
+      .trace = {.first = o.warmup, .steps = TraceFiles::wanted(o) ? std::min(o.steps, kTracedSteps) : 0}};
+  TraceFiles trace(o, mesh.size());
   const wire::Choice joined_by = wire::named(o.wire);
   Session session(mesh, joined_by, {o.device, o.plugin}, {.workers = o.workers, .store = store});
   LmReport report{.config = o.config,
@@ -236,11 +250,12 @@ void run_lm(const LmOptions& o) {
   set_lm_weights(session, sizes);
   train(o, lm_batch(lm, sizes), lm, *optimizer, step, report);
   report.peak_bytes = detail::peak_resident_bytes(session);
-  trace.write(step);
+  const auto explained = [&](const Machine& machine) {
+    return explain(lm.graph, mesh, layout, compile, machine, store, {o.device, o.plugin});
+  };
+  trace.write(step, report.step_seconds(), explained);
   if (wire::process() != 0) return;  // the first process prints
-  if (mesh.size() > 1)
-    report.work_ratio =
-        explain(lm.graph, mesh, layout, compile, measure_machine(), store, {o.device, o.plugin}).work_ratio;
+  if (mesh.size() > 1) report.work_ratio = explained(measure_machine()).work_ratio;
   std::cout << (o.json ? report.json() + "\n" : report.table());
 }
 
@@ -284,6 +299,7 @@ void add_bench_lm(CLI::App& bench, Action& action) {
   sub->add_option("--trace", o->trace, "Write the time of each instruction to this file: see weft trace-summary");
   sub->add_option("--machine", o->machine,
                   "A machine by its name or description, for a predicted step and the trace's roofs: docs/machines.md");
+  add_report_option(*sub, o->report, "the step, predicted and measured,");
   sub->add_flag("--json", o->json, "One object on one line, see docs/bench.md")->disable_flag_override();
   sub->footer(config_list);
   sub->callback([o, &action] { action = [o] { run_lm(*o); }; });

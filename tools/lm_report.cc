@@ -27,8 +27,10 @@ double median(std::vector<double> numbers) {
 
 }  // namespace
 
+double LmReport::step_seconds() const { return median(seconds); }
+
 std::string LmReport::json() const {
-  const double ms = median(seconds) * 1e3, gflop = lm_gflop(sizes);
+  const double ms = step_seconds() * 1e3, gflop = lm_gflop(sizes);
   const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
   const double tokens = static_cast<double>(sizes.at("batch") * sizes.at("length"));
   nlohmann::ordered_json all;
@@ -77,7 +79,7 @@ std::string LmReport::json() const {
 }
 
 std::string LmReport::table() const {
-  const double step = median(seconds), gflop = lm_gflop(sizes);
+  const double step = step_seconds(), gflop = lm_gflop(sizes);
   const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
   const double tokens = static_cast<double>(sizes.at("batch") * sizes.at("length"));
   std::ostringstream out;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "config_options.h"
+#include "report_file.h"
 #include "weft/detail/train_parts.h"
 #include "weft/detail/words.h"
 #include "weft/plan.h"
@@ -18,6 +19,7 @@ struct PlanWords {
   std::vector<std::string> set;
   std::string machine, fix, allow, forbid, objective = "time";
   std::optional<std::string> memory, mesh;
+  ReportPath report;
   std::optional<int> processors;
   double seconds = 0;
   bool json = false;
@@ -49,16 +51,25 @@ PlanOptions options_of(const PlanWords& o, const train::Config& config) {
   return options;
 }
 
+void write_report(const std::string& path, train::Config config, const Machine& machine, const Plan& made) {
+  use_plan(made, config);
+  StepReport report = report_of(config, machine);
+  report.plan = made;
+  report.write(path);
+}
+
 void run_plan(const PlanWords& o) {
   ConfigWords words;
   words.set = o.set;
   const train::Config config = read_configs(o.configs, words);
+  check_report(o.report);
   const Machine machine = Machine::load(o.machine);
   const PlanOptions options = options_of(o, config);
   const int processors = o.processors ? *o.processors : options.mesh ? options.mesh->size() : machine.processors;
   std::signal(SIGINT, [](int) { interrupted = true; });
   const Plan made = plan(train::step_family(config), machine, processors, options);
   std::signal(SIGINT, SIG_DFL);
+  if (o.report) write_report(*o.report, config, machine, made);
   if (o.json) std::cout << made.json() << "\n";
   else std::cout << config.name << " on " << processors << " processors of " << machine.name << "\n" << made.summary();
 }
@@ -86,6 +97,7 @@ void add_plan(CLI::App& app, Action& action) {
                   "Stop after this time with the best so far and its gap; default: until proved");
   sub->add_option("--set", o->set, "section.name=value of the config; may be repeated; see docs/config.md")
       ->allow_extra_args(false);
+  add_report_option(*sub, o->report, "the plan and its step");
   sub->add_flag("--json", o->json, "One JSON object, see docs/planner.md");
   sub->callback([o, &action] { action = [o] { run_plan(*o); }; });
 }

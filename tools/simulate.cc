@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "options.h"
+#include "report_file.h"
 #include "weft/explain.h"
 #include "weft/simulate.h"
 
@@ -17,6 +18,8 @@ struct SimulateOptions {
   std::string machine;
   std::string device = "cpu";
   std::optional<std::string> trace;
+  std::vector<std::string> show;
+  ReportPath report;
   bool json = false;
 };
 
@@ -32,12 +35,15 @@ void write_trace(const std::string& path, const std::string& text) {
 }
 
 void run_simulate(const SimulateOptions& o) {
+  check_report(o.report);
   const Machine machine = Machine::load(o.machine);
   const models::Model model = model_of(o.model);
   const Explanation compiled =
       explain(model.graph, model.mesh, model.layout, model.options, machine, store_of(o.model), {o.device});
   const Simulation simulation = simulate(compiled.program(), machine, o.device);
   if (o.trace) write_trace(*o.trace, simulation.trace());
+  if (o.report)
+    StepReport{.title = model.name, .compiled = compiled, .predicted = simulation, .show = o.show}.write(*o.report);
   std::cout << (o.json ? simulation.json() + "\n" : simulation.summary());
 }
 
@@ -52,6 +58,9 @@ void add_simulate(CLI::App& app, Action& action) {
   add_model_options(*sub, o->model);
   sub->add_option("--device", o->device, "The device to compile for, see weft doctor")->capture_default_str();
   sub->add_option("--trace", o->trace, "Write the predicted step to this file, for Perfetto and weft trace-summary");
+  add_report_option(*sub, o->report, "the predicted step");
+  sub->add_option("--show", o->show, "With --report: draw how this tensor lies on the mesh; may be repeated")
+      ->allow_extra_args(false);
   sub->add_flag("--json", o->json, "One JSON object, see docs/machines.md")->disable_flag_override();
   sub->footer([] {
     std::string text = "Machines:";

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "config_options.h"
+#include "report_file.h"
 #include "weft/detail/progress.h"
 #include "weft/detail/train_parts.h"
 #include "weft/detail/words.h"
@@ -24,6 +25,7 @@ struct TrainWords {
   std::string fail_at, topology;
   std::optional<int> processors;
   std::string machine;
+  ReportPath report;
   bool quiet = false, print_config = false, dry_run = false, json = false;
 };
 
@@ -64,21 +66,13 @@ void dry_run(const TrainWords& o, const train::Config& config) {
   check_fits(e);
 }
 
-// This machine, if no description is given: its measured peaks, and collectives at the speed of its memory.
-Machine host_machine(const train::Config& config, int processors) {
-  Machine machine = measure_machine({config.mesh.device, config.mesh.plugin}, processors);
-  machine.name = "this machine";
-  machine.processors = std::max(processors, machine.processors);
-  machine.links = {{.name = "memory",
-                    .topology = Topology::kSharedMemory,
-                    .sides = {processors},
-                    .latency = 1e-6,
-                    .bandwidth = machine.bytes_per_second}};
-  return machine;
+Machine machine_of(const TrainWords& o, const train::Config& config, int processors) {
+  return o.machine.empty() ? host_machine({config.mesh.device, config.mesh.plugin}, processors)
+                           : Machine::load(o.machine);
 }
 
 // Replaces mesh.layout "auto": searches all layouts on the config's mesh, or on all meshes of --processors.
-void choose_layout(const TrainWords& o, train::Config& config) {
+Plan choose_layout(const TrainWords& o, train::Config& config) {
   PlanOptions options;
   if (!o.processors) options.mesh = Mesh::parse(config.mesh.mesh);
   const int processors = o.processors ? *o.processors : options.mesh->size();
@@ -88,25 +82,31 @@ void choose_layout(const TrainWords& o, train::Config& config) {
   options.seconds = kPlanSeconds;
   config.mesh.layout.clear();
   const bool is_described = !o.machine.empty();
-  const Machine machine = is_described ? Machine::load(o.machine) : host_machine(config, processors);
+  const Machine machine = machine_of(o, config, processors);
   const Plan made = plan(train::step_family(config), machine, processors, options);
-  config.mesh.mesh = made.mesh.text();
-  config.mesh.layout = made.layout.text();
-  config.mesh.store = made.store.text();
-  if (made.store.level() > 0) config.mesh.store_level = made.store.level();
-  config.batch.microbatches = made.microbatches;
-  if (made.recompute == Recompute::kLayers) train::set(config, "model.recompute=true");
-  if (made.recompute == Recompute::kCompiler) config.mesh.memory = std::to_string(made.memory_limit);
+  use_plan(made, config);
   if (!o.quiet && wire::process() == 0)
     std::cout << "layout auto: " << made.text() << "\n  predicted " << seconds_text(made.predicted.seconds)
               << " a step on " << machine.name
               << (is_described ? "" : ", by its measured peaks alone: weft calibrate describes it better") << "\n";
+  return made;
+}
+
+// The step of the run, compiled again, with the traced steps.
+void write_report(const TrainWords& o, const train::Config& config, const std::optional<Plan>& plan,
+                  const train::Trained& done) {
+  StepReport report = report_of(config, machine_of(o, config, Mesh::parse(config.mesh.mesh).size()));
+  report.plan = plan;
+  if (!done.trace.empty()) report.measured = {.device = config.mesh.device, .trace = done.trace};
+  report.write(*o.report);
 }
 
 void run_train(const TrainWords& o) {
   train::Config config = read_configs(o.configs, o.words);
-  if (config.mesh.layout == "auto") choose_layout(o, config);
-  else if (o.processors || !o.machine.empty())
+  check_report(o.report);
+  std::optional<Plan> plan;
+  if (config.mesh.layout == "auto") plan = choose_layout(o, config);
+  else if (o.processors || (!o.machine.empty() && !o.report))
     throw UserError({.code = "command.processors-without-auto",
                      .what = "--processors and --machine are for a layout that is searched",
                      .where = "command line",
@@ -123,12 +123,15 @@ void run_train(const TrainWords& o) {
                      .fix = "add --dry-run, which compiles for them and runs nothing, or leave --topology out"});
   train::TrainOptions options = o.options;
   options.progress = !o.quiet;
+  options.keep_trace = o.report.has_value();
   options.allow_change = o.words.allow_change;
   for (const std::string& text : o.rename) options.init.rename.push_back(parse_rename(text));
   const train::Trained done = train::train_until(o.fail_at, config, options);
-  if (o.quiet || wire::process() != 0) return;
-  std::cout << (done.stopped ? "stopped" : "done") << " at step " << done.step << "; checkpoints and metrics are in "
-            << config.out() << "\n";
+  if (wire::process() != 0) return;
+  if (o.report) write_report(o, config, plan, done);
+  if (!o.quiet)
+    std::cout << (done.stopped ? "stopped" : "done") << " at step " << done.step << "; checkpoints and metrics are in "
+              << config.out() << "\n";
 }
 
 void add_init_options(CLI::App& sub, TrainWords& o) {
@@ -162,7 +165,8 @@ void add_train(CLI::App& app, Action& action) {
   add_config_options(*sub, o->words);
   sub->add_option("--processors", o->processors,
                   "With --layout auto: plan for this many processors, on any mesh; default: the mesh of the config");
-  sub->add_option("--machine", o->machine, "With --layout auto: the description of this machine; see weft calibrate");
+  sub->add_option("--machine", o->machine,
+                  "With --layout auto or --report: the description of this machine; see weft calibrate");
   sub->add_option("--steps", o->words.steps, "run.steps: the total number of steps");
   sub->add_option("--out", o->words.out, "run.out: the folder of checkpoints and metrics");
   add_init_options(*sub, *o);
@@ -175,6 +179,7 @@ void add_train(CLI::App& app, Action& action) {
   sub->add_flag("--json", o->json, "With --dry-run: one JSON object, see docs/explain.md");
   sub->add_flag("--quiet", o->quiet, "Print nothing");
   sub->add_option("--trace", o->options.trace, "Write a trace of the last steps to this file; see docs/bench.md");
+  add_report_option(*sub, o->report, "the step, predicted and measured,");
   sub->add_option("--fail-at", o->fail_at,
                   "For tests: kill this process at PHASE:N; phases: step, save-begun, mid-shard, before-rename, "
                   "before-latest");

@@ -19,9 +19,19 @@ struct Simulation {
     int count = 0;
     double seconds = 0;
   };
+  // The collectives of one kind, group, phase and cause together.
+  struct Transfer {
+    std::string kind, axes;  // "all_reduce", "data+model"
+    std::string phase;
+    std::string cause;  // "file:line op"; several with ", " between them
+    int count = 0;
+    std::int64_t bytes = 0;                   // that enter
+    double seconds = 0, exposed_seconds = 0;  // on the wire, and waited for
+  };
   struct MemoryPoint {
-    double seconds = 0;      // after the step's begin
-    std::int64_t bytes = 0;  // of the arena in use from then on
+    double seconds = 0;                // after the step's begin
+    std::int64_t bytes = 0;            // of the arena in use from then on
+    std::int64_t workspace_bytes = 0;  // of these: workspaces of kernels
   };
 
   std::string machine, mesh, layout;
@@ -35,6 +45,7 @@ struct Simulation {
   std::int64_t peak_bytes = 0;                       // the most of the arena in use at once
   std::int64_t memory_bytes = 0;                     // that the machine's processors have; 0: not known
   std::vector<Part> parts;                           // the longest first
+  std::vector<Transfer> transfers;                   // the most bytes first
   std::vector<MemoryPoint> memory;                   // in time
   std::function<std::string()> trace;  // makes the JSON that Perfetto and weft trace-summary read: docs/bench.md
 

@@ -35,9 +35,10 @@ struct Evaluation {
 };
 
 struct TrainOptions {
-  bool progress = true;    // lines on standard output and, on a terminal, a bar on standard error
-  std::string trace = {};  // a file for the trace of the last steps; see Executable::trace
-  WarmStart init = {};     // ignored if the run has a checkpoint to resume from
+  bool progress = true;     // lines on standard output and, on a terminal, a bar on standard error
+  std::string trace = {};   // a file for the trace of the last steps; see Executable::trace
+  bool keep_trace = false;  // whether Trained::trace has its text
+  WarmStart init = {};      // ignored if the run has a checkpoint to resume from
   // Settings marked "identity" in docs/config.md, which determine the meaning of the weights. The settings that are listed
   // here may differ from the checkpoint's. With "optimizer.name" the optimizer state starts anew.
   std::vector<std::string> allow_change = {};
@@ -49,6 +50,7 @@ struct Trained {
   std::vector<double> losses;        // of the steps of this call
   std::optional<Evaluation> dev;
   double tokens_per_second = 0;  // counts padding, and the time of evaluations and checkpoints
+  std::string trace = {};        // in the first process; empty if the run stopped before the steps that are traced
 };
 
 // UserError for a config that cannot run, or whose identity settings differ from the checkpoint's. RunError if a processor

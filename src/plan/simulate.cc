@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "plan/cost.h"
 #include "plan/trace.h"
+#include "plan/transfers.h"
 #include "program/attend.h"
 #include "program/compiled.h"
 #include "program/cost.h"
@@ -61,11 +62,12 @@ std::vector<Simulation::Part> parts_of(const std::vector<TimedInstr>& timeline) 
 // The arena in use while each instruction of the outermost body runs; a loop has its body's arena as one piece.
 std::vector<Simulation::MemoryPoint> memory_of(const Simulated& simulated, const MemoryPlan& plan) {
   const std::size_t size = simulated.program.body.size();
-  std::vector<std::int64_t> change(size + 2, 0);
+  std::vector<std::int64_t> change(size + 2, 0), workspace(size + 2, 0);
   for (const Storage& storage : plan.storages) {
     change[at(std::max(0, storage.first))] += storage.bytes;
     change[at(std::min<int>(static_cast<int>(size), storage.last) + 1)] -= storage.bytes;
   }
+  for (const auto& [position, storage] : plan.workspaces) workspace[at(position)] = plan.storages[at(storage)].bytes;
   for (const auto& [position, inner] : plan.loops) {
     change[at(position)] += inner.plan[0].arena_bytes;
     change[at(position) + 1] -= inner.plan[0].arena_bytes;
@@ -79,7 +81,9 @@ std::vector<Simulation::MemoryPoint> memory_of(const Simulated& simulated, const
     bytes += change[i];
     const auto found = begins.find(&simulated.program.body[i]);
     if (found != begins.end()) now = std::max(now, found->second);
-    if (points.empty() || points.back().bytes != bytes) points.push_back({now, bytes});
+    const Simulation::MemoryPoint point{now, bytes, workspace[i]};
+    if (points.empty() || points.back().bytes != point.bytes || points.back().workspace_bytes != point.workspace_bytes)
+      points.push_back(point);
   }
   return points;
 }
@@ -115,6 +119,7 @@ Simulation simulate(const std::string& program, const Machine& machine, const st
   s.peak_bytes = plan.live_bytes;
   s.memory_bytes = machine.memory_bytes;
   s.parts = parts_of(simulated->timeline);
+  s.transfers = transfers_of(simulated->timeline, machine);
   s.memory = memory_of(*simulated, plan);
   s.trace = [simulated] {
     return trace_text(simulated->program, simulated->machine, simulated->timeline, simulated->cost);
@@ -142,10 +147,19 @@ std::string Simulation::summary() const {
 
 std::string Simulation::json() const {
   using Json = nlohmann::ordered_json;
-  Json list = Json::array(), points = Json::array();
+  Json list = Json::array(), moved = Json::array(), points = Json::array();
   for (const Part& part : parts)
     list.push_back({{"kind", part.kind}, {"phase", part.phase}, {"count", part.count}, {"seconds", part.seconds}});
-  for (const MemoryPoint& point : memory) points.push_back({point.seconds, point.bytes});
+  for (const Transfer& t : transfers)
+    moved.push_back({{"kind", t.kind},
+                     {"axes", t.axes},
+                     {"phase", t.phase},
+                     {"cause", t.cause},
+                     {"count", t.count},
+                     {"bytes", t.bytes},
+                     {"seconds", t.seconds},
+                     {"exposed_seconds", t.exposed_seconds}});
+  for (const MemoryPoint& point : memory) points.push_back({point.seconds, point.bytes, point.workspace_bytes});
   return Json{{"machine", machine},
               {"mesh", mesh},
               {"layout", layout},
@@ -160,6 +174,7 @@ std::string Simulation::json() const {
               {"peak_bytes", peak_bytes},
               {"memory_bytes", memory_bytes},
               {"parts", list},
+              {"transfers", moved},
               {"memory", points}}
       .dump();
 }

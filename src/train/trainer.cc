@@ -182,6 +182,8 @@ class Trainer {
   void warn_of_failed_save(const std::exception_ptr& error);
   bool minutes_passed() const;
   void write_metrics(std::int64_t step, const Metrics& metrics);
+  bool traces() const { return !options_.trace.empty() || options_.keep_trace; }
+  std::int64_t traced_from() const { return std::max(first(), config_.run.steps - kTracedSteps); }
   void check_trace() const;
   void write_trace();
   [[noreturn]] void not_finite(Checkpoints& checkpoints, std::int64_t step, double loss);
@@ -219,8 +221,7 @@ void Trainer::prepare() {
   CompileOptions more;
   if (!options_.trace.empty() && first_process()) trace_.open(options_.trace, std::ios::binary);
   check_trace();
-  if (!options_.trace.empty())
-    more.trace = {.first = std::max(first(), config_.run.steps - kTracedSteps), .steps = kTracedSteps};
+  if (traces()) more.trace = {.first = traced_from(), .steps = kTracedSteps};
   machinery_ = std::make_unique<TrainingSetup>(config_, from_, options_.init, more);
   if (!config_.data.dev.empty()) {
     Config exact = config_;
@@ -263,7 +264,7 @@ Trained Trainer::run() {
   }
   {
     const ActivityLines lines([this](const std::string& line) { progress_.say(line); });
-    if (options_.progress || !options_.trace.empty()) announce();
+    if (options_.progress || traces()) announce();
     prepare();
   }
   const double begin = seconds_now();
@@ -420,12 +421,14 @@ void Trainer::check_trace() const {
 }
 
 void Trainer::write_trace() {
-  if (options_.trace.empty()) return;
+  if (!traces() || (options_.trace.empty() && done_.step <= traced_from())) return;
   const double processors = machinery_->session.mesh().size();
   const Machine one = Machine::uniform(machine_.peak() / processors, machine_.bytes_per_second / processors);
-  const std::string text = machinery_->executable.trace(one, "measured");  // of all processes
+  std::string text = machinery_->executable.trace(one, "measured");  // of all processes
   if (!first_process()) return;
   trace_ << text;
+  if (options_.keep_trace) done_.trace = std::move(text);
+  if (options_.trace.empty()) return;
   trace_.close();
   check_trace();
 }

@@ -70,6 +70,16 @@ TEST_F(TrainCommand, PrintsItsConfigWhole) {
   EXPECT_EQ(output("train " + folder_ + "/again.toml --print-config"), text);
 }
 
+TEST_F(TrainCommand, WritesAReportOfTheRun) {
+  const std::string page = folder_ + "/page.html";
+  const Ran trained =
+      weft("train " + folder_ + "/lm.toml --quiet --out " + folder_ + "/reported --steps 2 --report " + page);
+  EXPECT_EQ(trained.code, 0) << trained.output;
+  const Ran parsed = ran(std::string(WEFT_TEST_DATA) + "/report/well_formed.py " + page + " 'measured step' 2>&1");
+  EXPECT_EQ(parsed.code, 0) << parsed.output;
+  EXPECT_THAT(parsed.output, AllOf(HasSubstr("timeline 2 1\n"), HasSubstr("memory 2 0\n")));
+}
+
 TEST_F(TrainCommand, DryRunsForMeshesThatAreNotHere) {
   const std::string line = "train " + folder_ + "/lm.toml --dry-run --mesh data:4 --layout batch:data";
   EXPECT_THAT(output(line), AllOf(HasSubstr("lm: 10.4 k parameters ("), HasSubstr("4 processors"),
