@@ -76,10 +76,10 @@ TEST(BenchDecode, ReadsAndWritesWhatAFileSays) {
 }
 
 TEST(BenchDecode, CountsTheKeysAndValuesThatStepsRead) {
-  const Json json = measured("--batch 1 --prompt-lengths 3 --tokens 4 --max-length 16 --repeats 1");
-  const double of_position = json["cache_bytes"].get<double>() / 16;
+  const Json json = measured("--batch 2 --prompt-lengths 3 --tokens 4 --max-length 16 --repeats 1");
+  const double of_position = json["cache_bytes"].get<double>() / (2 * 16);
   EXPECT_EQ(json["steps"], 4);
-  EXPECT_EQ(json["step_read_bytes"], 4 * kStepWeights + of_position * (4 + 5 + 6 + 7) / 4);
+  EXPECT_EQ(json["step_read_bytes"], 4 * kStepWeights + 2 * of_position * (4 + 5 + 6 + 7) / 4);
 }
 
 TEST(BenchDecode, SpreadsTheTokensToGenerate) {
