@@ -1,4 +1,6 @@
 // The operations of Writer that move or sum elements.
+#include <algorithm>
+
 #include "base/index.h"
 #include "base/str.h"
 #include "stablehlo/writer.h"
@@ -62,25 +64,46 @@ Term Writer::slice(const Term& x, std::string_view dim, std::int64_t begin, std:
               str("stablehlo.slice ", x.id, " [", join(ranges, ", "), "]", arrow({x}, x.element, shape)));
 }
 
-Term Writer::pad(const Term& x, const Term& with, const std::vector<Padding>& dims) {
+// Negative padding is written as a slice: XLA's CPU compiler reads behind the end of an operand that a fusion pads so
+// (xla-cpu-pjrt 0.0.1).
+Term Writer::pad(const Term& given, const Term& with, const std::vector<Padding>& dims) {
+  Term x = given;
   Sizes low, high, interior;
   std::vector<Dim> sizes = x.shape.dims();
   bool changes = false, all_cut = false;
   for (std::size_t i = 0; i < dims.size(); ++i) {
-    const std::int64_t spread = sizes[i].size + dims[i].interior * (sizes[i].size - 1);
-    all_cut = all_cut || -dims[i].low >= spread || -dims[i].high >= spread;
-    low.push_back(dims[i].low);
-    high.push_back(dims[i].high);
-    interior.push_back(dims[i].interior);
-    sizes[i].size = spread + dims[i].low + dims[i].high;
-    changes = changes || dims[i].low != 0 || dims[i].high != 0 || dims[i].interior != 0;
+    const Padding& p = dims[i];
+    const std::int64_t spread = sizes[i].size + p.interior * (sizes[i].size - 1);
+    all_cut = all_cut || -p.low >= spread || -p.high >= spread;
+    low.push_back(std::max<std::int64_t>(p.low, 0));
+    high.push_back(std::max<std::int64_t>(p.high, 0));
+    interior.push_back(p.interior);
+    sizes[i].size = spread + p.low + p.high;
+    changes = changes || low[i] != 0 || high[i] != 0 || p.interior != 0;
   }
-  if (!changes) return x;
   const Shape shape(std::move(sizes));
   if (all_cut) return broadcast(with, shape);
-  return emit(x.element, shape,
-              str("stablehlo.pad ", x.id, ", ", with.id, ", low = ", list_text(low), ", high = ", list_text(high),
-                  ", interior = ", list_text(interior), arrow({x, with}, x.element, shape)));
+  const auto cut = [&](bool after) {
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      if ((dims[i].interior > 0) != after) continue;  // what is spread out is cut afterwards
+      const std::int64_t begin = std::max<std::int64_t>(-dims[i].low, 0), size = x.shape[i].size;
+      x = slice(x, x.shape[i].name, begin, size - std::max<std::int64_t>(-dims[i].high, 0));
+    }
+  };
+  cut(false);
+  if (changes) {
+    std::vector<Dim> padded;
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      const Dim& d = x.shape[i];
+      padded.push_back({d.name, d.size + interior[i] * (d.size - 1) + low[i] + high[i]});
+    }
+    const Shape wide(std::move(padded));
+    x = emit(x.element, wide,
+             str("stablehlo.pad ", x.id, ", ", with.id, ", low = ", list_text(low), ", high = ", list_text(high),
+                 ", interior = ", list_text(interior), arrow({x, with}, x.element, wide)));
+  }
+  cut(true);
+  return x;
 }
 
 Term Writer::concatenate(const Terms& parts, std::string_view dim) {

@@ -120,6 +120,30 @@ TEST(Judge, KnowsWhatARoundingMayChange) {
   EXPECT_EQ(got[4]->error[0], 0) << "far apart";
 }
 
+// XLA's CPU compiler computes with zeros in place of subnormals: every use of one may give what zero gives.
+TEST(Judge, KnowsWhatFlushedSubnormalsMayChange) {
+  Graph g;
+  const Dim a{"a", 3};
+  const Tensor x = g.input("x", {a});
+  const Feeds feeds = {{x, Array({a}, std::vector<float>{1e-40F, 1e-30F, 0})}};
+  const Tensors fetch = {x, x * 1e30, greater(x, 0.0), log(x), 1.0 / x, x * 1e-10};
+  const auto errors = [&](std::size_t result, bool flushes) {
+    return judged(g, feeds, fetch, {false, flushes})[result]->error;
+  };
+  const double subnormal = static_cast<double>(1e-40F);
+  EXPECT_EQ(errors(0, false), (std::vector<double>{0, 0, 0}));
+  EXPECT_EQ(errors(0, true), (std::vector<double>{subnormal, 0, 0}));
+  EXPECT_GE(errors(1, true)[0], subnormal * 1e30);
+  EXPECT_EQ(errors(1, true)[1], 0);
+  EXPECT_EQ(errors(2, false), (std::vector<double>{0, 0, 0}));
+  EXPECT_EQ(errors(2, true), (std::vector<double>{kUnknown, 0, 0}));
+  EXPECT_EQ(errors(3, true)[0], kUnknown);
+  EXPECT_EQ(errors(4, true)[0], kUnknown);
+  EXPECT_LT(errors(4, true)[1], 1e25);
+  EXPECT_GT(errors(5, true)[1], 9e-41) << "a result may be flushed too";
+  EXPECT_EQ(errors(5, false)[1], 0);
+}
+
 // bf16 is computed in f32 and rounded once: a long sum errs by a few of its roundings, not by one for each term.
 TEST(Judge, AddsUpNarrowNumbersInF32) {
   Graph g;

@@ -36,7 +36,7 @@ void einsum(const Call& call) {
   const std::size_t n = call.in.size();
   const bool joins = n > 1 && over.rank() > y.shape.rank();
   const double most = call.arithmetic.most(y.dtype),
-               tiny = call.arithmetic.least(y.dtype) * call.arithmetic.unit(y.dtype);
+               tiny = call.arithmetic.least(y.dtype) * (call.arithmetic.flushes ? 1 : call.arithmetic.unit(y.dtype));
   Sums sums(call.arithmetic, y);
   Walk(over, shapes).each([&](const I* p) {
     if (y.is_real()) {

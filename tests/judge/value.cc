@@ -64,6 +64,11 @@ double Arithmetic::rounded(double x, DType dtype) const {
   }
 }
 
+double Arithmetic::with_flush(double v, double error, DType dtype) const {
+  const double smallest = type_of(dtype) == DType::kF64 ? 0x1p-1022 : 0x1p-126;  // f16 is computed in f32
+  return flushes && std::fabs(v) - error < smallest ? std::max(error, std::fabs(v)) : error;
+}
+
 namespace {
 
 template <class T>
@@ -89,8 +94,12 @@ std::int64_t whole_at(const Array& array, std::size_t k) {
 Value value_of(const Array& array, DType dtype, const Arithmetic& arithmetic) {
   Value value(array.shape(), dtype);
   for (std::size_t k = 0; k < value.size(); ++k)
-    if (value.is_real()) value.f[k] = arithmetic.rounded(array.at(static_cast<std::int64_t>(k)), dtype);
-    else value.i[k] = wrapped(whole_at(array, k), dtype);
+    if (value.is_real()) {
+      value.f[k] = arithmetic.rounded(array.at(static_cast<std::int64_t>(k)), dtype);
+      value.error[k] = arithmetic.with_flush(value.f[k], 0, dtype);
+    } else {
+      value.i[k] = wrapped(whole_at(array, k), dtype);
+    }
   return value;
 }
 

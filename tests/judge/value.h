@@ -44,7 +44,8 @@ std::int64_t wrapped(std::int64_t x, DType dtype);
 
 // How an engine rounds.
 struct Arithmetic {
-  bool wide = true;  // every float is f64, as under compute_as; else as its dtype says
+  bool wide = true;      // every float is f64, as under compute_as; else as its dtype says
+  bool flushes = false;  // subnormals are read and written as zeros, as XLA's CPU compiler does (docs/xla.md)
 
   DType type_of(DType dtype) const { return wide && is_float(dtype) ? DType::kF64 : dtype; }
   double unit(DType dtype) const;   // the largest relative error of one rounding
@@ -52,6 +53,8 @@ struct Arithmetic {
   double least(DType dtype) const;  // the smallest normal number
   double most(DType dtype) const;   // the largest finite number
   double rounded(double x, DType dtype) const;
+  // The error of a number that is read or written: all of it, if the number may be subnormal and subnormals are flushed.
+  double with_flush(double v, double error, DType dtype) const;
 };
 
 // Writes results of one op. `error` is what comes from the operands.
@@ -101,7 +104,7 @@ class Writer {
   double own() const { return inner_ < unit_ ? unit_ : 0; }
 
  private:
-  double subnormal() const { return least_ * unit_; }
+  double subnormal() const { return a_.flushes ? least_ : least_ * unit_; }
   // Past the largest number is infinity, and close to it either.
   void finish(std::size_t k, double v, double error) {
     if (std::isnan(error)) error = 0;
@@ -110,7 +113,7 @@ class Writer {
       else if (error > 0 || std::fabs(v) > most_) error = kUnknown;
     }
     y_.f[k] = v;
-    y_.error[k] = std::isfinite(v) || error == kUnknown ? error : 0;
+    y_.error[k] = std::isfinite(v) || error == kUnknown ? a_.with_flush(v, error, y_.dtype) : 0;
   }
 
   const Arithmetic& a_;

@@ -38,6 +38,9 @@ std::optional<std::string> difference(const Results& got, const Wanted& want, co
 
 namespace {
 
+// The arithmetic of the device under test.
+judge::Arithmetic arithmetic_of(bool wide) { return {wide, test::device_under_test().name == "xla"}; }
+
 // What gradients() left out although the loss depends on it.
 std::optional<Failure> missing_derivative(const Built& built, bool own_derivatives) {
   for (const Differentiated& d : built.differentiated)
@@ -73,7 +76,7 @@ Truth truth_of(Built built, const Conditions& c, bool slopes) {
   Truth truth;
   truth.built = std::move(built);
   try {
-    truth.want = judged(truth.built, {c.wide});
+    truth.want = judged(truth.built, arithmetic_of(c.wide));
   } catch (const std::exception& error) {
     truth.failure = {"judge", error.what()};
     return truth;

@@ -104,5 +104,29 @@ TEST(FoundGraphs, APendingMinimumStaysBeforeWhatWraps) {
   expect_sound(recipe, {{"p:2", "a:p"}, {"p:3", "a:p"}, {"p:2 q:2", "a:p+q"}});
 }
 
+// XLA's CPU compiler read behind the end of an operand that was padded by a negative number.
+TEST(FoundGraphs, AScanReadsNothingBehindItsOperand) {
+  Recipe recipe;
+  recipe.wide = true;
+  recipe.steps = {{"input", {std::string("x"), Shape{kB, {"d", 4}}, DType::kF32, -1.5, 1.5, false, std::int64_t{443}}},
+                  {"cumsum", {Ref{0}, kB, true, true}}};
+  recipe.outputs = {{1}};
+  for (int i = 0; i < 5; ++i) expect_sound(recipe, {{"r:2", "b:r"}});
+}
+
+// XLA's CPU compiler lost NaN in a maximum.
+TEST(FoundGraphs, AMaximumKeepsNan) {
+  Recipe recipe;
+  recipe.wide = false;
+  recipe.kind = "extreme";
+  recipe.steps = {
+      {"input_extreme", {std::string("x"), Shape{kA, kB}, DType::kF32, -3.0, 3.0, false, std::int64_t{853}}},
+      {"reduce_max_dims", {Ref{0}, Shape{kB}}},
+      {"scale", {Ref{1}, 0.0}},
+      {"reduce_max", {Ref{2}}}};
+  recipe.outputs = {{3}};
+  expect_sound(recipe, {{"", ""}});
+}
+
 }  // namespace
 }  // namespace weft::random_graphs::found_test

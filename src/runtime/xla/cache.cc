@@ -52,8 +52,9 @@ std::string cache_file(const CompileRequest& request) {
   if (place == "off") return "";
   std::error_code ignored;
   const auto time = std::filesystem::last_write_time(request.plugin, ignored).time_since_epoch().count();
-  const std::string about = str(std::filesystem::file_size(request.plugin, ignored), " ", time, "\n", request.devices,
-                                "\n", request.topology, "\n", processor_flags(), "\n");
+  const std::string about =
+      str(std::filesystem::file_size(request.plugin, ignored), " ", time, "\n", request.devices, "\n", request.topology,
+          "\n", processor_flags(), "\n", compile_options({}, "cpu"), "\n");
   return str(place, "/", hexadecimal(hash_key(about + request.module, 1)),
              hexadecimal(hash_key(request.module + about, 2)), ".pjrt");
 }
@@ -89,7 +90,8 @@ namespace {
 
 BuiltProgram compile_here(const Client& client, const std::string& module, const std::string& file) {
   const double begin = seconds_now();
-  BuiltProgram built{.program = client.compile(module, compile_options(client.device_ids())), .memory = {}};
+  BuiltProgram built{.program = client.compile(module, compile_options(client.device_ids(), client.platform())),
+                     .memory = {}};
   built.seconds = seconds_now() - begin;
   built.memory = built.program.memory();
   CompileResult kept{.memory = built.memory, .seconds = built.seconds, .devices = client.devices()};

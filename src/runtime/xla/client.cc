@@ -330,7 +330,7 @@ class ProtoText {
 
 }  // namespace
 
-std::string compile_options(const std::vector<int>& ids) {
+std::string compile_options(const std::vector<int>& ids, const std::string& platform) {
   ProtoText numbers, devices, assignment, build, options;
   for (const int id : ids) numbers.varint(static_cast<std::uint64_t>(id));
   devices.bytes(1, numbers.text);     // replica_device_ids
@@ -341,6 +341,13 @@ std::string compile_options(const std::vector<int>& ids) {
   build.number(5, 1);                 // num_partitions
   build.bytes(9, assignment.text);    // device_assignment
   options.bytes(3, build.text);       // executable_build_options
+  if (platform == "cpu") {  // the default of xla-cpu-pjrt 0.0.1 loses NaN in reductions by maximum and minimum
+    ProtoText value, entry;
+    value.number(2, 0);  // bool_field
+    entry.bytes(1, "xla_cpu_enable_fast_min_max");
+    entry.bytes(2, value.text);
+    options.bytes(7, entry.text);  // env_option_overrides
+  }
   return options.text;
 }
 

@@ -96,8 +96,9 @@ class Client {
   std::vector<PJRT_Device*> devices_;
 };
 
-// The bytes of a CompileOptionsProto: `devices` replicas of the program, replica r on the device of number ids[r].
-std::string compile_options(const std::vector<int>& ids);
+// The bytes of a CompileOptionsProto: a replica of the program for each id, replica r on the device of number ids[r].
+// The platform is that of the client, "" ahead of time.
+std::string compile_options(const std::vector<int>& ids, const std::string& platform = "");
 
 CompiledMemory memory_of(const Plugin& plugin, PJRT_Executable* executable);
 std::string serialized(const Plugin& plugin, PJRT_Executable* executable);

@@ -45,7 +45,7 @@ CompileResult serve(const CompileRequest& request);
 std::optional<CompileResult> serve_in_child(const CompileRequest& request,
                                             std::chrono::seconds limit = std::chrono::seconds::max());
 
-// The file of the cache for a request: by the module, the devices and the plugin's file, its size and time. "" if the environment
+// The file of the cache for a request: by the module, the devices, the options of the compiler and the plugin's file, its size and time. "" if the environment
 // variable WEFT_XLA_CACHE is "off".
 std::string cache_file(const CompileRequest& request);
 // None if there is no such file; a damaged file is none too, with a warning.

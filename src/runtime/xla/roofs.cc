@@ -33,7 +33,7 @@ std::string sweep() {
 
 // The least seconds of a run, on the first device.
 double seconds_of(const Client& client, const std::string& module, const Shape& shape) {
-  const LoadedProgram program = client.compile(module, compile_options({client.device_ids().at(0)}));
+  const LoadedProgram program = client.compile(module, compile_options({client.device_ids().at(0)}, client.platform()));
   const std::vector<float> zeros(static_cast<std::size_t>(shape.elements()));
   Event copied;
   const Buffer argument = client.upload(0, zeros.data(), buffer_type(DType::kF32, shape), copied);

@@ -142,7 +142,7 @@ void compile_for_client(const Plugin& plugin, const CompileRequest& request, Com
   LoadedProgram program;
   {
     const Stopwatch stopwatch(result);
-    program = client.compile(request.module, compile_options(client.device_ids()));
+    program = client.compile(request.module, compile_options(client.device_ids(), client.platform()));
   }
   result.memory = program.memory();
   result.executable = program.serialized();
