@@ -197,7 +197,7 @@ UserError nothing_fits(const DemandSource& s, const Demands& demands, const Foun
   }
   std::int64_t least = 0;
   for (const Priced& priced : found.priced)
-    if (least == 0 || priced.named.predicted.bytes() < least) least = priced.named.predicted.bytes();
+    if (least == 0 || priced.predicted.bytes() < least) least = priced.predicted.bytes();
   const std::string unmet = conflict.empty() ? "the demands" : join(conflict, " and "),
                     smallest = least ? str("; the smallest that was compiled needs ", bytes_text(least)) : "",
                     first =
