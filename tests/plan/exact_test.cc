@@ -191,6 +191,11 @@ INSTANTIATE_TEST_SUITE_P(Graphs, PlanExact,
                                                        return perceptron({64, 16, 16}, 1, {1, 2, 4}, true);
                                                      },
                                                      kLevels, 4},
+                                           ExactCase{"microbatches_and_caches",
+                                                     [] {
+                                                       return perceptron({64, 16, 32}, 1, {1, 2}, true);
+                                                     },
+                                                     kCaches, 4},
                                            ExactCase{"attention", [] { return attention(2); }, kFlat, 2},
                                            ExactCase{"attention_on_levels", [] { return attention(1); }, kLevels, 4},
                                            ExactCase{"words", words, kFlat, 4},
