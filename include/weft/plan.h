@@ -94,9 +94,9 @@ struct Plan : PlanChoice {
   std::int64_t memory_limit = 0;       // bytes; 0: none
   std::vector<std::string> dims = {};  // that may be split
   std::string folding = {};            // what was compiled for a candidate
-  std::int64_t meshes = 0, bounded = 0,
-               priced = 0;  // meshes, candidates and parts of candidates with a bound, programs
-  bool stopped = false;     // by `seconds` or `stop`, before the optimum was proved
+  // Meshes, candidates and parts of candidates with a bound, candidates with a price, programs that were compiled for it.
+  std::int64_t meshes = 0, bounded = 0, priced = 0, compiled = 0;
+  bool stopped = false;  // by `seconds` or `stop`, before the optimum was proved
   double search_seconds = 0;
   std::vector<std::string> failures = {};  // candidates that are left out because the compiler failed: a bug of Weft
 

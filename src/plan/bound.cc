@@ -30,32 +30,6 @@ const ProductRates* product_rates(const Rates& rates, DType dtype) {
 
 }  // namespace
 
-MeshGroups::MeshGroups(const Machine& machine, std::span<const int> sizes)
-    : machine_(machine), sizes_(sizes.begin(), sizes.end()) {
-  std::vector<Axis> axes;
-  for (std::size_t i = 0; i < sizes.size(); ++i) axes.push_back({std::string(1, static_cast<char>('a' + i)), sizes[i]});
-  const Mesh mesh(axes);
-  for (AxisSet set = 0; set < AxisSet{1} << sizes.size(); ++set) {
-    Axes group;
-    for (std::size_t i = 0; i < sizes.size(); ++i)
-      if (set >> i & 1) group.push_back(static_cast<int>(i));
-    stages_.push_back(stages_of(mesh, group, machine));
-  }
-}
-
-double MeshGroups::all_reduce_seconds(AxisSet axes, double bytes) const {
-  for (const CollectiveTimes& times : machine_.collectives) {
-    if (times.kind != AllReduce::kName) continue;
-    double members = 1;
-    for (std::size_t i = 0; i < sizes_.size(); ++i)
-      if (axes >> i & 1) members *= sizes_[i];
-    const double most = times.seconds.axes[1].back();
-    const double sizes[2] = {members, std::min(bytes, most)};
-    return times.seconds.at(sizes) * std::max(1.0, bytes / most);
-  }
-  return collective_seconds(AllReduce{}, bytes, stages_[axes]);
-}
-
 // How often each dim is split, and what that does to an extent.
 struct WorkBound::Splits {
   std::array<double, kMostDims> parts{};
@@ -211,7 +185,10 @@ double WorkBound::seconds(const Choice& choice, const MeshGroups& groups, bool i
       const double times = splits.times(partial.bytes.dims);
       double hidden = 0;
       for (std::size_t i = partial.begin; i < partial.end; ++i) hidden += each[part.order[i].first];
-      const double wire = groups.all_reduce_seconds(axes, splits.local(partial.bytes)) * times;
+      const double bytes = splits.local(partial.bytes);
+      const double once =
+          partial.is_gathered ? groups.all_gather_seconds(axes, bytes) : groups.all_reduce_seconds(axes, bytes);
+      const double wire = once * times;
       total += part.weight * partial.trips * std::max(0.0, wire - hidden);
     }
   return total + machine_.step_seconds * crowding_;

@@ -12,7 +12,7 @@
 
 #include "plan/choice.h"
 #include "plan/folded.h"
-#include "plan/wire_cost.h"
+#include "plan/mesh_groups.h"
 
 namespace weft {
 
@@ -21,18 +21,6 @@ struct Extent {
   double size = 1;
   DimSet dims = 0;
   bool operator==(const Extent&) const = default;
-};
-
-// The groups of a mesh's axes.
-class MeshGroups {
- public:
-  MeshGroups(const Machine& machine, std::span<const int> sizes);
-  double all_reduce_seconds(AxisSet axes, double bytes) const;
-
- private:
-  const Machine& machine_;
-  std::vector<int> sizes_;
-  std::vector<std::vector<Stage>> stages_;  // by set of axes
 };
 
 class WorkBound {
@@ -61,12 +49,13 @@ class WorkBound {
     bool is_update = false;
     bool operator==(const Work&) const = default;
   };
-  // A value that is partial over the axes of `summed`, and the work between it and its first use: order[begin, end).
+  // A value that is partial over the axes of `summed`, or gathered over them, and the work between it and its first use: order[begin, end).
   struct Partial {
     Extent bytes;
     DimSet summed = 0;
     std::size_t begin = 0, end = 0;
     double trips = 1;
+    bool is_gathered = false;
   };
   struct Part {
     double weight = 1;

@@ -43,6 +43,22 @@ void factorise(int rest, int most_axes, bool order_matters, std::vector<int>& ax
 
 }  // namespace
 
+bool divides(const SplitRules& rules, const std::vector<AxisRole>& axes, int dim, std::int64_t more) {
+  for (std::size_t d = 0; d < rules.dims().size(); ++d) {
+    std::int64_t parts = dim == static_cast<int>(d) ? more : 1;
+    for (const AxisRole& axis : axes)
+      if (axis.dims >> d & 1) parts *= axis.size;
+    if (rules.divisor(d) % parts != 0) return false;
+  }
+  return true;
+}
+
+std::vector<int> sizes_of(const std::vector<AxisRole>& axes) {
+  std::vector<int> sizes;
+  for (const AxisRole& axis : axes) sizes.push_back(axis.size);
+  return sizes;
+}
+
 PlanChoice named(const Choice& choice, const SplitRules& rules, const std::string& batch) {
   const int batch_dim = rules.find(batch);
   const std::vector<std::string> names = axis_names(choice, batch_dim < 0 ? 0 : DimSet{1} << batch_dim);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/mesh_groups.h"
 #include "plan/split_rules.h"
 #include "weft/plan.h"
 
@@ -17,8 +18,6 @@ struct AxisRole {
   bool operator==(const AxisRole&) const = default;
 };
 
-using AxisSet = std::uint32_t;  // bit i: axis i
-
 struct Choice {
   std::vector<AxisRole> axes = {};      // major to minor
   std::vector<std::string> names = {};  // of the axes; "" or missing: named after their dims
@@ -28,6 +27,11 @@ struct Choice {
   Recompute recompute = Recompute::kNone;
   bool operator==(const Choice&) const = default;
 };
+
+// Whether the parts of every dim divide its size. `more`: further parts of the dim of this number, -1: of none.
+bool divides(const SplitRules& rules, const std::vector<AxisRole>& axes, int dim = -1, std::int64_t more = 1);
+
+std::vector<int> sizes_of(const std::vector<AxisRole>& axes);
 
 // The parts of the choice as texts. `batch`: the dim after which an axis is called "data".
 PlanChoice named(const Choice& choice, const SplitRules& rules, const std::string& batch);

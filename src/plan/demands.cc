@@ -59,6 +59,13 @@ bool order_matters(const Machine& machine) {
          machine.links[0].topology != Topology::kSharedMemory;
 }
 
+// On a ring or torus, collectives over two axes and over one axis in their place take different times.
+bool merges_axes(const Machine& machine) {
+  return std::ranges::none_of(machine.links, [](const Link& link) {
+    return link.topology == Topology::kRing || link.topology == Topology::kTorus;
+  });
+}
+
 // Every way to give the pinned axes' names to axes of the mesh.
 void name_axes(const std::vector<int>& sizes, const std::vector<std::string>& names, std::size_t next,
                std::vector<std::string>& given, std::vector<MeshShape>& all) {
@@ -124,7 +131,7 @@ Demands demands_of(const DemandSource& s) {
   const Layout fix = Layout::parse(s.options.fix);
   Demands demands;
   demands.order_matters = order_matters(s.machine);
-  demands.merges_equal_axes = !s.options.mesh;
+  demands.merges_equal_axes = !s.options.mesh && merges_axes(s.machine);
   demands.allowed = allowed_dims(s);
   demands.meshes = meshes_of(s, fix, demands.order_matters);
   for (const LayoutRule& rule : fix.rules()) {
@@ -197,7 +204,7 @@ UserError nothing_fits(const DemandSource& s, const Demands& demands, const Foun
   }
   std::int64_t least = 0;
   for (const Priced& priced : found.priced)
-    if (least == 0 || priced.named.predicted.bytes() < least) least = priced.named.predicted.bytes();
+    if (least == 0 || priced.predicted.bytes() < least) least = priced.predicted.bytes();
   const std::string unmet = conflict.empty() ? "the demands" : join(conflict, " and "),
                     smallest = least ? str("; the smallest that was compiled needs ", bytes_text(least)) : "",
                     first =

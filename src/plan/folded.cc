@@ -20,9 +20,7 @@ std::vector<TensorId> ids_of(const Tensors& tensors) {
 // The sum of weight * value over the parts, for each number of a prediction.
 class WeightedSum {
  public:
-  void add(double weight, const FoldedPrediction& folded) {
-    const Prediction& p = folded.predicted;
-    floor_ += weight * folded.floor;
+  void add(double weight, const Prediction& p) {
     compute_ += weight * p.compute;
     wire_ += weight * p.wire;
     exposed_ += weight * p.exposed;
@@ -32,45 +30,17 @@ class WeightedSum {
     arena_ += weight * static_cast<double>(p.arena_bytes);
   }
   // A layer more may hide what a layer less must wait for; nobody waits less than not at all.
-  FoldedPrediction result() const {
+  Prediction result() const {
     Prediction sum{.compute = compute_, .wire = wire_, .exposed = std::max(0.0, exposed_), .flops = flops_};
     sum.seconds = sum.compute + sum.exposed + rest_;
     sum.variable_bytes = std::llround(variables_);
     sum.arena_bytes = std::llround(arena_);
-    return {sum, floor_};
+    return sum;
   }
 
  private:
-  double floor_ = 0;
   double compute_ = 0, wire_ = 0, exposed_ = 0, rest_ = 0, flops_ = 0, variables_ = 0, arena_ = 0;
 };
-
-// The values that the update reads, also through views.
-ByValue<bool> read_by_update(const Program& program) {
-  ByValue<bool> is_read(program.values.size());
-  for (auto instr = program.body.rbegin(); instr != program.body.rend(); ++instr) {
-    const bool passes = is_view(*instr) && is_read[instr->outputs[0]];
-    if (passes || instr->origin.phase == Phase::kUpdate)
-      for (const ValueId id : instr->inputs) is_read[id] = true;
-  }
-  return is_read;
-}
-
-// Of the program itself, without the bodies of its loops.
-double floor_of(const Program& program, const std::vector<TimedInstr>& timeline) {
-  const ByValue<bool> of_update = read_by_update(program);
-  ByValue<bool> has_done(program.values.size());
-  for (const Instr& instr : program.body)
-    if (instr.is<Done>()) has_done[instr.inputs[0]] = true;
-  double sum = 0;
-  for (const TimedInstr& timed : timeline) {
-    const Instr& instr = *timed.instr;
-    if (timed.program != &program || instr.is<Done>() || instr.origin.phase == Phase::kUpdate) continue;
-    if (is_collective(instr) && (has_done[instr.outputs[0]] || of_update[instr.outputs[0]])) continue;
-    sum += timed.end - timed.begin;
-  }
-  return sum;
-}
 
 }  // namespace
 
@@ -106,8 +76,12 @@ std::shared_ptr<const FoldedGraphs::Parts> FoldedGraphs::parts(std::int64_t micr
   return found = std::move(parts);
 }
 
-WantedGraph FoldedGraphs::whole(std::int64_t microbatches, bool recompute) const {
-  return wanted_graph(family_.build(family_.layers, microbatches, recompute));
+std::shared_ptr<const WantedGraph> FoldedGraphs::whole(std::int64_t microbatches, bool recompute) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<const WantedGraph>& found = whole_[{microbatches, recompute}];
+  if (!found)
+    found = std::make_shared<const WantedGraph>(wanted_graph(family_.build(family_.layers, microbatches, recompute)));
+  return found;
 }
 
 std::string FoldedGraphs::text() const {
@@ -130,45 +104,43 @@ Program compiled_for(const WantedGraph& graph, const PlanChoice& choice, const T
   return run_passes(std::move(program), {.arena_limit = arena_limit, .target = target});
 }
 
-FoldedPrediction Predictor::of(const WantedGraph& graph, const PlanChoice& choice, std::int64_t arena_limit) const {
+Prediction Predictor::of(const WantedGraph& graph, const PlanChoice& choice, std::int64_t arena_limit) const {
   const Program program = compiled_for(graph, choice, target_, arena_limit);
-  std::vector<TimedInstr> timeline;
-  const StepCost cost = Pricer(machine_, choice.mesh).price(program, &timeline);
-  const Prediction predicted{.seconds = cost.seconds,
-                             .compute = cost.compute,
-                             .wire = cost.wire,
-                             .exposed = cost.exposed,
-                             .flops = cost.flops,
-                             .variable_bytes = variable_bytes(program),
-                             .arena_bytes = plan_memory(program, target_).arena_bytes};
-  return {predicted, floor_of(program, timeline)};
+  const StepCost cost = Pricer(machine_, choice.mesh).price(program);
+  return {.seconds = cost.seconds,
+          .compute = cost.compute,
+          .wire = cost.wire,
+          .exposed = cost.exposed,
+          .flops = cost.flops,
+          .variable_bytes = variable_bytes(program),
+          .arena_bytes = plan_memory(program, target_).arena_bytes};
 }
 
-FoldedPrediction Predictor::folded(const PlanChoice& choice, std::int64_t memory_limit) const {
+Prediction Predictor::folded(const PlanChoice& choice, std::int64_t memory_limit) const {
   const auto parts = graphs_.parts(choice.microbatches, choice.recompute == Recompute::kLayers);
   const auto sum = [&](double share) {
     WeightedSum all;
     for (const FoldedGraphs::Part& part : *parts) {
-      FoldedPrediction p = of(*part.graph, choice, 0);
-      if (const auto limit = static_cast<std::int64_t>(share * static_cast<double>(p.predicted.arena_bytes)); share < 1)
+      Prediction p = of(*part.graph, choice, 0);
+      if (const auto limit = static_cast<std::int64_t>(share * static_cast<double>(p.arena_bytes)); share < 1)
         p = of(*part.graph, choice, std::max<std::int64_t>(1, limit));
       all.add(part.weight, p);
     }
     return all.result();
   };
-  const FoldedPrediction whole = sum(1);
-  const Prediction& free = whole.predicted;
-  if (choice.recompute != Recompute::kCompiler || memory_limit == 0 || free.bytes() <= memory_limit) return whole;
+  const Prediction free = sum(1);
+  if (choice.recompute != Recompute::kCompiler || memory_limit == 0 || free.bytes() <= memory_limit) return free;
   // Each program gets the same share of its arena that the limit leaves of the extrapolated one.
   const auto left = static_cast<double>(memory_limit - free.variable_bytes);
   return sum(std::max(0.0, left / static_cast<double>(free.arena_bytes)));
 }
 
 Prediction Predictor::whole(const PlanChoice& choice, std::int64_t memory_limit) const {
-  const WantedGraph graph = graphs_.whole(choice.microbatches, choice.recompute == Recompute::kLayers);
-  const Prediction free = of(graph, choice, 0).predicted;
+  const auto whole = graphs_.whole(choice.microbatches, choice.recompute == Recompute::kLayers);
+  const WantedGraph& graph = *whole;
+  const Prediction free = of(graph, choice, 0);
   if (choice.recompute != Recompute::kCompiler || memory_limit == 0 || free.bytes() <= memory_limit) return free;
-  return of(graph, choice, std::max<std::int64_t>(1, memory_limit - free.variable_bytes)).predicted;
+  return of(graph, choice, std::max<std::int64_t>(1, memory_limit - free.variable_bytes));
 }
 
 }  // namespace weft

@@ -40,7 +40,7 @@ class FoldedGraphs {
   };
   using Parts = std::vector<Part>;
   std::shared_ptr<const Parts> parts(std::int64_t microbatches, bool recompute);
-  WantedGraph whole(std::int64_t microbatches, bool recompute) const;
+  std::shared_ptr<const WantedGraph> whole(std::int64_t microbatches, bool recompute);
 
   const StepFamily& family() const { return family_; }
   std::string text() const;  // what is compiled for a candidate, for people
@@ -49,19 +49,12 @@ class FoldedGraphs {
   const StepFamily& family_;
   std::mutex mutex_;
   std::map<std::pair<std::int64_t, bool>, std::shared_ptr<const Parts>> parts_;
+  std::map<std::pair<std::int64_t, bool>, std::shared_ptr<const WantedGraph>> whole_;
 };
 
 // The program of one graph under a choice. arena_limit 0: none. UserError if the choice cannot work.
 Program compiled_for(const WantedGraph& graph, const PlanChoice& choice, const Target& target,
                      std::int64_t arena_limit = 0);
-
-// A prediction by the model, and what it says of other choices with the same mesh and layout.
-struct FoldedPrediction {
-  Prediction predicted;
-  // Seconds that no storage layout, microbatches or recomputation save: work outside the update, and collectives that
-  // the forward and backward passes wait for with nothing to do meanwhile.
-  double floor = 0;
-};
 
 // Predictions. Thread-safe.
 class Predictor {
@@ -69,13 +62,13 @@ class Predictor {
   Predictor(FoldedGraphs& graphs, const Machine& machine, const Target& target)
       : graphs_(graphs), machine_(machine), target_(target) {}
 
-  // By the model. `memory_limit` is for Recompute::kCompiler alone. UserError if the choice cannot work.
-  FoldedPrediction folded(const PlanChoice& choice, std::int64_t memory_limit) const;
+  // Of programs with few layers, compiled on the choice's own mesh. `memory_limit` is for Recompute::kCompiler alone. UserError if the choice cannot work.
+  Prediction folded(const PlanChoice& choice, std::int64_t memory_limit) const;
   // Of the whole program.
   Prediction whole(const PlanChoice& choice, std::int64_t memory_limit) const;
 
  private:
-  FoldedPrediction of(const WantedGraph& graph, const PlanChoice& choice, std::int64_t arena_limit) const;
+  Prediction of(const WantedGraph& graph, const PlanChoice& choice, std::int64_t arena_limit) const;
 
   FoldedGraphs& graphs_;
   const Machine& machine_;

@@ -30,10 +30,7 @@ class Planner {
         predictor_(graphs_, machine, target_),
         parts_(graphs_.parts(1, false)),
         rules_(parts_->front().graph->data(), parts_->front().graph->wanted()),
-        bound_(*parts_, rules_, family.batch, machine, processors, target_) {
-    if (family.can_recompute)
-      recomputed_.emplace(*graphs_.parts(1, true), rules_, family.batch, machine, processors, target_);
-  }
+        bound_(*parts_, rules_, family.batch, machine, processors, target_) {}
 
   Plan run() {
     const auto begin = std::chrono::steady_clock::now();
@@ -41,38 +38,38 @@ class Planner {
       return (options_.seconds > 0 && seconds_since(begin) > options_.seconds) || (options_.stop && options_.stop());
     };
     const Demands demands = demands_of({options_, rules_, machine_, processors_});
-    Search search({rules_, graphs_, predictor_, bound_, recomputed_ ? &*recomputed_ : nullptr, machine_});
+    Search search({rules_, graphs_, predictor_, bound_, machine_, target_});
     const Found found = search.run(demands, kCompiledInFull, stop);
     if (found.best.empty()) throw nothing_fits({options_, rules_, machine_, processors_}, demands, found, search);
     Plan plan;
-    plan.best = compiled_in_full(found, demands);
+    plan.best = compiled_in_full(found, search, demands);
     static_cast<PlanChoice&>(plan) = plan.best.front();
     plan.bound = found.bound;
     plan.gap = 1 - found.bound / found.best.front().value;
     plan.stopped = found.stopped;
     plan.failures = found.failures;
-    plan.frontier = frontier_of(found);
+    plan.frontier = frontier_of(found, search);
     plan.search_seconds = seconds_since(begin);
-    plan.reasons = reasons_of(chosen(found, plan), search, demands);
+    plan.reasons = reasons_of(chosen(found, plan, search), search, demands);
     plan.memory_limit = demands.memory_bytes;
     plan.dims = rules_.names(demands.allowed);
     plan.folding = graphs_.text();
     plan.meshes = static_cast<std::int64_t>(demands.meshes.size());
     plan.bounded = found.bounded;
     plan.priced = static_cast<std::int64_t>(found.priced.size());
+    plan.compiled = found.compiled;
     return plan;
   }
 
  private:
   // The whole programs decide among the best of the model.
-  std::vector<PlanChoice> compiled_in_full(const Found& found, const Demands& demands) const {
+  std::vector<PlanChoice> compiled_in_full(const Found& found, Search& search, const Demands& demands) const {
     std::vector<PlanChoice> all;
-    for (const Priced& priced : found.best) {
-      PlanChoice choice = priced.named;
-      choice.predicted = predictor_.whole(choice, demands.memory_bytes);
-      choice.is_whole = true;
-      all.push_back(std::move(choice));
-    }
+    for (const Priced& priced : found.best) all.push_back(search.named(priced));
+    search.workers().run(all.size(), [&](std::size_t i) {
+      all[i].predicted = predictor_.whole(all[i], demands.memory_bytes);
+      all[i].is_whole = true;
+    });
     const auto key = [&](const PlanChoice& choice) {
       const Prediction& p = choice.predicted;
       return std::pair(!fits(p, demands),
@@ -82,32 +79,34 @@ class Planner {
     return all;
   }
 
-  static const Priced& chosen(const Found& found, const Plan& plan) {
-    return *std::ranges::find_if(found.best, [&](const Priced& p) { return p.named.text() == plan.text(); });
+  static const Priced& chosen(const Found& found, const Plan& plan, const Search& search) {
+    return *std::ranges::find_if(found.best, [&](const Priced& p) { return search.named(p).text() == plan.text(); });
   }
 
-  // Of all candidates that were compiled: those that no other one beats in both time and memory.
-  static std::vector<PlanChoice> frontier_of(const Found& found) {
-    std::vector<PlanChoice> all;
-    for (const Priced& priced : found.priced) all.push_back(priced.named);
-    std::ranges::sort(all, {}, [](const PlanChoice& c) { return std::pair(c.predicted.seconds, c.predicted.bytes()); });
+  // Of all candidates that were priced: those that no other one beats in both time and memory.
+  static std::vector<PlanChoice> frontier_of(const Found& found, const Search& search) {
+    std::vector<const Priced*> all;
+    for (const Priced& priced : found.priced) all.push_back(&priced);
+    const auto key = [](const Priced* p) { return std::pair(p->predicted.seconds, p->predicted.bytes()); };
+    std::ranges::stable_sort(all, {}, key);
     std::vector<PlanChoice> frontier;
-    for (PlanChoice& choice : all)
-      if (frontier.empty() || choice.predicted.bytes() < frontier.back().predicted.bytes())
-        frontier.push_back(std::move(choice));
+    for (const Priced* priced : all)
+      if (frontier.empty() || priced->predicted.bytes() < frontier.back().predicted.bytes())
+        frontier.push_back(search.named(*priced));
     return frontier;
   }
 
   PlanReason without(std::string rule, const Choice& choice, Search& search, const Demands& demands) const {
     PlanReason reason{.rule = std::move(rule), .without = {}};
-    if (const std::optional<Priced> priced = search.price(choice, demands)) reason.without = priced->named.predicted;
+    if (const std::optional<Priced> priced = search.price(choice, demands)) reason.without = priced->predicted;
     else reason.refusal = "no program exists without it";
     return reason;
   }
 
   std::vector<PlanReason> reasons_of(const Priced& best, Search& search, const Demands& demands) const {
     std::vector<PlanReason> reasons;
-    for (const LayoutRule& rule : best.named.layout.rules()) {
+    const PlanChoice best_named = search.named(best);
+    for (const LayoutRule& rule : best_named.layout.rules()) {
       Choice choice = best.choice;
       const DimSet dim = DimSet{1} << rules_.find(rule.dim);
       for (AxisRole& axis : choice.axes) axis.dims &= ~dim;
@@ -118,7 +117,7 @@ class Planner {
       choice.level = 0;
       choice.stored = 0;
       reasons.push_back(
-          without(str("store ", best.named.store.text(), " level ", best.choice.level), choice, search, demands));
+          without(str("store ", best_named.store.text(), " level ", best.choice.level), choice, search, demands));
     }
     if (best.choice.microbatches > 1) {
       Choice choice = best.choice;
@@ -142,7 +141,6 @@ class Planner {
   std::shared_ptr<const FoldedGraphs::Parts> parts_;
   SplitRules rules_;
   WorkBound bound_;
-  std::optional<WorkBound> recomputed_;
 };
 
 }  // namespace
@@ -160,9 +158,7 @@ Plan plan(const StepGraph& step, const Machine& machine, int processors, const P
 Prediction predict(const StepFamily& family, const Machine& machine, const PlanChoice& choice,
                    const PlanOptions& options) {
   FoldedGraphs graphs(family);
-  return Predictor(graphs, machine, engine_target(options.device, options.plugin))
-      .folded(choice, options.memory_bytes)
-      .predicted;
+  return Predictor(graphs, machine, engine_target(options.device, options.plugin)).folded(choice, options.memory_bytes);
 }
 
 }  // namespace weft

@@ -37,6 +37,7 @@ class Reader {
   struct Pending {
     DimSet summed = 0;
     std::size_t begin = 0;  // the work after the one that makes it
+    bool is_gathered = false;
   };
 
   Extent extent(const Shape& shape, double factor = 1) const { return extent_of(shape, rules_, factor); }
@@ -112,7 +113,24 @@ class Reader {
     return 0;
   }
 
+  // A split dim that a view renames is gathered: the value then has another dim in its place, which the layout does not
+  // split over the same axes.
+  DimSet gathered_by(const Program& p, const Instr& instr) const {
+    if (!instr.is<View>()) return 0;
+    const Shape &from = p.values[instr.inputs[0]].shape, &to = p.values[instr.outputs[0]].shape;
+    const Shape made = to.minus(from), lost = from.minus(to);
+    DimSet dims = 0;
+    if (made.rank() == 1)
+      for (const Dim& dim : lost)
+        if (dim.size == made[0].size) dims |= extent({dim}).dims;
+    return dims & ~extent(to).dims;
+  }
+
   void define(const Program& p, const Instr& instr, std::map<ValueId, Pending>& pending) const {
+    if (const DimSet dims = gathered_by(p, instr); dims && !pending.contains(instr.outputs[0])) {
+      pending[instr.outputs[0]] = {dims, result_.order.size(), true};
+      return;
+    }
     if (const DimSet summed = sums_over(p, instr)) pending[instr.outputs[0]] = {summed, result_.order.size()};
   }
 
@@ -131,13 +149,17 @@ class Reader {
       const Pending from = pending[id];
       pending.erase(id);
       if (passes) {
-        for (const ValueId out : instr.outputs) pending[out] = {from.summed & common, result_.order.size()};
+        for (const ValueId out : instr.outputs)
+          pending[out] = {from.summed & common, result_.order.size(), from.is_gathered};
+      } else if (from.is_gathered && !attend_rules(instr)) {
+        // Only attention needs the whole dim in any case.
       } else if (instr.origin.phase != Phase::kUpdate && !instr.is<Contract>()) {
         result_.partials.push_back({.bytes = bytes(p.values[id]),
                                     .summed = from.summed,
                                     .begin = from.begin,
                                     .end = result_.order.size(),
-                                    .trips = trips_});
+                                    .trips = trips_,
+                                    .is_gathered = from.is_gathered});
       }
     }
   }

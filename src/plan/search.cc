@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <limits>
 #include <queue>
+#include <set>
+#include <utility>
 
 #include "base/index.h"
 #include "base/str.h"
+#include "language/op_def.h"
 #include "weft/error.h"
 
 namespace weft {
@@ -36,29 +39,9 @@ bool is_repeated(const Choice& choice, const Demands& demands) {
   return false;
 }
 
-bool divides(const SplitRules& rules, const std::vector<AxisRole>& axes, std::size_t dim, std::int64_t more = 1) {
-  std::int64_t parts = more;
-  for (const AxisRole& axis : axes)
-    if (axis.dims >> dim & 1) parts *= axis.size;
-  return rules.divisor(dim) % parts == 0;
-}
-
-bool divides(const SplitRules& rules, const std::vector<AxisRole>& axes) {
-  for (std::size_t dim = 0; dim < rules.dims().size(); ++dim)
-    if (!divides(rules, axes, dim)) return false;
-  return true;
-}
-
-std::vector<int> sizes_of(const std::vector<AxisRole>& axes) {
-  std::vector<int> sizes;
-  for (const AxisRole& axis : axes) sizes.push_back(axis.size);
-  return sizes;
-}
-
-std::string key_of(const PlanChoice& choice, const Demands& demands) {
-  const bool by_limit = choice.recompute == Recompute::kCompiler;
-  return str(choice.mesh, "|", choice.layout.text(), "|", choice.store.text(), "|", choice.store.level(), "|",
-             choice.microbatches, "|", static_cast<int>(choice.recompute), "|", by_limit ? demands.memory_bytes : 0);
+bool has_loops(const WantedGraph& graph) {
+  return std::ranges::any_of(nodes_for(graph.data(), graph.wanted()),
+                             [&](NodeId n) { return graph.data().nodes[n].op->name == "loop"; });
 }
 
 double value_of(const Prediction& prediction, const Demands& demands) {
@@ -72,7 +55,7 @@ bool fits(const Prediction& prediction, const Demands& demands) {
 }
 
 struct Search::Node {
-  enum class Kind : std::uint8_t { kAxes, kLayout, kVariant, kCandidate };
+  enum class Kind : std::uint8_t { kAxes, kLayout, kCandidate };
   Kind kind = Kind::kAxes;
   double bound = 0;
   std::int64_t order = 0;      // of two equal bounds, the later node is opened first: it is closer to a candidate
@@ -82,179 +65,309 @@ struct Search::Node {
   bool operator<(const Node& other) const { return bound != other.bound ? bound > other.bound : order < other.order; }
 };
 
-struct Search::Queue {
-  std::priority_queue<Node> nodes;
-  std::int64_t count = 0;
-
-  void push(Node node) {
-    node.order = count++;
-    nodes.push(std::move(node));
-  }
-};
-
-const MeshGroups& Search::groups(const std::vector<int>& sizes) {
-  return groups_.try_emplace(sizes, facts_.machine, sizes).first->second;
-}
+Search::Search(const Facts& facts)
+    : facts_(facts), patterns_({facts.rules, facts.graphs, facts.machine, facts.target}) {}
 
 double Search::bound_of(const Choice& choice, bool ignores_update) {
-  const WorkBound& bound = choice.recompute == Recompute::kLayers ? *facts_.recomputed : facts_.bound;
-  return bound.seconds(choice, groups(sizes_of(choice.axes)), ignores_update);
+  return facts_.bound.seconds(choice, patterns_.groups(sizes_of(choice.axes)), ignores_update);
 }
 
-// The next axis takes each role that it may have.
-void Search::open(const Node& node, const Demands& demands, Queue& queue) {
-  const std::size_t axis = node.choice.axes.size();
-  const int size = node.rest.front();
-  double after = 1;
-  for (std::size_t i = 1; i < node.rest.size(); ++i) after *= node.rest[i];
-  for (const DimSet role : facts_.rules.roles(size, demands.allowed)) {
-    if (!respects_pins(role, axis < node.choice.names.size() ? node.choice.names[axis] : "", demands)) continue;
-    Node next{.kind = Node::Kind::kAxes, .choice = node.choice, .rest = {node.rest.begin() + 1, node.rest.end()}};
-    next.choice.axes.push_back({size, role});
-    if (!divides(facts_.rules, next.choice.axes)) continue;
-    if (next.rest.empty()) {
-      add_layout(next, demands, queue);
-    } else {
-      if (demands.objective == Objective::kTime) next.bound = facts_.bound.of_prefix(next.choice.axes, after);
-      queue.push(std::move(next));
-    }
-  }
-}
-
-void Search::add_layout(const Node& node, const Demands& demands, Queue& queue) {
-  Node layout = node;
-  layout.kind = Node::Kind::kLayout;
-  if (demands.objective == Objective::kTime) layout.bound = bound_of(layout.choice, true);
-  queue.push(std::move(layout));
-}
-
-// Numbers of microbatches that divide what a processor has of the batch.
-void Search::add_variants(const Node& node, double floor, const Demands& demands, Queue& queue) {
-  const StepFamily& family = facts_.graphs.family();
-  const int batch = facts_.rules.find(family.batch);
-  for (const std::int64_t microbatches : family.microbatches) {
-    if (microbatches > 1 && (batch < 0 || !divides(facts_.rules, node.choice.axes, at(batch), microbatches))) continue;
-    for (const Recompute recompute : {Recompute::kNone, Recompute::kLayers}) {
-      if (recompute == Recompute::kLayers && !facts_.recomputed) continue;
-      Node next = node;
-      next.kind = Node::Kind::kVariant;
-      next.choice.microbatches = microbatches;
-      next.choice.recompute = recompute;
-      if (demands.objective == Objective::kTime) next.bound = std::max(floor, bound_of(next.choice, true));
-      queue.push(std::move(next));
-    }
-  }
-}
-
-// Level 2 differs from level 1 only where microbatches are accumulated.
-void Search::add_stores(const Node& node, const Demands& demands, Queue& queue) {
-  const std::size_t axes = node.choice.axes.size();
-  for (AxisSet stored = 0; stored < AxisSet{1} << axes; ++stored) {
-    for (int level = stored ? 1 : 0; level <= (stored ? 3 : 0); ++level) {
-      if (stored && !demands.allow_store) continue;
-      if (level == 2 && node.choice.microbatches == 1) continue;
-      Node next = node;
-      next.kind = Node::Kind::kCandidate;
-      next.choice.stored = stored;
-      next.choice.level = level;
-      if (demands.merges_equal_axes && is_repeated(next.choice, demands)) continue;
-      const auto bytes = facts_.bound.variable_bytes(next.choice);
-      if (demands.memory_bytes > 0 && bytes > static_cast<double>(demands.memory_bytes)) continue;
-      next.bound = demands.objective == Objective::kTime ? std::max(node.bound, bound_of(next.choice, false)) : bytes;
-      queue.push(std::move(next));
-    }
-  }
+PlanChoice Search::named(const Priced& priced) const {
+  PlanChoice choice = weft::named(priced.choice, facts_.rules, facts_.graphs.family().batch);
+  choice.predicted = priced.predicted;
+  return choice;
 }
 
 std::optional<Priced> Search::price(const Choice& choice, const Demands& demands) {
-  Priced priced{choice, named(choice, facts_.rules, facts_.graphs.family().batch), 0};
-  const std::string key = key_of(priced.named, demands);
-  std::optional<FoldedPrediction> prediction;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = prices_.find(key); found != prices_.end()) {
-      prediction = found->second;
-      if (!prediction) return std::nullopt;
-    }
-  }
-  if (!prediction) {
-    try {
-      prediction = facts_.predictor.folded(priced.named, demands.memory_bytes);
-    } catch (const UserError&) {
-      // Not a candidate: the partitioner refuses the layout, or the compiler cannot meet the limit.
-    } catch (const InternalError& error) {
+  std::optional<Prediction> prediction;
+  if (choice.recompute != Recompute::kCompiler) {
+    if (const std::optional<Price> price = patterns_.price(choice)) prediction = price->predicted;
+  } else {
+    // The compiler repeats what the limit demands, which depends on every size.
+    const PlanChoice by_name = weft::named(choice, facts_.rules, facts_.graphs.family().batch);
+    const std::string key = str(by_name.text(), "|", demands.memory_bytes);
+    const auto known = [&] {
       const std::lock_guard lock(mutex_);
-      failures_.push_back(str(priced.named.text(), ": ", error.text().what));
+      const auto found = recomputed_.find(key);
+      if (found != recomputed_.end()) prediction = found->second;
+      return found != recomputed_.end();
+    };
+    if (!known()) {
+      try {
+        prediction = facts_.predictor.folded(by_name, demands.memory_bytes);
+      } catch (const UserError&) {
+        // Not a candidate: the compiler cannot meet the limit.
+      } catch (const InternalError& error) {
+        const std::lock_guard lock(mutex_);
+        failures_.push_back(str(by_name.text(), ": ", error.text().what));
+      }
+      const std::lock_guard lock(mutex_);
+      recomputed_[key] = prediction;
     }
-    const std::lock_guard lock(mutex_);
-    prices_[key] = prediction;
   }
   if (!prediction) return std::nullopt;
-  priced.named.predicted = prediction->predicted;
-  priced.value = value_of(prediction->predicted, demands);
-  priced.floor = prediction->floor;
-  return priced;
+  return Priced{choice, *prediction, value_of(*prediction, demands)};
 }
 
-std::vector<std::optional<Priced>> Search::price_all(const std::vector<Node>& nodes, const Demands& demands) {
-  std::vector<std::optional<Priced>> all(nodes.size());
-  workers_.run(nodes.size(), [&](std::size_t i) { all[i] = price(nodes[i].choice, demands); });
-  return all;
-}
+// One search.
+class Search::Run {
+ public:
+  Run(Search& search, const Demands& demands, std::size_t keep)
+      : search_(search),
+        facts_(search.facts_),
+        patterns_(search.patterns_),
+        demands_(demands),
+        keep_(keep),
+        by_time_(demands.objective == Objective::kTime),
+        has_loops_(has_loops(*facts_.graphs.parts(1, false)->front().graph)),
+        caches_matter_(!facts_.machine.rates_of(processors_of(demands)).sweep.axes.empty()) {}
+
+  Found run(const std::function<bool()>& stop) {
+    for (const MeshShape& mesh : demands_.meshes) {
+      Node root{.rest = mesh.sizes};
+      root.choice.names = mesh.names;
+      if (mesh.sizes.empty()) add_layout(root);
+      else push(std::move(root));
+    }
+    while (true) {
+      if (stop && stop()) {
+        found_.stopped = true;
+        break;
+      }
+      if (queue_.empty() || queue_.top().bound >= limit()) {
+        if (waiting_.empty()) break;
+        compile_waiting();
+        continue;
+      }
+      Node node = queue_.top();
+      queue_.pop();
+      visit(std::move(node));
+      if (keys_.size() >= 2 * search_.workers_.count()) compile_waiting();
+    }
+    double least = queue_.empty() ? limit() : queue_.top().bound;
+    for (const Node& node : waiting_) least = std::min(least, node.bound);
+    found_.bound = std::min(limit(), least);
+    found_.bounded = count_;
+    found_.compiled = patterns_.compiled();
+    found_.failures = search_.failures_;
+    found_.failures.insert(found_.failures.end(), patterns_.failures().begin(), patterns_.failures().end());
+    return std::move(found_);
+  }
+
+ private:
+  static int processors_of(const Demands& demands) {
+    int product = 1;
+    for (const int size : demands.meshes.front().sizes) product *= size;
+    return product;
+  }
+
+  double limit() const {
+    return found_.best.empty() ? std::numeric_limits<double>::infinity() : found_.best.front().value;
+  }
+
+  void push(Node node) {
+    node.order = count_++;
+    if (node.bound < limit()) queue_.push(std::move(node));
+  }
+
+  void visit(Node node) {
+    if (node.kind == Node::Kind::kAxes) open_axes(node);
+    else if (node.kind == Node::Kind::kLayout) open_layout(std::move(node));
+    else open_candidate(std::move(node));
+  }
+
+  // Puts the node aside until the programs for this choice are there. False: they are.
+  bool waits_for(const Node& node, const Choice& choice) {
+    std::string key = choice.recompute == Recompute::kCompiler ? str("compiler ", count_++) : patterns_.needs(choice);
+    if (key.empty()) return false;
+    keys_.insert(std::move(key));
+    waiting_.push_back(node);
+    needed_.push_back(choice);
+    return true;
+  }
+
+  void compile_waiting() {
+    std::vector<Node> nodes = std::exchange(waiting_, {});
+    std::vector<Choice> needed = std::exchange(needed_, {});
+    keys_.clear();
+    std::vector<Choice> patterns;
+    std::vector<Node> by_compiler;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (nodes[i].bound >= limit()) continue;
+      if (nodes[i].choice.recompute == Recompute::kCompiler && nodes[i].choice == needed[i]) {
+        by_compiler.push_back(std::move(nodes[i]));
+        continue;
+      }
+      patterns.push_back(std::move(needed[i]));
+      queue_.push(std::move(nodes[i]));
+    }
+    patterns_.prepare(patterns, search_.workers_);
+    std::vector<std::optional<Priced>> prices(by_compiler.size());
+    if (!prices.empty())
+      search_.workers_.run(prices.size(),
+                           [&](std::size_t i) { prices[i] = search_.price(by_compiler[i].choice, demands_); });
+    for (const std::optional<Priced>& priced : prices)
+      if (priced) take(*priced);
+  }
+
+  // The next axis takes each role that it may have.
+  void open_axes(const Node& node) {
+    const std::size_t axis = node.choice.axes.size();
+    const int size = node.rest.front();
+    double after = 1;
+    for (std::size_t i = 1; i < node.rest.size(); ++i) after *= node.rest[i];
+    for (const DimSet role : facts_.rules.roles(size, demands_.allowed)) {
+      if (!respects_pins(role, axis < node.choice.names.size() ? node.choice.names[axis] : "", demands_)) continue;
+      Node next{.kind = Node::Kind::kAxes, .choice = node.choice, .rest = {node.rest.begin() + 1, node.rest.end()}};
+      next.choice.axes.push_back({size, role});
+      if (!divides(facts_.rules, next.choice.axes)) continue;
+      if (next.rest.empty()) {
+        add_layout(next);
+      } else {
+        if (by_time_ && !has_loops_) next.bound = facts_.bound.of_prefix(next.choice.axes, after);
+        push(std::move(next));
+      }
+    }
+  }
+
+  void add_layout(const Node& node) {
+    Node layout = node;
+    layout.kind = Node::Kind::kLayout;
+    if (by_time_ && !has_loops_) layout.bound = search_.bound_of(layout.choice, true);
+    push(std::move(layout));
+  }
+
+  void open_layout(Node node) {
+    if (!by_time_) return add_variants(node, {});
+    if (waits_for(node, node.choice)) return;
+    const std::optional<Price> price = patterns_.price(node.choice);
+    if (!price) return;
+    Least least;
+    if (has_loops_) return add_variants(node, least);
+    least.floor = price->floor;
+    if (!caches_matter_) least.update = price->update;
+    add_variants(node, least);
+  }
+
+  // What remains of a layout under every storage layout.
+  struct Least {
+    double floor = 0, update = 0;
+  };
+
+  // All candidates of a layout, or those without microbatches and repeated work: the others follow if these do not fit.
+  void add_variants(const Node& node, const Least& least) {
+    const StepFamily& family = facts_.graphs.family();
+    const int batch = facts_.rules.find(family.batch);
+    for (const std::int64_t microbatches : family.microbatches) {
+      if (microbatches > 1 && !divides_batch(node.choice, batch, microbatches)) continue;
+      for (const Recompute recompute : {Recompute::kNone, Recompute::kLayers}) {
+        if (recompute == Recompute::kLayers && !family.can_recompute) continue;
+        const bool is_first = microbatches == 1 && recompute == Recompute::kNone;
+        if (by_time_ && !caches_matter_ && !has_loops_ && !is_first) continue;
+        Choice choice = node.choice;
+        choice.microbatches = microbatches;
+        choice.recompute = recompute;
+        const double bound =
+            !by_time_
+                ? 0
+                : std::max({node.bound, least.floor, is_first || has_loops_ ? 0 : search_.bound_of(choice, true)});
+        add_stores(choice, bound, least);
+      }
+    }
+  }
+
+  bool divides_batch(const Choice& choice, int batch, std::int64_t microbatches) const {
+    return batch >= 0 && divides(facts_.rules, choice.axes, batch, microbatches);
+  }
+
+  // Level 2 differs from level 1 only where a loop accumulates gradients.
+  void add_stores(const Choice& choice, double bound, const Least& least) {
+    const std::size_t axes = choice.axes.size();
+    for (AxisSet stored = 0; stored < AxisSet{1} << axes; ++stored) {
+      if (stored && !demands_.allow_store) continue;
+      double parts = 1;
+      for (std::size_t i = 0; i < axes; ++i)
+        if (stored >> i & 1) parts *= choice.axes[i].size;
+      for (int level = stored ? 1 : 0; level <= (stored ? 3 : 0); ++level) {
+        if (level == 2 && choice.microbatches == 1 && !has_loops_) continue;
+        Choice next = choice;
+        next.stored = stored;
+        next.level = level;
+        add_candidate(next, std::max(bound, least.floor + least.update / parts));
+      }
+    }
+  }
+
+  void add_candidate(const Choice& choice, double bound) {
+    if (demands_.merges_equal_axes && is_repeated(choice, demands_)) return;
+    const double bytes = facts_.bound.variable_bytes(choice);
+    if (demands_.memory_bytes > 0 && bytes > static_cast<double>(demands_.memory_bytes)) return;
+    if (by_time_ && caches_matter_ && !has_loops_) bound = std::max(bound, search_.bound_of(choice, false));
+    push({.kind = Node::Kind::kCandidate, .bound = by_time_ ? bound : bytes, .choice = choice});
+  }
+
+  void open_candidate(Node node) {
+    if (waits_for(node, node.choice)) return;
+    if (const std::optional<Priced> priced = search_.price(node.choice, demands_)) take(*priced);
+  }
+
+  void take(const Priced& priced) {
+    found_.priced.push_back(priced);
+    if (fits(priced.predicted, demands_)) {
+      const auto place = std::ranges::upper_bound(found_.best, priced.value, {}, &Priced::value);
+      found_.best.insert(place, priced);
+      if (found_.best.size() > keep_) found_.best.pop_back();
+      return;
+    }
+    add_smaller(priced);
+  }
+
+  // Candidates that need less memory than one that does not fit, and no less time.
+  void add_smaller(const Priced& priced) {
+    const Choice& choice = priced.choice;
+    if (choice.recompute == Recompute::kCompiler) return;
+    if (by_time_ && !caches_matter_ && !has_loops_ && choice.recompute == Recompute::kNone) {
+      const StepFamily& family = facts_.graphs.family();
+      const int batch = facts_.rules.find(family.batch);
+      for (const std::int64_t microbatches : family.microbatches) {
+        if (microbatches == 1 || choice.microbatches > 1 || !divides_batch(choice, batch, microbatches)) continue;
+        Choice next = choice;
+        next.microbatches = microbatches;
+        add_candidate(next, priced.value);
+        if (std::exchange(next.level, 2) == 1) add_candidate(next, priced.value);
+      }
+      if (facts_.graphs.family().can_recompute) {
+        Choice next = choice;
+        next.recompute = Recompute::kLayers;
+        add_candidate(next, priced.value);
+      }
+    }
+    if (choice.recompute != Recompute::kNone) return;
+    Node smaller{.kind = Node::Kind::kCandidate, .bound = priced.value, .choice = choice};
+    if (caches_matter_) smaller.bound = search_.bound_of(choice, false);
+    if (has_loops_) smaller.bound = 0;
+    if (!by_time_) smaller.bound = facts_.bound.variable_bytes(choice);
+    smaller.choice.recompute = Recompute::kCompiler;
+    push(std::move(smaller));
+  }
+
+  Search& search_;
+  const Facts& facts_;
+  Patterns& patterns_;
+  const Demands& demands_;
+  std::size_t keep_;
+  bool by_time_, has_loops_;  // a storage layout of level 2 or 3 may speed a loop up, whatever the bounds say
+  bool caches_matter_;
+  std::priority_queue<Node> queue_;
+  std::int64_t count_ = 0;
+  std::vector<Node> waiting_;   // for programs
+  std::vector<Choice> needed_;  // by node that waits
+  std::set<std::string> keys_;  // of the programs
+  Found found_;
+};
 
 Found Search::run(const Demands& demands, std::size_t keep, const std::function<bool()>& stop) {
-  Queue queue;
-  Found found;
-  for (const MeshShape& mesh : demands.meshes) {
-    Node root{.rest = mesh.sizes};
-    root.choice.names = mesh.names;
-    if (mesh.sizes.empty()) add_layout(root, demands, queue);
-    else queue.push(std::move(root));
-  }
-  const auto add = [&](const Priced& priced) {
-    found.priced.push_back(priced);
-    if (!fits(priced.named.predicted, demands)) return;
-    const auto place = std::ranges::upper_bound(found.best, priced.value, {}, &Priced::value);
-    found.best.insert(place, priced);
-    if (found.best.size() > keep) found.best.pop_back();
-  };
-  const auto take = [&](const Priced& priced) {
-    add(priced);
-    if (fits(priced.named.predicted, demands) || priced.choice.recompute != Recompute::kNone) return;
-    // Repeating work to save memory can only take longer.
-    Node smaller{.kind = Node::Kind::kCandidate, .bound = priced.named.predicted.seconds, .choice = priced.choice};
-    if (demands.objective == Objective::kMemory) smaller.bound = facts_.bound.variable_bytes(priced.choice);
-    smaller.choice.recompute = Recompute::kCompiler;
-    queue.push(std::move(smaller));
-  };
-  const auto limit = [&] {
-    return found.best.empty() ? std::numeric_limits<double>::infinity() : found.best.front().value;
-  };
-  while (!queue.nodes.empty() && queue.nodes.top().bound < limit()) {
-    if (stop && stop()) {
-      found.stopped = true;
-      break;
-    }
-    std::vector<Node> reached;
-    while (!queue.nodes.empty() && reached.size() < workers_.count() && queue.nodes.top().bound < limit()) {
-      Node node = queue.nodes.top();
-      queue.nodes.pop();
-      if (node.kind == Node::Kind::kAxes) open(node, demands, queue);
-      else if (node.kind == Node::Kind::kVariant) add_stores(node, demands, queue);
-      else reached.push_back(std::move(node));
-    }
-    if (reached.empty()) break;
-    const std::vector<std::optional<Priced>> prices = price_all(reached, demands);
-    for (std::size_t i = 0; i < reached.size(); ++i) {
-      if (!prices[i]) continue;
-      if (reached[i].kind == Node::Kind::kLayout) add_variants(reached[i], prices[i]->floor, demands, queue);
-      else take(*prices[i]);
-    }
-  }
-  found.bound = std::min(limit(), queue.nodes.empty() ? limit() : queue.nodes.top().bound);
-  found.bounded = queue.count;
-  found.failures = failures_;
-  return found;
+  return Run(*this, demands, keep).run(stop);
 }
 
 }  // namespace weft

@@ -1,10 +1,14 @@
-// The search: best first, branch and bound. Exact over the model of plan/folded.h.
+// The search: best first, branch and bound. Exact over the model of plan/patterns.h.
 //
-// A node of the tree is a mesh with the roles of its first axes, then a whole layout, then a layout with microbatches and
-// recomputation, then a candidate with its storage layout. Every node has a bound that no candidate below it beats. The
-// node with the least bound is opened next. A layout is compiled and priced without a storage layout, microbatches or
-// recomputation: its floor (plan/folded.h) is a better bound for its candidates. A candidate is compiled and priced
-// when it is reached. The search ends when no bound is below the best price.
+// A node of the tree is a mesh with the roles of its first axes, then a whole layout, then a candidate. Every node has a
+// bound that no candidate below it beats. The node with the least bound is opened next. The search ends when no bound is
+// below the best price.
+//
+// Bounds of a candidate, beside those of plan/bound.h:
+// - Its layout is priced without a storage layout. The work outside of the update and what the forward and backward
+//   passes wait for (Price::floor) remain under every storage layout.
+// - More microbatches, or repeated work, take no less time than one batch without repetition. So they are tried only for
+//   candidates that do not fit in memory. Where caches matter (the machine has a table of sweeps) this is not assumed.
 #pragma once
 
 #include <functional>
@@ -14,6 +18,7 @@
 #include "plan/bound.h"
 #include "plan/choice.h"
 #include "plan/folded.h"
+#include "plan/patterns.h"
 #include "plan/workers.h"
 
 namespace weft {
@@ -43,54 +48,52 @@ struct Demands {
 
 struct Priced {
   Choice choice;
-  PlanChoice named;  // with its prediction
+  Prediction predicted;
   double value = 0;  // of the objective: seconds or bytes
-  double floor = 0;  // FoldedPrediction::floor
 };
 
 struct Found {
   std::vector<Priced> best;    // candidates that meet all demands, the best first
-  std::vector<Priced> priced;  // all that were compiled, whether they fit or not
+  std::vector<Priced> priced;  // all that were priced, whether they fit or not
   double bound = 0;            // of the objective
   std::int64_t bounded = 0;    // nodes with a bound
+  std::int64_t compiled = 0;   // programs
   bool stopped = false;
   std::vector<std::string> failures;  // candidates on which the compiler broke a rule of its own
 };
 
-// Everything that a search reads. Prices are kept, so that a second search with other demands reuses them.
+// Everything that a search reads. Programs are kept, so that a second search with other demands reuses them.
 class Search {
  public:
   struct Facts {
     const SplitRules& rules;
     FoldedGraphs& graphs;
     const Predictor& predictor;
-    const WorkBound& bound;       // without recomputation
-    const WorkBound* recomputed;  // of every layer; null: not to be chosen
+    const WorkBound& bound;  // without recomputation
     const Machine& machine;
+    const Target& target;
   };
-  explicit Search(const Facts& facts) : facts_(facts) {}
+  explicit Search(const Facts& facts);
 
-  // Keeps the best `keep` candidates. `stop` is asked before every compilation.
+  // Keeps the best `keep` candidates. `stop` is asked before every step.
   Found run(const Demands& demands, std::size_t keep, const std::function<bool()>& stop);
 
-  // The price of one choice, from memory if it was priced before; empty: the partitioner refuses it.
+  // The price of one choice; empty: the partitioner refuses it.
   std::optional<Priced> price(const Choice& choice, const Demands& demands);
+  // With its names and its price.
+  PlanChoice named(const Priced& priced) const;
+
+  Workers& workers() { return workers_; }
 
  private:
   struct Node;
-  struct Queue;
-  void open(const Node& node, const Demands& demands, Queue& queue);
-  void add_layout(const Node& node, const Demands& demands, Queue& queue);
-  void add_variants(const Node& node, double floor, const Demands& demands, Queue& queue);
-  void add_stores(const Node& node, const Demands& demands, Queue& queue);
-  const MeshGroups& groups(const std::vector<int>& sizes);
+  class Run;
   double bound_of(const Choice& choice, bool ignores_update);
-  std::vector<std::optional<Priced>> price_all(const std::vector<Node>& nodes, const Demands& demands);
 
   Facts facts_;
-  std::map<std::vector<int>, MeshGroups> groups_;
+  Patterns patterns_;
   std::mutex mutex_;
-  std::map<std::string, std::optional<FoldedPrediction>> prices_;
+  std::map<std::string, std::optional<Prediction>> recomputed_;  // prices of Recompute::kCompiler
   std::vector<std::string> failures_;
   Workers workers_{std::max(1U, std::thread::hardware_concurrency())};
 };

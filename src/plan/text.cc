@@ -71,8 +71,8 @@ std::string Plan::summary() const {
   out << "predicted: " << prediction_text(predicted) << "\n";
   out << (gap <= 0 ? "proved: no candidate of the model is better"
                    : str("not proved: the best may be up to ", percent_text(gap), " better"))
-      << " (" << meshes << " meshes, " << bounded << " bounds, " << priced << " compiled in "
-      << seconds_text(search_seconds) << "; priced on " << folding << ")\n";
+      << " (" << meshes << " meshes, " << bounded << " bounds, " << priced << " prices from " << compiled
+      << " programs in " << seconds_text(search_seconds) << "; priced on " << folding << ")\n";
   out << "dims that may be split: " << join(dims, ", ") << "\n";
   for (const std::string& failure : failures) out << "left out, a bug in Weft: " << failure << "\n";
   if (best.size() > 1)
@@ -85,7 +85,7 @@ std::string Plan::summary() const {
       out << difference_text(*reason.without, predicted)
           << (memory_limit > 0 && reason.without->bytes() > memory_limit ? ", does not fit" : "") << "\n";
   }
-  if (frontier.size() > 1) out << "time against memory, of the candidates that were compiled:\n";
+  if (frontier.size() > 1) out << "time against memory, of the candidates that were priced:\n";
   for (const PlanChoice& choice : frontier)
     if (frontier.size() > 1)
       out << "  " << std::setw(9) << seconds_text(choice.predicted.seconds) << "  " << std::setw(9)
@@ -104,6 +104,7 @@ std::string Plan::json() const {
   all["meshes"] = meshes;
   all["bounded"] = bounded;
   all["priced"] = priced;
+  all["compiled"] = compiled;
   all["search_seconds"] = search_seconds;
   all["failures"] = failures;
   for (const auto& [key, list] : {std::pair("best", &best), std::pair("frontier", &frontier)}) {

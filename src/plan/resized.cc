@@ -1,0 +1,200 @@
+#include "plan/resized.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "plan/resized_program.h"
+
+namespace weft {
+
+namespace {
+
+double up_to_tile(double size, std::int64_t tile) {
+  return tile == 1 ? size : std::ceil(size / static_cast<double>(tile) - 1e-9) * static_cast<double>(tile);
+}
+
+double sum_of(const std::vector<AxisExtent>& extents, const ResizedMesh& mesh) {
+  double sum = 0;
+  for (const AxisExtent& extent : extents) sum += mesh.local(extent);
+  return sum;
+}
+
+// The run that makes the matrix: one that is preferred, else the largest.
+double taken(const std::vector<ResizedCost::Run>& runs, const ResizedMesh& mesh) {
+  double best = 1;
+  bool is_unit = false;
+  for (const ResizedCost::Run& run : runs) {
+    const double size = mesh.local(run.size);
+    if (size <= 1 || (is_unit && !run.is_unit)) continue;
+    if (run.is_unit == is_unit && size <= best) continue;
+    best = size;
+    is_unit = run.is_unit;
+  }
+  return best;
+}
+
+double all_of(const std::vector<ResizedCost::Run>& runs, const ResizedMesh& mesh) {
+  double product = 1;
+  for (const ResizedCost::Run& run : runs) product *= mesh.local(run.size);
+  return product;
+}
+
+double bytes_of(const ResizedCost::Pieces& pieces, const ResizedMesh& mesh) {
+  std::vector<double> change(static_cast<std::size_t>(pieces.end) + 3);
+  for (const auto& piece : pieces.pieces) {
+    const double bytes =
+        piece.loop < 0 ? mesh.local(piece.bytes) : bytes_of(pieces.loops[static_cast<std::size_t>(piece.loop)], mesh);
+    change[static_cast<std::size_t>(piece.first + 1)] += bytes;
+    change[static_cast<std::size_t>(piece.last + 2)] -= bytes;
+  }
+  double live = 0, most = 0;
+  for (const double each : change) most = std::max(most, live += each);
+  return most * pieces.packing;
+}
+
+}  // namespace
+
+void ResizedStep::add(double weight, const ResizedStep& other) {
+  rest += weight * other.rest;
+  compute += weight * other.compute;
+  wire += weight * other.wire;
+  exposed += weight * other.exposed;
+  flops += weight * other.flops;
+  variable_bytes += weight * other.variable_bytes;
+  arena_bytes += weight * other.arena_bytes;
+  floor += weight * other.floor;
+  update += weight * other.update;
+}
+
+// The compute stream and the wire stream, as Pricer has them.
+struct ResizedCost::Clock {
+  double now = 0, wire_free = 0;
+  ResizedStep step;
+  std::vector<double> arrives;       // by value: what a started collective gives
+  std::vector<double> last_touched;  // by value: the bytes that had been touched when it was last touched
+  double bytes = 0;
+
+  void wait_until(double time) {
+    step.exposed += std::max(0.0, time - now);
+    now = std::max(now, time);
+  }
+};
+
+ResizedCost::ResizedCost(const Program& program, const Machine& machine, const Target& target)
+    : machine_(machine),
+      rates_(machine.rates_of(program.mesh.size())),
+      crowding_(machine.crowding(program.mesh.size())) {
+  const ResizedProgram reader(program, machine, rates_);
+  body_ = reader.body(program);
+  arena_ = reader.arena(program, plan_memory(program, target));
+  flops_ = reader.flops(program);
+  variable_bytes_ = reader.variable_bytes(program);
+  divisions_ = reader.divisions(program);
+}
+
+bool ResizedCost::divides(std::span<const int> sizes) const {
+  return std::ranges::all_of(divisions_, [&](const auto& division) {
+    std::int64_t parts = 1;
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+      if (division.second >> i & 1) parts *= sizes[i];
+    return division.first % parts == 0;
+  });
+}
+
+ResizedStep ResizedCost::at(const ResizedMesh& mesh) const {
+  Clock clock;
+  run(body_, mesh, true, clock);
+  ResizedStep step = clock.step;
+  step.rest = machine_.step_seconds * crowding_;
+  step.flops = sum_of(flops_, mesh);
+  step.variable_bytes = sum_of(variable_bytes_, mesh);
+  step.arena_bytes = bytes_of(arena_, mesh);
+  return step;
+}
+
+double ResizedCost::product_seconds(const Product& product, const ResizedMesh& mesh) const {
+  const double m = taken(product.m, mesh), n = taken(product.n, mesh), k = taken(product.k, mesh);
+  const double products = all_of(product.m, mesh) * all_of(product.n, mesh) * all_of(product.k, mesh) *
+                          mesh.local(product.outer) / (m * n * k);
+  for (const ProductRates& one : rates_.products) {
+    if (one.dtype != product.dtype) continue;
+    const double sizes[3] = {up_to_tile(m, one.tile[0]), up_to_tile(n, one.tile[1]), up_to_tile(k, one.tile[2])};
+    const double rate = one.rate.axes.empty() ? one.rate.values[0] : one.rate.at(sizes);
+    return products * 2 * sizes[0] * sizes[1] * sizes[2] / rate;
+  }
+  return products * 2 * m * n * k / machine_.peak(product.dtype);
+}
+
+double ResizedCost::memory_seconds(const Step& step, const ResizedMesh& mesh, Clock& clock) const {
+  if (rates_.sweep.axes.empty()) return sum_of(step.bytes, mesh) / rates_.sweep.values[0];
+  double seconds = 0;
+  for (const Touch& touch : step.touches) {
+    const double bytes = mesh.local(touch.bytes);
+    double& last = clock.last_touched[static_cast<std::size_t>(touch.value)];
+    if (touch.is_written) last = std::max(last, clock.bytes - bytes);  // its place was freed a moment ago
+    const double since = std::max(clock.bytes - last, bytes);
+    clock.bytes += bytes;
+    last = clock.bytes;
+    seconds += bytes / rates_.sweep.at({&since, 1});
+  }
+  return seconds;
+}
+
+double ResizedCost::work_seconds(const Body& body, const Step& step, const ResizedMesh& mesh, Clock& clock) const {
+  const double memory = memory_seconds(step, mesh, clock);
+  switch (step.kind) {
+    case Step::Kind::kProduct: return product_seconds(body.products[static_cast<std::size_t>(step.item)], mesh);
+    case Step::Kind::kAttend: return sum_of(step.flops, mesh) / step.rate;
+    case Step::Kind::kRandom: return sum_of(step.flops, mesh) / rates_.random;
+    default: return std::max(memory, sum_of(step.flops, mesh) / rates_.pointwise);
+  }
+}
+
+void ResizedCost::run_collective(const Body& body, const Step& step, const ResizedMesh& mesh, Clock& clock) const {
+  const Collective& collective = body.collectives[static_cast<std::size_t>(step.item)];
+  const double bytes = std::max(sum_of(collective.in, mesh), sum_of(collective.out, mesh));
+  const double seconds = mesh.groups->seconds(collective.operation, collective.name, mesh.sets[collective.axes], bytes);
+  clock.wire_free = std::max(clock.now, clock.wire_free) + seconds;
+  clock.step.wire += seconds;
+  if (step.is_floor) clock.step.floor += seconds;
+  clock.arrives[static_cast<std::size_t>(step.value)] = clock.wire_free;
+  if (!step.has_done || !machine_.overlaps) clock.wait_until(clock.wire_free);
+}
+
+void ResizedCost::run(const Body& body, const ResizedMesh& mesh, bool is_top, Clock& clock) const {
+  const auto values = static_cast<std::size_t>(body.values);
+  std::vector<double> arrives = std::exchange(clock.arrives, std::vector<double>(values));
+  std::vector<double> touched = std::exchange(clock.last_touched, {});
+  const double bytes = std::exchange(clock.bytes, 0);
+  if (!rates_.sweep.axes.empty()) clock.last_touched.assign(values, -sum_of(body.touched_in_step, mesh));
+  for (const Step& step : body.steps) {
+    if (step.kind == Step::Kind::kDone) {
+      clock.wait_until(clock.arrives[static_cast<std::size_t>(step.value)]);
+    } else if (step.kind == Step::Kind::kCollective) {
+      run_collective(body, step, mesh, clock);
+    } else if (step.kind == Step::Kind::kLoop) {
+      const auto& [inner, trips] = body.loops[static_cast<std::size_t>(step.item)];
+      const double begin = clock.now;
+      const ResizedStep before = clock.step;
+      run(inner, mesh, false, clock);
+      const auto repeat = [&](double& now, double then) { now += (trips - 1) * (now - then); };
+      repeat(clock.now, begin);
+      repeat(clock.step.compute, before.compute);
+      repeat(clock.step.wire, before.wire);
+      repeat(clock.step.exposed, before.exposed);
+      if (step.is_floor) clock.step.floor += clock.now - begin;
+    } else {
+      const double seconds = (work_seconds(body, step, mesh, clock) + rates_.overhead) * crowding_;
+      clock.now += seconds;
+      clock.step.compute += seconds;
+      if (step.is_floor) clock.step.floor += seconds;
+      if (step.is_update && is_top) clock.step.update += seconds;
+    }
+  }
+  clock.arrives = std::move(arrives);
+  clock.last_touched = std::move(touched);
+  clock.bytes = bytes;
+}
+
+}  // namespace weft
