@@ -45,7 +45,7 @@ std::vector<Explanation::Kernel> kernels_of(const BindReport& bound, const Machi
 std::vector<Explanation::Warning> slow_kernels(const Explanation& e, const std::string& engine) {
   std::vector<Explanation::Warning> warnings;
   for (const Explanation::Kernel& kernel : e.kernels) {
-    if (kernel.served_by == engine || kernel.share < kLeastShare) continue;
+    if (kernel.served_by != "reference" || kernel.served_by == engine || kernel.share < kLeastShare) continue;
     warnings.push_back({.kind = "slow kernel",
                         .axes = {},
                         .cause = {kernel.instruction},

@@ -151,7 +151,8 @@ struct AttendRules {
   }
 };
 // (q, k, v, …) -> y, q's dims with `value` for `key`, and the total of e^(score - the query's largest score), y's dims
-// without `value`. A query that sees nothing gives zeros for both.
+// without `value`. A query that sees nothing gives zeros for both. The total is for the attend_back of the same engine,
+// and may be another number there that says the same: the logsumexp of the scores.
 struct Attend : AttendRules {
   static constexpr const char* kName = "attend";
 };

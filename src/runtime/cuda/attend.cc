@@ -4,11 +4,13 @@
 // values are carried from chunk to chunk. Backward: a block for each query finds the largest score and dy . y and sums dq.
 // A block for each key sums dk and dv over all queries; a thread for each number of the bias sums its derivative. Every
 // sum has one order.
+#include <algorithm>
 #include <cmath>
 
 #include "base/str.h"
 #include "language/shape_math.h"
 #include "program/attend.h"
+#include "runtime/cuda/attend.h"
 #include "runtime/cuda/instructions.h"
 #include "runtime/cuda/text.h"
 #include "runtime/host/attend_views.h"
@@ -31,6 +33,7 @@ class Attention {
         memory_(work.inputs[1].shape.dim(rules_.memory)),
         key_(work.inputs[0].shape.size_of(rules_.key)),
         value_(work.inputs[2].shape.size_of(rules_.value)),
+        logsumexp_(saves_logsumexp(work.instr, work.inputs[0].dtype)),
         wide_(work.inputs[0].dtype == DType::kF64 ? "double" : "float") {}
 
   void forward() {
@@ -59,7 +62,7 @@ class Attention {
             "; ++j) {\nconst int d = j * ", kThreads, " + threadIdx.x;\nif (d >= ", value_, ") break;\ny[",
             query_offset(y), " + d * ", stride(y, rules_.value), "ll] = put<", stored_type(y.dtype), ">((",
             register_type(y.dtype), ")(acc[j] * scale));\n}\nif (threadIdx.x == 0) total[", query_offset(total),
-            "] = put<", stored_type(total.dtype), ">((", register_type(total.dtype), ")sum);\n"));
+            "] = put<", stored_type(total.dtype), ">((", register_type(total.dtype), ")", logsumexp_ ? "(sum == 0 ? -INF : largest + vmath::log(sum))" : "sum", ");\n"));
   }
 
   void backward() {
@@ -189,6 +192,10 @@ class Attention {
     return params;
   }
 
+  std::string total_at() const { return str("get(total[", query_offset(operand(at_.total)), "])"); }
+  // What e^(score - its query's number in `largest`) is divided by.
+  std::string divisor() const { return logsumexp_ ? "1" : total_at(); }
+
   std::string dy_at(const std::string& d) const {
     return str("get(dy[", query_offset(operand(at_.dy)), " + ", d, " * ", stride(operand(at_.dy), rules_.value),
                "ll])");
@@ -215,8 +222,9 @@ class Attention {
         str(query_start(), slope(), wide_, " own_mean = 0;\nfor (int d = threadIdx.x; d < ", value_, "; d += ",
             kThreads, ") own_mean += ", dy_at("d"), " * get(y[", query_offset(y), " + d * ", stride(y, rules_.value),
             "ll]);\nconst ", wide_, " mean = team_join<", kThreads, ">(own_mean, JoinSum(), shared);\n", wide_,
-            " top = -INF;\n", chunks("top = larger_of(top, most);\n"), "const ", wide_, " all = get(total[",
-            query_offset(operand(at_.total)), "]);\nif (threadIdx.x == 0) { largest[", number_of_query(),
+            " top = ", logsumexp_ ? total_at() : "-INF", ";\n",
+            logsumexp_ ? "" : chunks("top = larger_of(top, most);\n"), "const ", wide_, " all = ", divisor(),
+            ";\nif (threadIdx.x == 0) { largest[", number_of_query(),
             "] = top; means[", number_of_query(), "] = mean; }\n", wide_, " acc[", each, "];\nfor (int j = 0; j < ",
             each, "; ++j) acc[j] = 0;\nif (top != -INF) {\n",
             chunks(str(
@@ -249,8 +257,8 @@ class Attention {
             ";\n__syncthreads();\nfor (int c = threadIdx.x; c < count; c += ", kThreads,
             ") {\nconst long long r = r0 + c;\nconst ", wide_, " x = score(s, r, m, [&](int d) { return get(q[",
             query_offset(q), " + d * ", stride(q, rules_.key), "ll]); });\nconst ", wide_, " p = x == -INF ? (", wide_,
-            ")0 : vmath::exp(x - largest[", number_of_query(), "]) / get(total[", query_offset(operand(at_.total)),
-            "]);\nweights[c] = p;\nslopes[c] = x == -INF ? (", wide_, ")0 : slope(s, r, m, p, means[",
+            ")0 : vmath::exp(x - largest[", number_of_query(), "]) / ", divisor(),
+            ";\nweights[c] = p;\nslopes[c] = x == -INF ? (", wide_, ")0 : slope(s, r, m, p, means[",
             number_of_query(), "]) * (", wide_, ")", real_literal(rules_.scale),
             ";\n}\n__syncthreads();\nfor (int c = 0; c < count; ++c) {\nconst long long r = r0 + c;\nif (weights[c] == "
             "0 && slopes[c] == 0) continue;\nfor (int j = 0; j < ",
@@ -298,7 +306,7 @@ class Attention {
             ", m = ", index(Shape({memory_})), ";\nconst ", wide_, " x = score(s, r, m, [&](int d) { return get(q[",
             query_offset(q), " + d * ", stride(q, rules_.key),
             "ll]); });\nif (x == -INF) continue;\nsum += slope(s, r, m, vmath::exp(x - largest[", number_of_query(),
-            "]) / get(total[", query_offset(operand(at_.total)), "]), means[", number_of_query(), "]);\n}\ndb[",
+            "]) / ", divisor(), ", means[", number_of_query(), "]);\n}\ndb[",
             offset_text(runs, 0, "i"), "] = put<", stored_type(db.dtype), ">((", register_type(db.dtype), ")sum);\n"));
   }
 
@@ -308,20 +316,27 @@ class Attention {
   const AttendDims dims_;
   const Dim memory_;
   const std::int64_t key_, value_;
+  const bool logsumexp_;  // is what the totals are
   const std::string wide_;
 };
 
 }  // namespace
 
-void attend(const Work& work) { Attention(work).forward(); }
+void attend(const Work& work) {
+  if (!attend_by_cudnn(work)) Attention(work).forward();
+}
 
-void attend_back(const Work& work) { Attention(work).backward(); }
+void attend_back(const Work& work) {
+  if (!attend_by_cudnn(work)) Attention(work).backward();
+}
 
-std::int64_t attend_back_bytes(const Program& program, const Instr& instr) {
+std::int64_t attend_bytes(const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>& strides) {
+  const std::int64_t by_cudnn = cudnn_attend_bytes(program, instr, strides);
+  if (instr.is<Attend>()) return by_cudnn;
   const auto shape = [&](std::size_t i) { return program.values[instr.inputs[i]].shape; };
   const AttendDims dims = attend_dims(*attend_rules(instr), shape(0), shape(1));
   const bool wide = program.values[instr.inputs[0]].dtype == DType::kF64;
-  return 2 * card_aligned(dims.shared.elements() * dims.rows.elements() * (wide ? 8 : 4));
+  return std::max(by_cudnn, 2 * card_aligned(dims.shared.elements() * dims.rows.elements() * (wide ? 8 : 4)));
 }
 
 }  // namespace weft::cuda

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/str.h"
+#include "runtime/cuda/cudnn.h"
 #include "weft/error.h"
 
 namespace weft::cuda {
@@ -89,7 +90,8 @@ std::string describe_card(int number) {
   const auto tenths = static_cast<std::int64_t>(gib * 10);
   const std::size_t products = cublasLtGetVersion();
   return str(found.name, " (sm_", found.major, found.minor, ", ", tenths / 10, ".", tenths % 10, " GiB), CUDA ",
-             runtime / 1000, ".", runtime % 1000 / 10, ", cuBLASLt ", products / 10000, ".", products / 100 % 100);
+             runtime / 1000, ".", runtime % 1000 / 10, ", cuBLASLt ", products / 10000, ".", products / 100 % 100, ", ",
+             describe_cudnn());
 }
 
 // ---- memory that grows

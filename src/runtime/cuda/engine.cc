@@ -2,6 +2,9 @@
 #include <map>
 
 #include "base/str.h"
+#include "program/attend.h"
+#include "program/builder.h"
+#include "runtime/cuda/attend.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/entry.h"
 #include "runtime/cuda/instructions.h"
@@ -54,13 +57,18 @@ bool has_instruction(const Instr& instr) {
   return is_collective(instr) || instr.is<Host>() || find_instruction(name_of(instr)) != nullptr;
 }
 
-std::int64_t workspace_bytes(const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>&) {
+std::string served_by(const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>& strides) {
+  return attend_rules(instr) && serves_by_cudnn(program, instr, strides) ? "cuDNN" : "cuda";
+}
+
+std::int64_t workspace_bytes(const Program& program, const Instr& instr,
+                             const ByValue<std::vector<std::int64_t>>& strides) {
   if (const auto* fused = instr.as<Fused>()) return sweep_bytes(*fused->body);
   if (instr.is<ReduceDims>()) {
     const Program body = body_of_one(program, instr);
     return can_sweep(body) ? sweep_bytes(body) : 0;
   }
-  if (instr.is<AttendBack>()) return attend_back_bytes(program, instr);
+  if (attend_rules(instr)) return attend_bytes(program, instr, strides);
   return 0;
 }
 
@@ -91,9 +99,10 @@ class CudaEngine : public Engine {
 
  private:
   void list(const Program& program, std::vector<RunInstr>& all) const {
+    const ByValue<std::vector<std::int64_t>> strides = strides_of(program);
     for (const Instr& instr : program.body) {
       if (const auto* loop = instr.as<Loop>()) list(*loop->body, all);
-      if (!is_view(instr) && !instr.is<Done>()) all.push_back({&program, &instr, false, name_});
+      if (!is_view(instr) && !instr.is<Done>()) all.push_back({&program, &instr, false, served_by(program, instr, strides)});
     }
   }
 

@@ -24,9 +24,13 @@ void random(const Work& work);
 void axis_index(const Work& work);
 void constant(const Work& work);
 
+// See RunInstr.
+std::string served_by(const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>& strides);
+
 // See WorkspaceBytes.
 std::int64_t workspace_bytes(const Program& program, const Instr& instr,
                              const ByValue<std::vector<std::int64_t>>& strides);
-std::int64_t attend_back_bytes(const Program& program, const Instr& instr);
+std::int64_t attend_bytes(const Program& program, const Instr& instr,
+                          const ByValue<std::vector<std::int64_t>>& strides);
 
 }  // namespace weft::cuda

@@ -108,10 +108,11 @@ class CudaProgram::Block {
   }
 
   void bind(const MemoryPlan& plan, const Indexed<ProcessorId, std::byte*>& arenas) {
+    const ByValue<std::vector<std::int64_t>> strides = strides_of(program_);
     for (int i = 0; i < static_cast<int>(program_.body.size()); ++i) {
       const Instr& instr = program_.body[at(i)];
       if (is_view(instr) || instr.is<Done>()) continue;
-      auto step = std::make_unique<Step>(Step{{&program_, &instr, false, "cuda"}});
+      auto step = std::make_unique<Step>(Step{{&program_, &instr, false, served_by(program_, instr, strides)}});
       if (instr.is<Loop>()) {
         bind_loop(*step, plan.loops.at(i), arenas);
       } else {

@@ -1,0 +1,23 @@
+// Attention by cuDNN: which instructions it takes, and what they need.
+#pragma once
+
+#include "runtime/cuda/work.h"
+
+namespace weft::cuda {
+
+// Whether the totals that attend saves for attend_back are the logsumexp of a query's scores, as cuDNN has it, and not
+// the sum of e^(score - largest). So it is for all 16-bit attention without masks but causality, whoever computes it:
+// nothing else reads them.
+bool saves_logsumexp(const Instr& instr, DType dtype);
+
+// Appends the work to `work` if cuDNN takes it.
+bool attend_by_cudnn(const Work& work);
+
+// Of cuDNN's part; on a machine without a card an estimate, and not too little.
+std::int64_t cudnn_attend_bytes(const Program& program, const Instr& instr,
+                                const ByValue<std::vector<std::int64_t>>& strides);
+
+// Whether cuDNN serves it where its operands are aligned.
+bool serves_by_cudnn(const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>& strides);
+
+}  // namespace weft::cuda
