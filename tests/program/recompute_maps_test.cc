@@ -22,8 +22,8 @@ Program passed(const std::string& lines) {
 TEST(RecomputeMaps, AnActivationIsMadeAgainFromTheProductBeforeIt) {
   EXPECT_MADE_AGAIN(R"(
 input x %0 f32 [a=2048 b=128]
-variable w %1 f32 [b=128 c=256]
-variable v %2 f32 [c=256 b=128]
+variable w %1 f32 [b=128 c=256] trainable
+variable v %2 f32 [c=256 b=128] trainable
 %3 f32 [a=2048 c=256] = contract %0, %1
 %4 f32 [a=2048 c=256] = map %3 expr=tanh($0)
 %5 f32 [a=2048 c=256] = map %4, %3 expr=multiply($0, $1)
@@ -33,8 +33,8 @@ variable v %2 f32 [c=256 b=128]
 output o %8)",
                  R"(
 input x %0 f32 [a=2048 b=128]
-variable w %1 f32 [b=128 c=256]
-variable v %2 f32 [c=256 b=128]
+variable w %1 f32 [b=128 c=256] trainable
+variable v %2 f32 [c=256 b=128] trainable
 %3 f32 [a=2048 c=256] = contract %0, %1
 %4 f32 [a=2048 c=256] = map %3 expr=tanh($0)
 %5 f32 [a=2048 c=256] = map %4, %3 expr=multiply($0, $1)
@@ -49,7 +49,7 @@ output o %8)");
 TEST(RecomputeMaps, SmallSumsAreKept) {
   EXPECT_MADE_AGAIN(R"(
 input x %0 f32 [a=2048 b=128]
-variable w %1 f32 [b=128 c=128]
+variable w %1 f32 [b=128 c=128] trainable
 %2 f32 [a=2048] = reduce %0 how=sum
 %3 f32 [a=2048 b=128] = map %0, %2 expr=subtract($0, $1)
 %4 f32 [a=2048 b=128] = map %3 expr=exp($0)
@@ -59,7 +59,7 @@ variable w %1 f32 [b=128 c=128]
 output o %7)",
                  R"(
 input x %0 f32 [a=2048 b=128]
-variable w %1 f32 [b=128 c=128]
+variable w %1 f32 [b=128 c=128] trainable
 %2 f32 [a=2048] = reduce %0 how=sum
 %3 f32 [a=2048 b=128] = map %0, %2 expr=subtract($0, $1)
 %4 f32 [a=2048 b=128] = map %3 expr=exp($0)
@@ -73,9 +73,9 @@ output o %7)");
 TEST(RecomputeMaps, NotFromMoreThanItSaves) {
   EXPECT_REMAINS(R"(
 input x %0 f32 [a=2048 b=128]
-variable w %1 f32 [b=128 c=128]
-variable v %2 f32 [c=128 b=128]
-variable u %10 f32 [b=128 c=128]
+variable w %1 f32 [b=128 c=128] trainable
+variable v %2 f32 [c=128 b=128] trainable
+variable u %10 f32 [b=128 c=128] trainable
 %3 f32 [a=2048 c=128] = contract %0, %1
 %4 f32 [a=2048 c=128] = contract %0, %10
 %5 f32 [a=2048 c=128] = map %3, %4 expr=multiply($0, $1)
@@ -89,7 +89,7 @@ output o %9)");
 TEST(RecomputeMaps, NotWhatAProductReadsLater) {
   EXPECT_REMAINS(R"(
 input x %0 f32 [a=2048 b=128]
-variable w %1 f32 [b=128 c=128]
+variable w %1 f32 [b=128 c=128] trainable
 %2 f32 [a=2048 b=128] = map %0 expr=exp($0)
 %3 f32 [a=2048 c=128] = contract %2, %1
 %4 f32 [b=128 c=128] = contract %2, %3
@@ -99,7 +99,7 @@ output o %4)");
 TEST(RecomputeMaps, OnlyWhereTheTargetWantsIt) {
   const std::string text = R"(
 input x %0 f32 [a=2048 b=128]
-variable w %1 f32 [b=128 c=128]
+variable w %1 f32 [b=128 c=128] trainable
 %2 f32 [a=2048 b=128] = map %0 expr=exp($0)
 %3 f32 [a=2048 c=128] = contract %0, %1
 %4 f32 [a=2048 b=128] = contract %3, %1
