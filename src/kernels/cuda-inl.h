@@ -15,11 +15,16 @@ WEFT_FN float rounded(float x) { return ::rintf(x); }
 WEFT_FN double rounded(double x) { return ::rint(x); }
 WEFT_FN int bits_of(float x) { return __float_as_int(x); }
 template <class V>
-constexpr bool kHasExp = false;
+constexpr bool kHasMachine = false;
 template <>
-inline constexpr bool kHasExp<float> = true;
+inline constexpr bool kHasMachine<float> = true;
 // Eight instructions, one of them the card's power of two; the polynomial of vmath-inl.h takes three times as long.
 WEFT_FN float machine_exp(float x) { return ::expf(x); }
+WEFT_FN float machine_reciprocal(float x) {
+  float y;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 WEFT_FN long long bits_of(double x) { return __double_as_longlong(x); }
 WEFT_FN float from_bits(int x) { return __int_as_float(x); }
 WEFT_FN double from_bits(long long x) { return __longlong_as_double(x); }
