@@ -332,7 +332,7 @@ std::vector<Case> cases_of_cudnn() {
                      .causal = causal,
                      .dtype = DType::kBF16,
                      .sliced = true});
-  Case one{.length = 256, .memory = 256, .key = 64, .value = 64, .causal = true, .dtype = DType::kBF16};
+  Case one{.name = "", .length = 256, .memory = 256, .key = 64, .value = 64, .causal = true, .dtype = DType::kBF16};
   const auto add = [&](const char* name, auto change) {
     all.push_back(one);
     all.back().name = name;
