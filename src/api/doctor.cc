@@ -71,7 +71,7 @@ std::vector<std::pair<std::string, std::string>> doctor(const std::string& plugi
   std::vector<std::pair<std::string, std::string>> found = {
       {"wires", mpi.empty() ? "threads" : str("threads, mpi (", mpi.substr(0, mpi.find_first_of(",\n")), ")")},
       {"devices", join(device::names(), ", ")},
-      {"device cuda", cuda_library().engine ? cuda_library().found : str("not used: ", cuda_library().found)},
+      {"device cuda", cuda_library().has_card ? cuda_library().found : str("not used: ", cuda_library().found)},
       {"not in this build", mpi.empty() ? "wires mpi, nccl" : "wire nccl"},
       {"processor", field("/proc/cpuinfo", "model name")},
       {"cores", cores()},

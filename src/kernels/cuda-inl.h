@@ -14,6 +14,12 @@ WEFT_FN double floored(double x) { return ::floor(x); }
 WEFT_FN float rounded(float x) { return ::rintf(x); }
 WEFT_FN double rounded(double x) { return ::rint(x); }
 WEFT_FN int bits_of(float x) { return __float_as_int(x); }
+template <class V>
+constexpr bool kHasExp = false;
+template <>
+inline constexpr bool kHasExp<float> = true;
+// Eight instructions, one of them the card's power of two; the polynomial of vmath-inl.h takes three times as long.
+WEFT_FN float machine_exp(float x) { return ::expf(x); }
 WEFT_FN long long bits_of(double x) { return __double_as_longlong(x); }
 WEFT_FN float from_bits(int x) { return __int_as_float(x); }
 WEFT_FN double from_bits(long long x) { return __longlong_as_double(x); }

@@ -19,6 +19,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class V>
 constexpr bool kIsWhole = !hwy::IsFloat<hn::TFromV<V>>();
 template <class V>
+constexpr bool kHasExp = false;
+template <class V>
 constexpr bool kIsF32 = hwy::IsFloat<hn::TFromV<V>>() && sizeof(hn::TFromV<V>) == 4;
 
 template <class V, class C>

@@ -37,6 +37,8 @@ WEFT_UNARY(elu, kFloats, kSame, 8, kIncreasing, math::choose(math::less(math::se
 WEFT_UNARY(selu, kFloats, kSame, 8, kIncreasing,
            math::choose(math::less(math::set<V>(0), x), math::set<V>(1.0507009873554804934) * x,
                         math::set<V>(1.0507009873554804934 * 1.6732632423543772848) * math::expm1(x)))
+WEFT_UNARY(gelu, kFloats, kSame, 12, kNone, math::gelu(x))  // the tanh form
+WEFT_UNARY(gelu_slope, kFloats, kSame, 16, kNone, math::gelu_slope(x))
 WEFT_UNARY(logical_not, kBools, kTruth, 1, kNone, math::equal(x, math::set<V>(0)))
 
 // ---- two operands

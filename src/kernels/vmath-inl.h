@@ -1,6 +1,6 @@
 // Elementary functions of our own, each written once over a value type V: float or double, one number or a vector of
 // them. Only + - * /, sqrt, fma, rounding and bit patterns inside, and no contraction, so that a function of f32 has the
-// same bits on every machine. Coefficients are given per precision.
+// same bits on every machine; but exp, and what is made of it, where the machine has one of its own (kHasExp). Coefficients are given per precision.
 //
 // Text without includes, in the operations of kernels/scalar-inl.h and kernels/highway-inl.h. Both headers include it,
 // and kernels/cuda_source.h gives it to NVRTC. Bounds are against the exact value: of f32 in units in the last place
@@ -67,6 +67,7 @@ WEFT_FN V power_of_two(Wholes<V> n) {
 // 1.02 ulp; 4e-16. Subnormal results lose their own low bits.
 template <class V>
 WEFT_FN V exp(V x) {
+  if constexpr (kHasExp<V>) return machine_exp(x);
   x = larger(per<V>(-745.2, -104.0f), smaller(per<V>(709.8, 89.0f), x));
   const ExpParts<V> parts = exp_parts(x);
   const V p = set<V>(1) + (parts.r + parts.tail);
@@ -211,6 +212,23 @@ template <class V>
 WEFT_FN V sigmoid(V x) {
   const V one = set<V>(1), e = exp(minus(magnitude(x)));
   return choose(less(x, set<V>(0)), e, one) / (one + e);
+}
+
+// x / (1 + exp(-2 t)), t = sqrt(2 / pi) (x + 0.044715 x^3), which is x (1 + tanh(t)) / 2; and its derivative.
+template <class V>
+WEFT_FN V gelu_gate(V x) {
+  const V cubic = fma(x * x, per<V>(0.0713548162726002526, 0.0713548162726002526f), per<V>(1.59576912160573071, 1.59576912160573071f));
+  return sigmoid(x * cubic);
+}
+template <class V>
+WEFT_FN V gelu(V x) {
+  return choose(less(x, set<V>(-40)), minus(set<V>(0)), x * gelu_gate(x));  // -infinity times 0 is none
+}
+template <class V>
+WEFT_FN V gelu_slope(V x) {
+  const V gate = gelu_gate(x), near = larger(set<V>(-40), smaller(set<V>(40), x));
+  const V inner = fma(near * near, per<V>(0.214064448817800758, 0.214064448817800758f), per<V>(1.59576912160573071, 1.59576912160573071f));
+  return fma(near * gate * (set<V>(1) - gate), inner, gate);
 }
 
 // 3 ulp; 2e-15. log(1 + exp(x)), without overflow.

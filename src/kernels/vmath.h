@@ -23,6 +23,9 @@ inline long long bits_of(double x) { return std::bit_cast<long long>(x); }
 inline float from_bits(int x) { return std::bit_cast<float>(x); }
 inline double from_bits(long long x) { return std::bit_cast<double>(x); }
 
+template <class V>
+constexpr bool kHasExp = false;
+
 #include "kernels/scalar-inl.h"
 #include "kernels/vmath-inl.h"
 

@@ -49,6 +49,18 @@ const OpDef& kSelu = unary("selu", "The self-normalising elu.", uniform(-3, 3), 
   return select(greater(g.x(), 0.0), g.dy() * kSeluScale, g.dy() * (g.y() + kSeluScale * kSeluAlpha));
 });
 
+// With t and its derivatives as in gelu(), u = tanh(t): ((1 - u^2) (2 t' + x t'') - 2 x u (1 - u^2) t'^2) / 2.
+const OpDef& kGeluSlope =
+    unary("gelu_slope", "The derivative of gelu.", uniform(-3, 3), [](G g) {
+      const double c = std::sqrt(2 / std::numbers::pi);
+      const Tensor x = g.x(), z = square(x), u = tanh(x * (z * (0.044715 * c) + c)), first = z * (3 * 0.044715 * c) + c;
+      const Tensor bend = first * 2.0 + z * (6 * 0.044715 * c) - x * u * square(first) * 2.0;
+      return g.dy() * (1.0 - square(u)) * bend * 0.5;
+    });
+const OpDef& kGelu =
+    unary("gelu", "x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.", uniform(-3, 3),
+          [](G g) { return g.dy() * apply(kGeluSlope, {g.x()}, g.site()); });
+
 const OpDef& kLogicalNot = define_op({
     .name = "logical_not",
     .doc = "The opposite truth value.",
@@ -123,11 +135,6 @@ Tensor leaky_relu(const Tensor& x, double alpha, Site site) {
 
 Tensor swish(const Tensor& x, Site site) { return multiply(x, sigmoid(x, site), site); }
 
-// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
-Tensor gelu(const Tensor& x, Site site) {
-  const Tensor cubic = multiply(multiply(square(x, site), x, site), 0.044715, site);
-  const Tensor inner = multiply(add(x, cubic, site), std::sqrt(2 / std::numbers::pi), site);
-  return multiply(multiply(x, 0.5, site), add(tanh(inner, site), 1.0, site), site);
-}
+Tensor gelu(const Tensor& x, Site site) { return apply(kGelu, {x}, site); }
 
 }  // namespace weft

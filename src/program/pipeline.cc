@@ -23,6 +23,7 @@ const std::vector<Pass> kPipeline = {
     {"drop_dead_code", drop_dead_code},
     {"widen_products", widen_products},
     {"contract_to_sum", contract_to_sum},
+    {"recompute_maps", recompute_maps},
     {"fuse", fuse},
     {"hoist_updates", hoist_updates},
     {"schedule_collectives", schedule_collectives},

@@ -27,6 +27,10 @@ struct Target {
   FusingRules fusing = {};
   std::int64_t alignment = 64;          // in bytes, of every piece of the arena
   WorkspaceBytes workspace_bytes = {};  // of its kernels: a part of the arena
+  // A product of narrow floats gives f32 in place of a cast behind it, even where the result is larger than both operands
+  // and writing it takes longer than the cast.
+  bool widens_large_products = true;
+  bool recomputes_maps = false;   // arithmetic is free beside memory traffic (passes/recompute_maps.cc)
   std::int64_t panel_lanes = 0;         // columns of a panel, if it has products with matrices in panels; 0: it has none
 };
 

@@ -40,6 +40,13 @@ std::string RunInstr::name_and_tensor() const {
   return name.empty() ? name_of(*instr) : str(name_of(*instr), " of '", name, "'");
 }
 
+void refuse_cuda(const std::string& where, const std::string& instead) {
+  throw UserError({.code = "device.cuda-unusable",
+                   .what = str("the device 'cuda' cannot be used: ", cuda_library().found),
+                   .where = where,
+                   .fix = str(instead, cuda_library().fix)});
+}
+
 void check_engine(const Program& program, const Engine& engine) {
   std::set<std::string> missing;
   find_missing(program, engine, missing);
@@ -73,11 +80,7 @@ const Engine& engine_named(const std::string& name, const std::string& where, co
     if (engine->name() == name) return *engine;
   if (name == kCuda) {
     const CudaLibrary& cuda = cuda_library();
-    if (!cuda.engine)
-      throw UserError({.code = "device.cuda-unusable",
-                       .what = str("the device 'cuda' cannot be used: ", cuda.found),
-                       .where = where,
-                       .fix = cuda.fix});
+    if (!cuda.engine) refuse_cuda(where);
     return *cuda.engine;
   }
   throw UserError({.code = "device.unknown",

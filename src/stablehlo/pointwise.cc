@@ -118,6 +118,24 @@ Term sign(const Formula& f, const Term& x) {
   return is_unsigned(x.element) ? f.w.apply("minimum", {x, f.set(1)}) : f.of("sign", x);
 }
 
+// As vmath.
+Term gelu_gate(const Formula& f, const Term& x) {
+  const Term cubic = f.add(f.mul(f.mul(x, x), f.set(0.0713548162726002526)), f.set(1.59576912160573071));
+  return f.of("logistic", f.mul(x, cubic));
+}
+
+Term gelu(const Formula& f, const Term& x) {
+  const Term far = f.w.compare("LT", x, f.set(-40));
+  return f.w.select(far, f.minus(f.set(0)), f.mul(x, gelu_gate(f, x)));
+}
+
+Term gelu_slope(const Formula& f, const Term& x) {
+  const Term gate = gelu_gate(f, x);
+  const Term near = f.w.apply("maximum", {f.set(-40), f.w.apply("minimum", {f.set(40), x})});
+  const Term inner = f.add(f.mul(f.mul(near, near), f.set(0.214064448817800758)), f.set(1.59576912160573071));
+  return f.add(f.mul(f.mul(f.mul(near, gate), f.sub(f.set(1), gate)), inner), gate);
+}
+
 using Unary = std::function<Term(const Formula&, const Term&)>;
 using Binary = std::function<Term(const Formula&, const Term&, const Term&)>;
 
@@ -171,6 +189,8 @@ const std::unordered_map<std::string_view, Unary>& unary_functions() {
          const Term below = f.mul(f.set(kScale * kAlpha), f.of("exponential_minus_one", x));
          return f.w.select(f.w.compare("GT", x, f.set(0)), f.mul(f.set(kScale), x), below);
        }},
+      {"gelu", gelu},
+      {"gelu_slope", gelu_slope},
       {"logical_not", named("not")},
   };
   return all;

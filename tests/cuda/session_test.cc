@@ -12,7 +12,7 @@
 namespace weft::cuda_session_test {
 namespace {
 
-bool has_card() { return cuda_library().engine != nullptr; }
+bool has_card() { return cuda_library().has_card; }
 
 TEST(CudaDevice, SaysWhyItCannotBeUsed) {
   EXPECT_FALSE(cuda_library().found.empty());

@@ -52,13 +52,18 @@ Program join_siblings(Program program, const PassOptions& options);
 Program join_collectives(Program program, const PassOptions& options);
 
 // A contraction of narrow floats whose result is only ever cast to f32 gives f32 itself: it has added up in f32 anyway.
-// Needs: nothing. Keeps: the order.
+// As options.target.widens_large_products allows. Needs: nothing. Keeps: the order.
 Program widen_products(Program program, const PassOptions& options);
 
 // An f32 contraction that is no product of matrices, since neither operand has dims of its own, becomes a
 // multiplication and a sum, which fuse with what is around them. Only if the target fuses reductions. Needs: nothing. Keeps:
 // the order.
 Program contract_to_sum(Program program, const PassOptions& options);
+
+// A large value of maps that is read again behind other work is made again there from what is kept anyway, where that
+// keeps no more memory in use: the sweep that made it then need not write it. If the target wants it. Needs: no fused.
+// Keeps: the order; what is made again stands before its first use.
+Program recompute_maps(Program program, const PassOptions& options);
 
 // Maps and reductions that hand values to each other, or read the same large operand, become one `fused` instruction if
 // program/fusible.h can run them in one sweep. As options.target.fusing allows.

@@ -68,6 +68,7 @@ Card::Card(int number) : number_(number) {
   use();
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   check(cublasLtCreate(&products_), "cublasLtCreate");
+  tuning_ = std::make_unique<Tuning>(str(found.name, " ", architecture_));
   check(cudaMalloc(&workspace_, kProductWorkspace), "cudaMalloc");
   check(cudaMalloc(&step_words_, kStepWords), "cudaMalloc");
 }

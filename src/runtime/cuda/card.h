@@ -10,6 +10,7 @@
 #include <string>
 
 #include "program/memory_plan.h"
+#include "runtime/cuda/tuning.h"
 
 namespace weft::cuda {
 
@@ -41,6 +42,7 @@ class Card {
   cudaStream_t stream() const { return stream_; }
   cublasLtHandle_t products() const { return products_; }
   void* product_workspace() const { return workspace_; }
+  Tuning& tuning() const { return *tuning_; }
   // Seed and number of the present step, on the card: kernels read them, so that a captured step serves all steps.
   void* step_words() const { return step_words_; }
 
@@ -51,6 +53,7 @@ class Card {
   cudaStream_t stream_ = nullptr;
   cublasLtHandle_t products_ = nullptr;
   void* workspace_ = nullptr;
+  std::unique_ptr<Tuning> tuning_;
   void* step_words_ = nullptr;
 };
 

@@ -80,6 +80,7 @@ class CudaEngine : public Engine {
   const Target& target() const override { return target_; }
   bool has(const Instr& instr) const override { return has_instruction(instr); }
   Devices open(comm::Wire& wire, const Mesh& mesh, const DeviceOptions&) const override {
+    if (!cuda_library().has_card) refuse_cuda(str("session on mesh ", mesh));
     return open_devices(wire, mesh);
   }
   BindReport describe(const std::shared_ptr<const Compiled>& compiled, const DeviceOptions&) const override {
@@ -89,6 +90,8 @@ class CudaEngine : public Engine {
   }
 
   Roofs measure(int processors, const DeviceOptions&) const override {
+    if (!cuda_library().has_card)
+      refuse_cuda("measuring the card's peaks", "give the peaks of a described machine, as --machine h200x8; or ");
     Card card;
     const Roofs all = measure_card(card);
     return {all.flops_per_second / processors, all.bytes_per_second / processors};
@@ -105,7 +108,11 @@ class CudaEngine : public Engine {
 
   const std::string name_ = "cuda";
   const Target target_ = {
-      .fusing = {.maps = true, .reductions = true}, .alignment = kCardAlignment, .workspace_bytes = workspace_bytes};
+      .fusing = {.maps = true, .reductions = true},
+      .alignment = kCardAlignment,
+      .workspace_bytes = workspace_bytes,
+      .widens_large_products = false,
+      .recomputes_maps = true};
 };
 
 }  // namespace
@@ -118,9 +125,10 @@ const Engine& cuda_engine() {
 }  // namespace weft::cuda
 
 extern "C" void weft_cuda_engine_1(weft::CudaLibrary& library) {
+  library.engine = &weft::cuda::cuda_engine();
   try {
     library.found = weft::cuda::describe_card();
-    library.engine = &weft::cuda::cuda_engine();
+    library.has_card = true;
   } catch (const weft::Error& error) {
     library.found = error.text().what;
     library.fix = error.text().fix;

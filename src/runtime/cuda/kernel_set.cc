@@ -8,6 +8,7 @@
 
 #include "base/str.h"
 #include "runtime/cuda/card.h"
+#include "runtime/cuda/kernel_cache.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/cuda/prelude.h"
 #include "weft/error.h"
@@ -32,7 +33,7 @@ std::string kernel_text(const std::string& text, std::size_t number) {
   return str("extern \"C\" __global__ void ", text.substr(0, end), " weft_", number, text.substr(end));
 }
 
-// Compiles texts side by side, kEach to a source.
+// Compiles texts side by side, kEach to a source, or finds them compiled.
 std::vector<std::string> compile_texts(const std::vector<std::string>& texts, std::size_t each,
                                        const std::string& architecture) {
   const std::size_t parts = (texts.size() + each - 1) / each;
@@ -46,7 +47,12 @@ std::vector<std::string> compile_texts(const std::vector<std::string>& texts, st
       for (std::size_t i = part * each; i < std::min(texts.size(), (part + 1) * each); ++i)
         source += kernel_text(texts[i], i);
       try {
+        if (std::optional<std::string> found = find_binary(source, architecture)) {
+          binaries[part] = std::move(*found);
+          continue;
+        }
         binaries[part] = compile_to_cubin(source, architecture);
+        keep_binary(source, architecture, binaries[part]);
       } catch (const std::exception& error) {
         failures[part] = std::make_exception_ptr(InternalError(str(error.what(), "\n", source.substr(prelude.size()))));
       }

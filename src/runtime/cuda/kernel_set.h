@@ -15,7 +15,8 @@ class KernelSet {
   // The number of the kernel; equal texts are one kernel. `text`: parameters and body.
   int add(const std::string& attributes, const std::string& text);
 
-  // Compiles all, on several threads, for an architecture such as "sm_90", and loads them.
+  // Compiles all, on several threads, for an architecture such as "sm_90", or finds them on disk (kernel_cache.h), and
+  // loads them.
   void compile(const std::string& architecture);
   const void* at(int kernel) const { return kernels_[static_cast<std::size_t>(kernel)]; }
 

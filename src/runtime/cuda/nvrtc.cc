@@ -64,4 +64,10 @@ std::string compile_to_cubin(const std::string& source, const std::string& archi
   return compilation.cubin();
 }
 
+std::string nvrtc_version() {
+  int major = 0, minor = 0;
+  check_nvrtc(nvrtcVersion(&major, &minor), "nvrtcVersion");
+  return str(major, ".", minor);
+}
+
 }  // namespace weft::cuda

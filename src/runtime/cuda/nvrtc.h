@@ -11,4 +11,6 @@ std::string compile_to_ptx(const std::string& source, const std::string& archite
 // The same as what a card of this architecture runs.
 std::string compile_to_cubin(const std::string& source, const std::string& architecture);
 
+std::string nvrtc_version();  // "13.0"
+
 }  // namespace weft::cuda

@@ -9,12 +9,16 @@ namespace weft {
 class Engine;
 
 struct CudaLibrary {
-  const Engine* engine = nullptr;  // null: it cannot be used
-  std::string found = {};          // the card and the versions of its libraries, or why it cannot be used
-  std::string fix = {};            // what to do if it cannot
+  const Engine* engine = nullptr;  // null: there is none; without a card it compiles and explains, and runs nothing
+  bool has_card = false;           // that programs can run on
+  std::string found = {};          // the card and the versions of its libraries, or why no program can run
+  std::string fix = {};            // what to do then
 };
 
 // Opens the library at the first call. From any thread.
 const CudaLibrary& cuda_library();
+
+// UserError: why the device cannot be used. `instead`: what else would do, before what the library says.
+[[noreturn]] void refuse_cuda(const std::string& where, const std::string& instead = {});
 
 }  // namespace weft

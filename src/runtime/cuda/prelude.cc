@@ -102,6 +102,16 @@ struct JoinSum { template <class A> __device__ A operator()(A x, A y) const { re
 struct JoinProduct { template <class A> __device__ A operator()(A x, A y) const { return x * y; } };
 struct JoinMax { template <class A> __device__ A operator()(A x, A y) const { return x != x ? x : y != y ? y : y > x ? y : x; } };
 struct JoinMin { template <class A> __device__ A operator()(A x, A y) const { return x != x ? x : y != y ? y : y < x ? y : x; } };
+template <> __device__ inline float JoinMax::operator()(float x, float y) const {
+  float z;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+  return z;
+}
+template <> __device__ inline float JoinMin::operator()(float x, float y) const {
+  float z;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+  return z;
+}
 template <> __device__ inline long long JoinSum::operator()(long long x, long long y) const {
   return (long long)((unsigned long long)x + (unsigned long long)y);
 }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <memory>
+#include <optional>
 
 #include "base/str.h"
 #include "program/matrix_form.h"
@@ -15,6 +17,7 @@ namespace weft::cuda {
 
 namespace {
 
+constexpr int kMostCandidates = 8, kTimings = 3;  // algorithms that are timed, and how often
 constexpr std::int64_t kMostCalls = 64;  // of the library for one contraction; beyond that one kernel does it
 
 cudaDataType_t type_of(DType dtype) {
@@ -42,6 +45,36 @@ bool has_unit(std::int64_t rows, std::int64_t row, std::int64_t columns, std::in
   return rows == 1 || row == 1 || columns == 1 || column == 1;
 }
 
+// Times of work on a stream, between events of the card.
+class CardTimer {
+ public:
+  explicit CardTimer(cudaStream_t stream) : stream_(stream) {
+    check(cudaEventCreate(&begin_), "cudaEventCreate");
+    check(cudaEventCreate(&end_), "cudaEventCreate");
+  }
+  CardTimer(const CardTimer&) = delete;
+  CardTimer& operator=(const CardTimer&) = delete;
+  ~CardTimer() {
+    cudaEventDestroy(begin_);
+    cudaEventDestroy(end_);
+  }
+
+  template <class Job>
+  float milliseconds(const Job& job) const {
+    float time = 0;
+    check(cudaEventRecord(begin_, stream_), "cudaEventRecord");
+    job();
+    check(cudaEventRecord(end_, stream_), "cudaEventRecord");
+    check(cudaEventSynchronize(end_), "cudaEventSynchronize");
+    check(cudaEventElapsedTime(&time, begin_, end_), "cudaEventElapsedTime");
+    return time;
+  }
+
+ private:
+  const cudaStream_t stream_;
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
 // One call: d = a b (+ d), for `count` matrices at even distances.
 class Product {
  public:
@@ -51,7 +84,9 @@ class Product {
     std::int64_t count = 1, a_step = 0, b_step = 0, d_step = 0;
   };
 
-  Product(Card& card, const Shape& shape, std::size_t alignment) : card_(card), shape_(shape) {
+  // `a` and `b`: matrices to time algorithms with; null: the library's first choice is taken.
+  Product(Card& card, const Shape& shape, std::size_t alignment, const void* a = nullptr, const void* b = nullptr)
+      : card_(card), shape_(shape) {
     const bool wide = shape.in == DType::kF64;
     check(cublasLtMatmulDescCreate(&operation_, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
                                    wide ? CUDA_R_64F : CUDA_R_32F),
@@ -65,7 +100,7 @@ class Product {
     describe(a_, shape.a, shape.in, shape.a_step);
     describe(b_, shape.b, shape.in, shape.b_step);
     describe(d_, shape.d, shape.out, shape.d_step);
-    choose(alignment);
+    choose(alignment, a, b);
   }
   Product(const Product&) = delete;
   Product& operator=(const Product&) = delete;
@@ -76,16 +111,20 @@ class Product {
   }
 
   void run(const void* a, const void* b, void* d, bool adds, cudaStream_t stream) const {
-    const double one = 1, beta = adds ? 1 : 0;
-    const float one_f = 1, beta_f = adds ? 1 : 0;
-    const bool wide = shape_.in == DType::kF64;
-    check(cublasLtMatmul(card_.products(), operation_, wide ? static_cast<const void*>(&one) : &one_f, a, a_, b, b_,
-                         wide ? static_cast<const void*>(&beta) : &beta_f, d, d_, d, d_, &algorithm_,
-                         card_.product_workspace(), kProductWorkspace, stream),
-          "cublasLtMatmul");
+    check(run_with(algorithm_, a, b, d, adds, stream), "cublasLtMatmul");
   }
 
  private:
+  cublasStatus_t run_with(const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b, void* d, bool adds,
+                          cudaStream_t stream) const {
+    const double one = 1, beta = adds ? 1 : 0;
+    const float one_f = 1, beta_f = adds ? 1 : 0;
+    const bool wide = shape_.in == DType::kF64;
+    return cublasLtMatmul(card_.products(), operation_, wide ? static_cast<const void*>(&one) : &one_f, a, a_, b, b_,
+                          wide ? static_cast<const void*>(&beta) : &beta_f, d, d_, d, d_, &algorithm,
+                          card_.product_workspace(), kProductWorkspace, stream);
+  }
+
   void describe(cublasLtMatrixLayout_t& layout, const Matrix& m, DType dtype, std::int64_t step) const {
     check(cublasLtMatrixLayoutCreate(&layout, type_of(dtype), static_cast<std::uint64_t>(m.rows),
                                      static_cast<std::uint64_t>(m.columns), m.step),
@@ -97,7 +136,64 @@ class Product {
           "cublasLtMatrixLayoutSetAttribute");
   }
 
-  void choose(std::size_t alignment) {
+  // What decides about algorithms, as one word.
+  std::string text(std::size_t alignment) const {
+    const auto of = [](const Matrix& m, std::int64_t step) {
+      return str(m.rows, "x", m.columns, "+", m.step, m.turned ? "t" : "n", step);
+    };
+    return str(of(shape_.a, shape_.a_step), ",", of(shape_.b, shape_.b_step), ",", of(shape_.d, shape_.d_step), ",",
+               name_of(shape_.in), ",", name_of(shape_.out), ",", shape_.count, ",", alignment);
+  }
+
+  void choose(std::size_t alignment, const void* a, const void* b) {
+    const std::string product = text(alignment);
+    if (const std::optional<cublasLtMatmulAlgo_t> known = card_.tuning().find(product)) {
+      algorithm_ = *known;
+      if (is_possible()) return;
+    }
+    const std::vector<cublasLtMatmulAlgo_t> found = candidates(alignment, a ? kMostCandidates : 1);
+    algorithm_ = found[0];
+    if (!a) return;
+    if (found.size() > 1) choose_fastest(found, a, b);
+    card_.tuning().keep(product, algorithm_);
+  }
+
+  // Whether the library still takes an algorithm that a file names.
+  bool is_possible() const {
+    cublasLtMatmulHeuristicResult_t result{};
+    return cublasLtMatmulAlgoCheck(card_.products(), operation_, a_, b_, d_, d_, &algorithm_, &result) ==
+               CUBLAS_STATUS_SUCCESS &&
+           result.workspaceSize <= kProductWorkspace;
+  }
+
+  std::size_t result_bytes() const {
+    const std::int64_t elements =
+        (shape_.count - 1) * shape_.d_step + (shape_.d.columns - 1) * shape_.d.step + shape_.d.rows;
+    return static_cast<std::size_t>(elements) * size_of(shape_.out);
+  }
+
+  // Results go to memory of their own, since operands and results of other programs may lie where ours will.
+  void choose_fastest(const std::vector<cublasLtMatmulAlgo_t>& found, const void* a, const void* b) {
+    void* d = nullptr;
+    if (cudaMalloc(&d, result_bytes()) != cudaSuccess) {
+      cudaGetLastError();  // no room to try them
+      return;
+    }
+    const std::shared_ptr<void> owner(d, [](void* memory) { cudaFree(memory); });
+    const CardTimer timer(card_.stream());
+    float best = std::numeric_limits<float>::max();
+    for (const cublasLtMatmulAlgo_t& algorithm : found) {
+      const auto run = [&] { return run_with(algorithm, a, b, d, false, card_.stream()) == CUBLAS_STATUS_SUCCESS; };
+      if (!run()) continue;
+      float own = std::numeric_limits<float>::max();
+      for (int i = 0; i < kTimings; ++i) own = std::min(own, timer.milliseconds([&] { run(); }));
+      if (own >= best) continue;
+      best = own;
+      algorithm_ = algorithm;
+    }
+  }
+
+  std::vector<cublasLtMatmulAlgo_t> candidates(std::size_t alignment, int most) const {
     cublasLtMatmulPreference_t preference = nullptr;
     check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
     const auto set = [&](cublasLtMatmulPreferenceAttributes_t which, const auto& value) {
@@ -109,14 +205,16 @@ class Product {
     for (const auto which : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                              CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
       set(which, least);
-    cublasLtMatmulHeuristicResult_t found{};
+    std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(most));
     int count = 0;
-    const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(card_.products(), operation_, a_, b_, d_, d_, preference, 1, &found, &count);
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(card_.products(), operation_, a_, b_, d_, d_,
+                                                                 preference, most, found.data(), &count);
     cublasLtMatmulPreferenceDestroy(preference);
     check(status, "cublasLtMatmulAlgoGetHeuristic");
     if (count == 0) check(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmulAlgoGetHeuristic");
-    algorithm_ = found.algo;
+    std::vector<cublasLtMatmulAlgo_t> algorithms;
+    for (int i = 0; i < count; ++i) algorithms.push_back(found[static_cast<std::size_t>(i)].algo);
+    return algorithms;
   }
 
   Card& card_;
@@ -195,7 +293,8 @@ void by_library(const Work& work, const Plan& plan) {
       calls.push_back({plain ? right : left, plain ? left : right, result, s > 0});
       places.insert(places.end(), {left, right, result});
     }
-  const auto product = std::make_shared<Product>(work.card, shape, alignment_of(places));
+  const auto product =
+      std::make_shared<Product>(work.card, shape, alignment_of(places), calls.front().a, calls.front().b);
   work.call([product, calls](cudaStream_t stream) {
     for (const Call& call : calls) product->run(call.a, call.b, call.d, call.adds, stream);
   });

@@ -1,6 +1,7 @@
 #include "runtime/cuda/program.h"
 
 #include <cstring>
+#include <utility>
 
 #include "base/index.h"
 #include "base/str.h"
@@ -77,9 +78,9 @@ class CudaProgram::Block {
   void issue(bool in_loop) const {
     for (const std::unique_ptr<Step>& step : steps_) {
       owner_.current_.store(step.get(), std::memory_order_relaxed);
-      const TraceSpan span(owner_.log_, step->number);
+      const std::size_t mark = owner_.log_ ? owner_.timeline_.begin(step->number) : 0;
       run(*step, in_loop);
-      if (owner_.log_) check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+      if (owner_.log_) owner_.timeline_.end(mark);
     }
   }
 
@@ -319,6 +320,13 @@ void CudaProgram::issue_all() {
   for (const Issue& commit : commits_) commit(card_.stream());
 }
 
+void CudaProgram::issue_traced() {
+  timeline_.start(card_.stream());
+  const std::size_t whole = timeline_.begin(TraceRecord::kProgram);
+  issue_all();
+  timeline_.end(whole);
+}
+
 void CudaProgram::capture() {
   tried_capture_ = true;
   if (!can_capture()) return;
@@ -340,8 +348,7 @@ void CudaProgram::start(const StepArgs& step) {
   try {
     check(cudaMemcpyAsync(card_.step_words(), words_, sizeof(StepWords), cudaMemcpyHostToDevice, card_.stream()),
           "cudaMemcpyAsync");
-    const TraceSpan whole(log_, TraceRecord::kProgram);
-    if (log_) return issue_all();
+    if (log_) return issue_traced();
     if (!tried_capture_) capture();
     if (graph_) check(cudaGraphLaunch(graph_, card_.stream()), "cudaGraphLaunch");
     else issue_all();
@@ -356,6 +363,7 @@ void CudaProgram::wait() {
   try {
     check(cudaStreamSynchronize(card_.stream()), "cudaStreamSynchronize");
     current_.store(nullptr, std::memory_order_relaxed);
+    if (TraceLog* log = std::exchange(log_, nullptr)) timeline_.write(*log);
     for (const Step* step : steps_)
       if (step->print && step->program == &program()) hand_over(*step->print);
     host_ = {};  // it may own the session that owns this program

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "program/compiled.h"
+#include "runtime/cuda/timeline.h"
 #include "runtime/cuda/work.h"
 #include "runtime/engine.h"
 
@@ -46,6 +47,7 @@ class CudaProgram {
   void bind_updates(const Places& places);
   void hand_over(Print& print) const;
   void issue_all();
+  void issue_traced();
   bool can_capture() const;
   void capture();
   [[noreturn]] void fail(const std::string& cause);
@@ -61,7 +63,8 @@ class CudaProgram {
   std::vector<std::unique_ptr<Print>> prints_;
   std::atomic<const Step*> current_ = nullptr;
   TraceLog* trace_ = nullptr;
-  TraceLog* log_ = nullptr;                     // of the present step
+  TraceLog* log_ = nullptr;                     // of the present step, until it has been waited for
+  Timeline timeline_;
   std::function<void(const HostEvent&)> host_;  // while a step runs
   StepWords* words_ = nullptr;                  // in pinned memory
   cudaGraphExec_t graph_ = nullptr;

@@ -204,8 +204,11 @@ class Sweep {
 
   static std::string index_in(const std::vector<Dim>& dims, const std::string& dim, const std::string& i) {
     std::int64_t inner = 1;
-    for (std::size_t d = dims.size(); d-- > 0; inner *= dims[d].size)
-      if (dims[d].name == dim) return str("(long long)(", i, " / ", inner, " % ", dims[d].size, ")");
+    for (std::size_t d = dims.size(); d-- > 0; inner *= dims[d].size) {
+      if (dims[d].name != dim) continue;
+      const std::string index = inner > 1 ? str(i, " / ", inner) : i;
+      return d == 0 ? str("(long long)(", index, ")") : str("(long long)((", index, ") % ", dims[d].size, ")");
+    }
     return {};
   }
 

@@ -16,8 +16,8 @@ inline TensorView derivative_view(const Instr& instr, const std::vector<TensorVi
   const std::size_t at = joined.shape.position(operation.joined);
   const auto bytes = static_cast<std::int64_t>(size_of(joined.dtype));
   view.data = static_cast<std::byte*>(joined.data) + operand * joined.strides[at] * bytes;
-  for (auto* numbers : {&view.strides, &view.begin, &view.whole})
-    numbers->erase(numbers->begin() + static_cast<std::ptrdiff_t>(at));
+  for (auto* numbers : {&view.strides, &view.begin, &view.whole})  // a view without a place has neither begin nor whole
+    if (!numbers->empty()) numbers->erase(numbers->begin() + static_cast<std::ptrdiff_t>(at));
   view.shape = joined_part(operation, joined.shape, operand);
   return view;
 }

@@ -1,36 +1,18 @@
 // Executables on disk, and how a program is built: from the cache, by a child process, or here.
-#include <unistd.h>
-
-#include <array>
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 
+#include "base/cache_folder.h"
 #include "base/clock.h"
-#include "base/philox.h"
 #include "base/str.h"
 #include "runtime/xla/compiler.h"
 
 namespace weft::xla {
 
 namespace {
-
-std::string folder() {
-  if (const char* given = std::getenv("WEFT_XLA_CACHE")) return given;
-  if (const char* base = std::getenv("XDG_CACHE_HOME")) return str(base, "/weft/xla");
-  if (const char* home = std::getenv("HOME")) return str(home, "/.cache/weft/xla");
-  return "off";
-}
-
-std::string hexadecimal(std::uint64_t number) {
-  std::array<char, 24> text{};
-  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(number));
-  return text.data();
-}
 
 // The instructions of this processor: what the CPU's compiler makes may not run on another.
 const std::string& processor_flags() {
@@ -48,15 +30,14 @@ const std::string& processor_flags() {
 void warn(const std::string& text) { std::cerr << str("warning: ", text, "\n"); }
 
 std::string cache_file(const CompileRequest& request) {
-  const std::string place = folder();
+  const std::string place = cache_folder("WEFT_XLA_CACHE", "xla");
   if (place == "off") return "";
   std::error_code ignored;
   const auto time = std::filesystem::last_write_time(request.plugin, ignored).time_since_epoch().count();
   const std::string about =
       str(std::filesystem::file_size(request.plugin, ignored), " ", time, "\n", request.devices, "\n", request.topology,
           "\n", processor_flags(), "\n", compile_options({}, "cpu"), "\n");
-  return str(place, "/", hexadecimal(hash_key(about + request.module, 1)),
-             hexadecimal(hash_key(request.module + about, 2)), ".pjrt");
+  return str(place, "/", hash_text(about + request.module, 1), hash_text(request.module + about, 2), ".pjrt");
 }
 
 std::optional<CompileResult> read_cache(const std::string& file) {
@@ -69,19 +50,8 @@ std::optional<CompileResult> read_cache(const std::string& file) {
 
 void write_cache(const std::string& file, const CompileResult& result) {
   if (file.empty() || result.executable.empty()) return;
-  static std::atomic<int> count = 0;
   static std::atomic<bool> has_warned = false;
-  const std::string part = str(file, ".", getpid(), ".", ++count);
-  std::error_code failure;
-  std::filesystem::create_directories(std::filesystem::path(file).parent_path(), failure);
-  std::ofstream out(part, std::ios::binary);
-  out << to_bytes(result);
-  out.close();
-  if (out) std::filesystem::rename(part, file, failure);
-  if (out && !failure) return;
-  std::error_code ignored;
-  std::filesystem::remove(part, ignored);
-  if (!has_warned.exchange(true))
+  if (!write_whole(file, to_bytes(result)) && !has_warned.exchange(true))
     warn(str("executables cannot be kept in ", std::filesystem::path(file).parent_path().string(),
              "; set WEFT_XLA_CACHE to another folder, or to off"));
 }
