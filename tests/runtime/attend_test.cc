@@ -1,11 +1,12 @@
 // The fast kernels of attend and attend_back against the reference: odd sizes, strided operands, masks, groups, bf16,
-// several workers.
+// several workers. Suites that begin with Gpu need a card.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "base/philox.h"
 #include "base/str.h"
+#include "runtime/cuda/open.h"
 #include "support/run_program.h"
 
 namespace weft::test::attend_test {
@@ -315,6 +316,102 @@ TEST_P(CpuAttend, GivesTheSameBitsEachTime) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, CpuAttend, ::testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.name; });
+
+// What cuDNN takes.
+std::vector<Case> cases_of_cudnn() {
+  std::vector<Case> all;
+  for (const std::int64_t depth : {64, 128, 256})
+    for (const bool causal : {false, true})
+      all.push_back({.name = str("Packed", depth, causal ? "Causal" : ""),
+                     .length = 256,
+                     .memory = 256,
+                     .key = depth,
+                     .value = depth,
+                     .heads = 3,
+                     .causal = causal,
+                     .dtype = DType::kBF16,
+                     .sliced = true});
+  Case one{.name = "", .length = 256, .memory = 256, .key = 64, .value = 64, .causal = true, .dtype = DType::kBF16};
+  const auto add = [&](const char* name, auto change) {
+    all.push_back(one);
+    all.back().name = name;
+    change(all.back());
+  };
+  add("Apart", [](Case&) {});
+  add("ApartInF16", [](Case& c) { c.dtype = DType::kF16; });
+  add("Grouped", [](Case& c) { c.group = 3; });
+  add("GroupedDeep", [](Case& c) { c.group = 2, c.key = c.value = 128; });
+  add("OddLength", [](Case& c) { c.length = c.memory = 200; });
+  add("FewerQueries", [](Case& c) { c.length = 40, c.memory = 130, c.causal = false; });
+  add("MoreQueries", [](Case& c) { c.length = 300; });
+  add("OneHead", [](Case& c) { c.heads = 1; });
+  add("OneOfABatch", [](Case& c) { c.batch = 1; });
+  return all;
+}
+
+class GpuAttend : public ::testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (!cuda_library().engine) GTEST_SKIP() << cuda_library().found;
+  }
+};
+class GpuCudnnAttend : public GpuAttend {
+ protected:
+  void SetUp() override {
+    GpuAttend::SetUp();
+    if (cuda_library().found.find("no cuDNN") != std::string::npos) GTEST_SKIP() << cuda_library().found;
+  }
+};
+
+// Totals are the engine's own affair where it has no masks in 16 bits.
+void expect_reference(const Case& c) {
+  const Program program = Attention(c).finish();
+  const auto want = run_on(program, reference_engine(), 1), got = run_on(program, *cuda_library().engine, 0);
+  const bool half = c.dtype != DType::kF32;
+  for (const auto& [name, array] : want) {
+    if (name == "total" && half) continue;
+    const bool cancels = name == "by_bias" && !c.bias.has("memory");
+    const double difference = cancels ? largest(got.at(name), array) : relative_difference(got.at(name), array);
+    EXPECT_LE(difference, half ? 2e-2 : 2e-5) << name;
+  }
+}
+
+TEST_P(GpuAttend, AgreesWithTheReference) { expect_reference(GetParam()); }
+
+TEST_P(GpuAttend, GivesTheSameBitsEachTime) {
+  const Program program = Attention(GetParam()).finish();
+  const auto first = run_on(program, *cuda_library().engine, 0), again = run_on(program, *cuda_library().engine, 0, 3);
+  for (const auto& [name, array] : first)
+    EXPECT_TRUE(std::ranges::equal(span_of(array), span_of(again.at(name)))) << name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, GpuAttend, ::testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(GpuCudnnAttend, AgreesWithTheReference) { expect_reference(GetParam()); }
+
+TEST_P(GpuCudnnAttend, GivesTheSameBitsEachTime) {
+  const Program program = Attention(GetParam()).finish();
+  const auto first = run_on(program, *cuda_library().engine, 0), again = run_on(program, *cuda_library().engine, 0, 3);
+  for (const auto& [name, array] : first)
+    EXPECT_TRUE(std::ranges::equal(span_of(array), span_of(again.at(name)))) << name;
+}
+
+TEST_P(GpuCudnnAttend, IsServedByIt) {
+  const Engine& engine = *cuda_library().engine;
+  const auto compiled = std::make_shared<const Compiled>(with_plan(Attention(GetParam()).finish(), engine.target()));
+  int found = 0;
+  for (const RunInstr& each : engine.describe(compiled, {}).instructions) {
+    const std::string name = name_of(*each.instr);
+    if (name != "attend" && name != "attend_back") continue;
+    EXPECT_EQ(each.served_by, "cuDNN") << name;
+    ++found;
+  }
+  EXPECT_EQ(found, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, GpuCudnnAttend, ::testing::ValuesIn(cases_of_cudnn()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -1,336 +1,288 @@
-// attend and attend_back: softmax attention without stored scores.
+// attend and attend_back by the engine's own kernels, for what cuDNN does not take: softmax attention without stored scores.
 //
-// Forward: a block for each query. Scores of kChunk keys at a time lie in shared memory; largest score, total and sums of
-// values are carried from chunk to chunk. Backward: a block for each query finds the largest score and dy . y and sums dq.
-// A block for each key sums dk and dv over all queries; a thread for each number of the bias sums its derivative. Every
-// sum has one order.
+// A block works on a tile of queries, or of keys, against tiles of the other (add_dots and add_weighted of the prelude);
+// the scores of two tiles are all that exists. Forward: largest score, total and sums of values are carried from tile to
+// tile of the keys. Backward: blocks of queries find what their scores are relative to and dy . y, and sum dq; blocks of keys
+// sum dk and dv over all queries; blocks of both sum the derivative by the bias. Every sum has one order.
 #include <algorithm>
 #include <cmath>
 
 #include "base/str.h"
-#include "language/shape_math.h"
-#include "program/attend.h"
-#include "runtime/cuda/attend.h"
+#include "runtime/cuda/attend_text.h"
 #include "runtime/cuda/instructions.h"
-#include "runtime/cuda/text.h"
 #include "runtime/host/attend_views.h"
-#include "runtime/host/strided.h"
 
 namespace weft::cuda {
 
 namespace {
 
-constexpr int kThreads = 128, kChunk = 512;
+constexpr int kBlock = 256;               // kTileThreads of the prelude
+constexpr std::int64_t kFewQueries = 16;  // below, tiles of queries would be empty for the most part
 
-// Texts of offsets: of a query (s, r), of a key (s, m).
-class Attention {
+class Tiles : AttendText {
  public:
-  explicit Attention(const Work& work)
-      : work_(work),
-        rules_(*attend_rules(work.instr)),
-        at_(attend_operands(work.instr)),
-        dims_(attend_dims(rules_, work.inputs[0].shape, work.inputs[1].shape)),
-        memory_(work.inputs[1].shape.dim(rules_.memory)),
-        key_(work.inputs[0].shape.size_of(rules_.key)),
-        value_(work.inputs[2].shape.size_of(rules_.value)),
-        logsumexp_(saves_logsumexp(work.instr, work.inputs[0].dtype)),
-        wide_(work.inputs[0].dtype == DType::kF64 ? "double" : "float") {}
+  explicit Tiles(const Work& work) : AttendText(work), side_(wide_ == "double" ? 32 : 64) {}
 
-  void forward() {
+  bool has_few_queries() const { return rows() < kFewQueries; }
+
+  void forward() const {
     const TensorView &y = work_.outputs[0], &total = work_.outputs[1];
     std::vector<Param> params = score_params();
-    params.push_back(out(y.dtype, "y", y.data));
+    params.push_back(out(y.dtype, "y_out", y.data));
     params.push_back(out(total.dtype, "total", total.data));
-    const std::int64_t each = divided_up(value_, kThreads);
     work_.launch(
-        shared() * rows(), kThreads, params,
-        str(query_start(), wide_, " largest = -INF, sum = 0, acc[", each, "];\nfor (int j = 0; j < ", each,
-            "; ++j) acc[j] = 0;\n",
-            chunks(str("const ", wide_, " before = largest;\nlargest = larger_of(largest, most);\nconst ", wide_,
-                       " shrink = before == -INF ? 0 : vmath::exp(before - largest);\n", wide_,
-                       " mine = 0;\nfor (int c = threadIdx.x; c < count; c += ", kThreads, ") { const ", wide_,
-                       " p = largest == -INF ? (", wide_,
-                       ")0 : vmath::exp(scores[c] - largest); scores[c] = p; mine += p; }\n",
-                       "sum = sum * shrink + team_join<", kThreads, ">(mine, JoinSum(), shared);\n__syncthreads();\n",
-                       "for (int j = 0; j < ", each, "; ++j) {\nconst int d = j * ", kThreads,
-                       " + threadIdx.x;\nif (d >= ", value_, ") break;\n", wide_,
-                       " a = acc[j] * shrink;\nfor (int c = 0; c < count; ++c) { const long long m = m0 + c; a += "
-                       "scores[c] * get(v[",
-                       memory_offset(work_.inputs[2]), " + d * ", stride(work_.inputs[2], rules_.value),
-                       "ll]); }\nacc[j] = a;\n}\n")),
-            "const ", wide_, " scale = sum == 0 ? (", wide_, ")0 : 1 / sum;\nfor (int j = 0; j < ", each,
-            "; ++j) {\nconst int d = j * ", kThreads, " + threadIdx.x;\nif (d >= ", value_, ") break;\ny[",
-            query_offset(y), " + d * ", stride(y, rules_.value), "ll] = put<", stored_type(y.dtype), ">((",
-            register_type(y.dtype), ")(acc[j] * scale));\n}\nif (threadIdx.x == 0) total[", query_offset(total),
-            "] = put<", stored_type(total.dtype), ">((", register_type(total.dtype), ")", logsumexp_ ? "(sum == 0 ? -INF : largest + vmath::log(sum))" : "sum", ");\n"));
+        shared() * query_tiles(), kBlock, params,
+        str(start(), "const long long s = blockIdx.x / ", query_tiles(), ", r0 = blockIdx.x % ", query_tiles(), " * ",
+            side_, ";\n", queries(""), end_of_keys(), "W largest[R], sum[R], acc[", tiles(value_),
+            "][R][R] = {};\nWEFT_EACH(i, R) largest[i] = -INF, sum[i] = 0;\n",
+            "for (long long m0 = 0; m0 < end; m0 += T) {\n", keys("end"), scores(),
+            "WEFT_EACH(i, R) {\nW most = score[i][0];\nWEFT_EACH(j, R) most = "
+            "larger_of(most, score[i][j]);\nconst W now = larger_of(largest[i], row_join(most, larger_of));\nconst W "
+            "shrink = largest[i] == -INF ? (W)0 : e_to(largest[i] - now);\nlargest[i] = now;\nW part = "
+            "0;\nWEFT_EACH(j, R) {\nconst W p = score[i][j] == -INF ? (W)0 : e_to(score[i][j] - now);\nweights[(y + 16 "
+            "* i) * "
+            "(T + 1) + x + 16 * j] = p;\npart += p;\n}\nsum[i] = sum[i] * shrink + row_join(part, "
+            "JoinSum());\nWEFT_EACH(n, ",
+            tiles(value_), ") WEFT_EACH(j, R) acc[n][i][j] *= shrink;\n}\n",
+            weighted("acc", value_, false, "v", "k_rows", stride(operand(2), rules_.value)), "}\n",
+            "WEFT_EACH(i, R) {\nif (y + 16 * i >= q_rows) continue;\nconst long long r = r0 + y + 16 * "
+            "i;\nconst W part = sum[i] == 0 ? (W)0 : 1 / sum[i];\n",
+            each_result("acc", value_, "y_out", y, rules_.value, query_offset(y), "part"), "if (x == 0) total[",
+            query_offset(total), "] = put<", stored_type(total.dtype), ">((", register_type(total.dtype), ")(",
+            logsumexp_ ? "sum[i] == 0 ? -INF : largest[i] + log_of(sum[i])" : "sum[i]", "));\n}\n"));
   }
 
-  void backward() {
+  void backward() const {
     const auto bytes = static_cast<std::size_t>(shared() * rows()) * (wide_ == "double" ? 8 : 4);
     void* largest = work_.workspace(bytes);
     void* means = work_.workspace(bytes);
-    const TensorView dq = derivative_view(work_.instr, work_.outputs, 0),
-                     dk = derivative_view(work_.instr, work_.outputs, 1),
-                     dv = derivative_view(work_.instr, work_.outputs, 2);
-    of_queries(dq, largest, means);
-    of_keys(dk, dv, largest, means);
-    if (const int bias = bias_derivative(work_.instr); bias >= 0)
-      of_bias(work_.outputs[static_cast<std::size_t>(bias)], largest, means);
+    of_queries(derivative_view(work_.instr, work_.outputs, 0), largest, means);
+    of_keys(derivative_view(work_.instr, work_.outputs, 1), derivative_view(work_.instr, work_.outputs, 2), largest,
+            means);
+    const int bias = bias_derivative(work_.instr);
+    if (bias < 0) return;
+    const TensorView& db = work_.outputs[static_cast<std::size_t>(bias)];
+    const bool of_tiles =
+        db.shape.has(memory_.name) &&
+        std::all_of(dims_.rows.begin(), dims_.rows.end(), [&](const Dim& dim) { return db.shape.has(dim.name); });
+    if (of_tiles) of_bias(db, largest, means);
+    else attend_bias_numbers(work_, db, largest, means);
   }
 
  private:
-  std::int64_t shared() const { return dims_.shared.elements(); }
-  std::int64_t rows() const { return dims_.rows.elements(); }
-  static std::int64_t stride(const TensorView& view, const std::string& dim) {
-    const auto at = view.shape.find(dim);
-    return at ? view.strides[*at] : 0;
-  }
-  static std::string offset(const TensorView& view, const Shape& dims, const std::string& i) {
-    return offset_text(joined_runs({dims.begin(), dims.end()}, {strides_along(view, dims)}), 0, i);
-  }
-  // Of a value with dims of queries, or of keys.
-  std::string query_offset(const TensorView& view) const {
-    return str(offset(view, dims_.shared, "s"), " + ", offset(view, dims_.rows, "r"));
-  }
-  std::string key_offset(const TensorView& view) const {
-    return str(offset(view, dims_.shared, "s"), " + m * ", stride(view, rules_.memory), "ll");
-  }
-  // Of k or v: where position m of the memory of s lies.
-  std::string memory_offset(const TensorView& view) const {
-    return str(offset(view, dims_.shared, rules_.sources.empty() ? "s" : "source_of(s, m)"), " + m * ",
-               stride(view, rules_.memory), "ll");
-  }
-  const TensorView& operand(int at) const { return work_.inputs[static_cast<std::size_t>(at)]; }
+  std::int64_t tiles(std::int64_t size) const { return divided_up(size, side_); }
+  std::int64_t query_tiles() const { return tiles(rows()); }
+  std::int64_t key_tiles() const { return tiles(memory_.size); }
+  bool has_dy() const { return at_.dy >= 0; }
 
-  std::vector<Param> score_params() const {
-    std::vector<Param> params = {in(operand(0).dtype, "q", operand(0).data), in(operand(1).dtype, "k", operand(1).data),
-                                 in(operand(2).dtype, "v", operand(2).data)};
-    if (at_.bias >= 0) params.push_back(in(operand(at_.bias).dtype, "bias", operand(at_.bias).data));
-    if (rules_.segments) {
-      params.push_back(in(operand(at_.query_ids).dtype, "query_ids", operand(at_.query_ids).data));
-      params.push_back(in(operand(at_.memory_ids).dtype, "memory_ids", operand(at_.memory_ids).data));
-    }
-    if (rules_.bounded) params.push_back(in(operand(at_.memory_end).dtype, "ends", operand(at_.memory_end).data));
-    if (at_.sources >= 0) params.push_back(in(operand(at_.sources).dtype, "sources", operand(at_.sources).data));
-    const TensorView &q = operand(0), &k = operand(1);
-    params.push_back(number("query_begin", rules_.causal ? q.begin[q.shape.position(rules_.length)] : 0));
-    params.push_back(number("memory_begin", k.begin[k.shape.position(rules_.memory)]));
-    return params;
-  }
-
-  std::string constants() const {
-    return str(
-        "const ", wide_, " INF = ", wide_ == "double" ? real_literal(INFINITY) : "__uint_as_float(0x7f800000u)",
-        ";\nconst auto larger_of = [](", wide_, " a, ", wide_,
-        " b) { return a > b ? a : b; };\n(void)larger_of;\nconst auto clamped = [](long long x, long long most) { "
-        "return x < 0 ? 0 : x > most ? most : x; };\n(void)clamped;\n");
-  }
-
-  // end_of(s): the end of the memory; source_of(s, m): the s whose k and v are read at m.
-  std::string memory_of() const {
+  // Names of all kernels, and what a tile of queries and one of keys have in shared memory.
+  std::string start() const {
     std::string text =
-        str("const auto end_of = [&](long long s) { return ",
-            !rules_.bounded ? str(memory_.size, "ll")
-                            : str("clamped(widen(get(ends[", offset(operand(at_.memory_end), dims_.shared, "s"),
-                                  "])), ", memory_.size, "ll)"),
-            "; };\n");
-    if (at_.sources < 0) return text;
-    const std::size_t at = dims_.shared.position(rules_.sources);
-    const std::int64_t step = dense_strides(dims_.shared)[at], size = dims_.shared[at].size;
-    return str(text, "const auto source_of = [&](long long s, long long m) { return s + (clamped(widen(get(sources[",
-               key_offset(operand(at_.sources)), "])), ", size - 1, "ll) - s / ", step, "ll % ", size, "ll) * ", step,
-               "ll; };\n");
+        str("using W = ", wide_, ";\nconstexpr int T = ", side_,
+            ", R = TileSizes<T>::R;\n__shared__ W chunk[TileSizes<T>::kChunk], weights[TileSizes<T>::kWeights];\n"
+            "__shared__ long long q_at[T], k_at[T], v_at[T];\nconst int x = threadIdx.x % 16, y = threadIdx.x / 16;\n");
+    if (has_dy()) text += "__shared__ long long dy_at[T];\n__shared__ W top[T], all[T], mean[T];\n";
+    if (rules_.causal) text += "__shared__ long long place[T];\n";
+    if (rules_.segments) text += "__shared__ long long q_id[T], k_id[T];\n";
+    if (rules_.biased) text += "__shared__ long long b_at[T];\n";
+    return text + constants() + memory_of();
   }
 
-  // score(m) of query (s, r), from `query(d)`; -INF where it is not seen.
-  std::string score() const {
-    const TensorView& k = operand(1);
-    std::string seen = "m < end_of(s)";
+  // The queries from r0 on: q_rows of them. `more`: of each of them, its number i in the tile.
+  std::string queries(const std::string& more) const {
+    std::string text = str("const int q_rows = ", rows(), "ll - r0 < T ? (int)(", rows(),
+                           "ll - r0) : T;\n__syncthreads();\nif (threadIdx.x < q_rows) {\nconst int i = "
+                           "threadIdx.x;\nconst long long r = r0 + i;\nq_at[i] = ",
+                           query_offset(operand(0)), ";\n");
+    if (has_dy()) text += str("dy_at[i] = ", query_offset(operand(at_.dy)), ";\n");
     if (rules_.causal) {
       const std::size_t at = dims_.rows.position(rules_.length);
-      seen += str(" && memory_begin + m <= query_begin + r / ", dense_strides(dims_.rows)[at], "ll % ",
-                  dims_.rows[at].size, "ll");
+      text +=
+          str("place[i] = query_begin + r / ", dense_strides(dims_.rows)[at], "ll % ", dims_.rows[at].size, "ll;\n");
     }
-    if (rules_.segments)
-      seen += str(" && widen(get(query_ids[", query_offset(operand(at_.query_ids)), "])) == widen(get(memory_ids[",
-                  key_offset(operand(at_.memory_ids)), "]))");
-    return str(memory_of(), "const auto score = [&](long long s, long long r, long long m, auto query) {\nif (!(", seen,
-               ")) return -INF;\n", wide_, " a = 0;\nfor (int d = 0; d < ", key_, "; ++d) a += query(d) * get(k[",
-               memory_offset(k), " + d * ", stride(k, rules_.key), "ll]);\na *= (", wide_, ")",
-               real_literal(rules_.scale), ";\n",
-               at_.bias < 0 ? ""
-                            : str("a += get(bias[", query_offset(operand(at_.bias)), " + m * ",
-                                  stride(operand(at_.bias), rules_.memory), "ll]);\n"),
-               "return a;\n};\n");
+    if (rules_.segments) text += str("q_id[i] = widen(get(query_ids[", query_offset(operand(at_.query_ids)), "]));\n");
+    if (rules_.biased) text += str("b_at[i] = ", query_offset(operand(at_.bias)), ";\n");
+    return str(text, more, "}\n__syncthreads();\n");
+  }
+  // What attend_back needs of queries besides, once `largest` and `means` are known.
+  std::string known_queries() const {
+    return str("top[i] = largest[", number_of_query(), "];\nmean[i] = means[", number_of_query(),
+               "];\nall[i] = ", divisor(), ";\n");
   }
 
-  // A block for each query, its numbers in shared memory.
-  std::string query_start() const {
-    return str("__shared__ long long shared[32];\n__shared__ ", wide_, " own[", key_, "], scores[", kChunk,
-               "];\n(void)shared;\nconst long long s = blockIdx.x / ", rows(), ", r = blockIdx.x % ", rows(), ";\n",
-               constants(), score(), "for (int d = threadIdx.x; d < ", key_, "; d += ", kThreads, ") own[d] = get(q[",
-               query_offset(operand(0)), " + d * ", stride(operand(0), rules_.key), "ll]);\n__syncthreads();\n");
+  // Where the keys end that a query of the tile sees.
+  std::string end_of_keys() const {
+    return str("long long end = end_of(s);\n",
+               rules_.causal
+                   ? "{\nlong long last = place[0];\nfor (int i = 1; i < q_rows; ++i) last = place[i] > last ? "
+                     "place[i] : last;\nif (last - memory_begin + 1 < end) end = last - memory_begin + 1;\n}\n"
+                   : "");
   }
 
-  // Runs `inside` with scores[0 .. count) of the keys from m0 on, and `most`, the largest of them.
-  std::string chunks(const std::string& inside) const {
-    return str("for (long long m0 = 0, end = end_of(s); m0 < end; m0 += ", kChunk, ") {\nconst int count = end - m0 < ",
-               kChunk, " ? (int)(end - m0) : ", kChunk, ";\n__syncthreads();\n", wide_,
-               " most = -INF;\nfor (int c = threadIdx.x; c < count; c += ", kThreads, ") { const ", wide_,
-               " x = score(s, r, m0 + c, [&](int d) { return own[d]; }); scores[c] = x; most = larger_of(most, x); }\n"
-               "most = team_join<",
-               kThreads, ">(most, JoinMax(), shared);\n__syncthreads();\n", inside, "}\n");
+  // The keys from m0 on: k_rows of them, before `end`.
+  std::string keys(const std::string& end) const {
+    return str(
+        "const int k_rows = ", end, " - m0 < T ? (int)(", end,
+        " - m0) : T;\n__syncthreads();\nif ((int)threadIdx.x < k_rows) {\nconst int i = threadIdx.x;\nconst long "
+        "long m = m0 + i;\nk_at[i] = ",
+        memory_offset(operand(1)), ";\nv_at[i] = ", memory_offset(operand(2)), ";\n",
+        rules_.segments ? str("k_id[i] = widen(get(memory_ids[", key_offset(operand(at_.memory_ids)), "]));\n") : "",
+        "}\n__syncthreads();\n");
   }
 
-  std::vector<Param> back_params(void* largest, void* means) const {
-    std::vector<Param> params = score_params();
-    params.push_back(in(operand(at_.y).dtype, "y", operand(at_.y).data));
-    params.push_back(in(operand(at_.total).dtype, "total", operand(at_.total).data));
-    params.push_back(in(operand(at_.dy).dtype, "dy", operand(at_.dy).data));
-    params.push_back(typed(wide_, "largest", largest));
-    params.push_back(typed(wide_, "means", means));
-    return params;
+  // W score[R][R] of the two tiles; -INF where a query does not see a key.
+  std::string scores() const {
+    std::string seen = "y + 16 * i < q_rows && x + 16 * j < k_rows && m < end_of_s";
+    if (rules_.causal) seen += " && memory_begin + m <= place[y + 16 * i]";
+    if (rules_.segments) seen += " && q_id[y + 16 * i] == k_id[x + 16 * j]";
+    return str("W score[R][R] = {};\nadd_dots<T>(score, q, q_at, q_rows, ", stride(operand(0), rules_.key),
+               "ll, k, k_at, k_rows, ", stride(operand(1), rules_.key), "ll, ", key_,
+               ", chunk);\nWEFT_EACH(i, R) WEFT_EACH(j, R) {\nconst long long m = m0 + x + 16 * j, "
+               "end_of_s = end_of(s);\nscore[i][j] = !(",
+               seen, ") ? -INF : score[i][j] * (W)", real_literal(rules_.scale),
+               at_.bias < 0
+                   ? ""
+                   : str(" + get(bias[b_at[y + 16 * i] + m * ", stride(operand(at_.bias), rules_.memory), "ll])"),
+               ";\n}\n");
   }
 
-  std::string total_at() const { return str("get(total[", query_offset(operand(at_.total)), "])"); }
-  // What e^(score - its query's number in `largest`) is divided by.
-  std::string divisor() const { return logsumexp_ ? "1" : total_at(); }
-
-  std::string dy_at(const std::string& d) const {
-    return str("get(dy[", query_offset(operand(at_.dy)), " + ", d, " * ", stride(operand(at_.dy), rules_.value),
-               "ll])");
+  // W slope[R][R]: p (dy . v - dy . y), which takes the place of the scores in score[R][R], and p in weights if asked.
+  std::string slopes(bool keeps_weights) const {
+    return str("W slope[R][R] = {};\nadd_dots<T>(slope, dy, dy_at, q_rows, ", stride(operand(at_.dy), rules_.value),
+               "ll, v, v_at, k_rows, ", stride(operand(2), rules_.value), "ll, ", value_,
+               ", chunk);\nWEFT_EACH(i, R) WEFT_EACH(j, R) {\nconst int row = y + 16 * i;\nconst W "
+               "p = score[i][j] == -INF ? (W)0 : e_to(score[i][j] - top[row]) / all[row];\n",
+               keeps_weights ? "weights[row * (T + 1) + x + 16 * j] = p;\n" : "",
+               "slope[i][j] = score[i][j] == -INF ? (W)0 : p * (slope[i][j] - mean[row]);\n}\n");
   }
-  std::string v_at(const std::string& d) const {
-    return str("get(v[", memory_offset(operand(2)), " + ", d, " * ", stride(operand(2), rules_.value), "ll])");
+  // The slopes become the weights.
+  std::string weights_from_slopes() const {
+    return str(
+        "WEFT_EACH(i, R) WEFT_EACH(j, R) weights[(y + 16 * i) * (T + 1) + x + 16 * j] = "
+        "slope[i][j] * (W)",
+        real_literal(rules_.scale), ";\n");
   }
-  std::string number_of_query() const { return str("(s * ", rows(), "ll + r)"); }
 
-  // p (dy . v - dy . y) of query (s, r) and key m whose probability is p.
-  std::string slope() const {
-    return str("const auto slope = [&](long long s, long long r, long long m, ", wide_, " p, ", wide_, " mean) {\n",
-               wide_, " dp = 0;\nfor (int d = 0; d < ", value_, "; ++d) dp += ", dy_at("d"), " * ", v_at("d"),
-               ";\nreturn p * (dp - mean);\n};\n");
+  // acc += weights times rows of `from`.
+  std::string weighted(const std::string& acc, std::int64_t depth, bool turned, const std::string& from,
+                       const std::string& count, std::int64_t step) const {
+    return str("WEFT_EACH(n, ", tiles(depth), ") add_weighted<T, ", turned ? "true" : "false", ">(", acc,
+               "[n], weights, ", from, ", ", from, "_at, ", count, ", ", step, "ll, n * T, ", depth, ", chunk);\n");
+  }
+
+  // The results of row i: `place` is where they begin.
+  static std::string each_result(const std::string& acc, std::int64_t depth, const std::string& to,
+                                 const TensorView& view, const std::string& dim, const std::string& place,
+                                 const std::string& factor) {
+    return str("WEFT_EACH(n, (int)(sizeof ", acc, " / sizeof ", acc,
+               "[0])) WEFT_EACH(j, R) {\nconst int d = n * T + x + 16 * j;\nif (d < ", depth, ") ", to, "[", place,
+               " + d * ", stride(view, dim), "ll] = put<", stored_type(view.dtype), ">((", register_type(view.dtype),
+               ")(", acc, "[n][i][j] * ", factor, "));\n}\n");
   }
 
   void of_queries(const TensorView& dq, void* largest, void* means) const {
     std::vector<Param> params = back_params(largest, means);
     params.push_back(out(dq.dtype, "dq", dq.data));
     const TensorView& y = operand(at_.y);
-    const std::int64_t each = divided_up(key_, kThreads);
+    const std::string find_largest =
+        str("for (long long m0 = 0; m0 < end; m0 += T) {\n", keys("end"), scores(),
+            "WEFT_EACH(i, R) WEFT_EACH(j, R) most[i] = larger_of(most[i], score[i][j]);\n}\n");
     work_.launch(
-        shared() * rows(), kThreads, params,
-        str(query_start(), slope(), wide_, " own_mean = 0;\nfor (int d = threadIdx.x; d < ", value_, "; d += ",
-            kThreads, ") own_mean += ", dy_at("d"), " * get(y[", query_offset(y), " + d * ", stride(y, rules_.value),
-            "ll]);\nconst ", wide_, " mean = team_join<", kThreads, ">(own_mean, JoinSum(), shared);\n", wide_,
-            " top = ", logsumexp_ ? total_at() : "-INF", ";\n",
-            logsumexp_ ? "" : chunks("top = larger_of(top, most);\n"), "const ", wide_, " all = ", divisor(),
-            ";\nif (threadIdx.x == 0) { largest[", number_of_query(),
-            "] = top; means[", number_of_query(), "] = mean; }\n", wide_, " acc[", each, "];\nfor (int j = 0; j < ",
-            each, "; ++j) acc[j] = 0;\nif (top != -INF) {\n",
-            chunks(str(
-                "for (int c = threadIdx.x; c < count; c += ", kThreads, ") scores[c] = scores[c] == -INF ? (", wide_,
-                ")0 : slope(s, r, m0 + c, vmath::exp(scores[c] - top) / all, mean) * (", wide_, ")",
-                real_literal(rules_.scale), ";\n__syncthreads();\nfor (int j = 0; j < ", each,
-                "; ++j) {\nconst int d = j * ", kThreads, " + threadIdx.x;\nif (d >= ", key_,
-                ") break;\nfor (int c = 0; c < count; ++c) { const long long m = m0 + c; acc[j] += scores[c] * get(k[",
-                memory_offset(operand(1)), " + d * ", stride(operand(1), rules_.key), "ll]); }\n}\n")),
-            "}\nfor (int j = 0; j < ", each, "; ++j) {\nconst int d = j * ", kThreads,
-            " + threadIdx.x;\nif (d >= ", key_, ") break;\ndq[", query_offset(dq), " + d * ", stride(dq, rules_.key),
-            "ll] = put<", stored_type(dq.dtype), ">((", register_type(dq.dtype), ")acc[j]);\n}\n"));
+        shared() * query_tiles(), kBlock, params,
+        str(start(), "const long long s = blockIdx.x / ", query_tiles(), ", r0 = blockIdx.x % ", query_tiles(), " * ",
+            side_, ";\n",
+            queries(str("all[i] = ", divisor(), ";\n", logsumexp_ ? str("top[i] = ", total_at(), ";\n") : "")),
+            end_of_keys(), "W most[R];\nWEFT_EACH(i, R) most[i] = -INF;\n", logsumexp_ ? "" : find_largest,
+            "WEFT_EACH(i, R) {\nconst int row = y + 16 * i;\nconst long long r = r0 + row;\nW part = 0;\nif (row < "
+            "q_rows) "
+            "for (int d = x; d < ",
+            value_, "; d += 16) part = multiply_add((W)get(dy[dy_at[row] + d * ", stride(operand(at_.dy), rules_.value),
+            "ll]), (W)get(y_in[", query_offset(y), " + d * ", stride(y, rules_.value),
+            "ll]), part);\nconst W joined = row_join(most[i], larger_of);\npart = row_join(part, "
+            "JoinSum());\n(void)joined;\nif "
+            "(x == 0 && row < q_rows) {\n",
+            logsumexp_ ? "" : "top[row] = joined;\n", "mean[row] = part;\nlargest[", number_of_query(),
+            "] = top[row];\nmeans[", number_of_query(), "] = part;\n}\n}\n__syncthreads();\nW acc[", tiles(key_),
+            "][R][R] = {};\nfor (long long m0 = 0; m0 < end; m0 += T) {\n", keys("end"), scores(), slopes(false),
+            weights_from_slopes(), weighted("acc", key_, false, "k", "k_rows", stride(operand(1), rules_.key)),
+            "}\nWEFT_EACH(i, R) {\nif (y + 16 * i >= q_rows) continue;\nconst long long r = r0 + y + 16 * i;\n",
+            each_result("acc", key_, "dq", dq, rules_.key, query_offset(dq), "1"), "}\n"));
   }
 
-  // A block for each key: the probabilities and slopes of kChunk queries at a time.
   void of_keys(const TensorView& dk, const TensorView& dv, void* largest, void* means) const {
     std::vector<Param> params = back_params(largest, means);
     params.push_back(out(dk.dtype, "dk", dk.data));
     params.push_back(out(dv.dtype, "dv", dv.data));
-    const TensorView& q = operand(0);
-    const std::int64_t keys = divided_up(key_, kThreads), values = divided_up(value_, kThreads);
-    const std::string dk_key = stride_text(dk, rules_.key), dv_value = stride_text(dv, rules_.value);
+    const std::string unseen =
+        rules_.causal ? "if (!__syncthreads_or(threadIdx.x < q_rows && memory_begin + m0 <= place[threadIdx.x % T])) "
+                        "continue;\n"
+                      : "";
     work_.launch(
-        shared() * memory_.size, kThreads, params,
-        str("__shared__ ", wide_, " weights[", kChunk, "], slopes[", kChunk, "];\nconst long long s = blockIdx.x / ",
-            memory_.size, ", m = blockIdx.x % ", memory_.size, ";\n", constants(), score(), slope(), wide_, " a[", keys,
-            "], b[", values, "];\nfor (int j = 0; j < ", keys, "; ++j) a[j] = 0;\nfor (int j = 0; j < ", values,
-            "; ++j) b[j] = 0;\nfor (long long r0 = 0; r0 < ", rows(), "ll; r0 += ", kChunk,
-            ") {\nconst int count = ", rows(), "ll - r0 < ", kChunk, " ? (int)(", rows(), "ll - r0) : ", kChunk,
-            ";\n__syncthreads();\nfor (int c = threadIdx.x; c < count; c += ", kThreads,
-            ") {\nconst long long r = r0 + c;\nconst ", wide_, " x = score(s, r, m, [&](int d) { return get(q[",
-            query_offset(q), " + d * ", stride(q, rules_.key), "ll]); });\nconst ", wide_, " p = x == -INF ? (", wide_,
-            ")0 : vmath::exp(x - largest[", number_of_query(), "]) / ", divisor(),
-            ";\nweights[c] = p;\nslopes[c] = x == -INF ? (", wide_, ")0 : slope(s, r, m, p, means[",
-            number_of_query(), "]) * (", wide_, ")", real_literal(rules_.scale),
-            ";\n}\n__syncthreads();\nfor (int c = 0; c < count; ++c) {\nconst long long r = r0 + c;\nif (weights[c] == "
-            "0 && slopes[c] == 0) continue;\nfor (int j = 0; j < ",
-            keys, "; ++j) {\nconst int d = j * ", kThreads, " + threadIdx.x;\nif (d < ", key_,
-            ") a[j] += slopes[c] * get(q[", query_offset(q), " + d * ", stride(q, rules_.key),
-            "ll]);\n}\nfor (int j = 0; j < ", values, "; ++j) {\nconst int d = j * ", kThreads,
-            " + threadIdx.x;\nif (d < ", value_, ") b[j] += weights[c] * ", dy_at("d"),
-            ";\n}\n}\n}\nfor (int j = 0; j < ", keys, "; ++j) {\nconst int d = j * ", kThreads,
-            " + threadIdx.x;\nif (d < ", key_, ") dk[", key_offset(dk), " + d * ", dk_key, "] = put<",
-            stored_type(dk.dtype), ">((", register_type(dk.dtype), ")a[j]);\n}\nfor (int j = 0; j < ", values,
-            "; ++j) {\nconst int d = j * ", kThreads, " + threadIdx.x;\nif (d < ", value_, ") dv[", key_offset(dv),
-            " + d * ", dv_value, "] = put<", stored_type(dv.dtype), ">((", register_type(dv.dtype), ")b[j]);\n}\n"));
+        shared() * key_tiles(), kBlock, params,
+        str(start(), "const long long s = blockIdx.x / ", key_tiles(), ", m0 = blockIdx.x % ", key_tiles(), " * ",
+            side_, ";\n", keys(str(memory_.size, "ll")), "W a[", tiles(key_), "][R][R] = {}, b[", tiles(value_),
+            "][R][R] = {};\nfor (long long r0 = 0; r0 < ", rows(), "ll; r0 += T) {\n", queries(known_queries()), unseen,
+            scores(), slopes(true), weighted("b", value_, true, "dy", "q_rows", stride(operand(at_.dy), rules_.value)),
+            "__syncthreads();\n", weights_from_slopes(),
+            weighted("a", key_, true, "q", "q_rows", stride(operand(0), rules_.key)),
+            "}\nWEFT_EACH(i, R) {\nif (y + 16 * i >= k_rows) continue;\nconst long long m = m0 + y + 16 * "
+            "i;\n",
+            each_result("a", key_, "dk", dk, rules_.key, key_offset(dk), "1"),
+            each_result("b", value_, "dv", dv, rules_.value, key_offset(dv), "1"), "}\n"));
   }
 
-  static std::string stride_text(const TensorView& view, const std::string& dim) {
-    return str(stride(view, dim), "ll");
-  }
-
-  // Dims of queries and keys that the bias lacks are summed.
+  // Of a bias with all dims of queries and keys but shared ones, over which a block sums.
   void of_bias(const TensorView& db, void* largest, void* means) const {
     std::vector<Param> params = back_params(largest, means);
     params.push_back(out(db.dtype, "db", db.data));
-    const Shape every = dims_.shared.plus(dims_.rows).plus({memory_});
-    Shape summed;
-    for (const Dim& dim : every)
-      if (!db.shape.has(dim.name)) summed = summed.plus({dim});
-    // The numbers of s, r and m at element i of the bias and element n of the summed dims.
-    const auto index = [&](const Shape& dims) {
-      std::string text = "0ll";
-      const std::vector<std::int64_t> strides = dense_strides(dims);
-      for (std::size_t d = 0; d < dims.rank(); ++d) {
-        const Shape& of = db.shape.has(dims[d].name) ? db.shape : summed;
-        const std::size_t at = of.position(dims[d].name);
-        text += str(" + ", db.shape.has(dims[d].name) ? "i" : "n", " / ", dense_strides(of)[at], "ll % ", of[at].size,
-                    "ll * ", strides[d], "ll");
-      }
-      return text;
-    };
-    const TensorView& q = operand(0);
-    const std::vector<Run> runs = joined_runs({db.shape.begin(), db.shape.end()}, {db.strides});
-    launch_per_element(
-        work_, db.shape.elements(), params,
-        str(constants(), score(), slope(), wide_, " sum = 0;\nfor (long long n = 0; n < ", summed.elements(),
-            "ll; ++n) {\nconst long long s = ", index(dims_.shared), ", r = ", index(dims_.rows),
-            ", m = ", index(Shape({memory_})), ";\nconst ", wide_, " x = score(s, r, m, [&](int d) { return get(q[",
-            query_offset(q), " + d * ", stride(q, rules_.key),
-            "ll]); });\nif (x == -INF) continue;\nsum += slope(s, r, m, vmath::exp(x - largest[", number_of_query(),
-            "]) / ", divisor(), ", means[", number_of_query(), "]);\n}\ndb[",
-            offset_text(runs, 0, "i"), "] = put<", stored_type(db.dtype), ">((", register_type(db.dtype), ")sum);\n"));
+    Shape kept, summed;
+    for (const Dim& dim : dims_.shared) {
+      Shape& role = db.shape.has(dim.name) ? kept : summed;
+      role = role.plus({dim});
+    }
+    std::string s = "0ll";
+    const std::vector<std::int64_t> strides = dense_strides(dims_.shared);
+    for (std::size_t d = 0; d < dims_.shared.rank(); ++d) {
+      const Dim& dim = dims_.shared[d];
+      const bool is_kept = kept.has(dim.name);
+      const Shape& of = is_kept ? kept : summed;
+      s += str(" + ", is_kept ? "block" : "n", " / ", dense_strides(of)[of.position(dim.name)], "ll % ", dim.size,
+               "ll * ", strides[d], "ll");
+    }
+    const std::int64_t both = query_tiles() * key_tiles();
+    work_.launch(
+        kept.elements() * both, kBlock, params,
+        str(start(), "const long long block = blockIdx.x / ", both, ", r0 = blockIdx.x % ", both, " / ", key_tiles(),
+            " * ", side_, ", m0 = blockIdx.x % ", key_tiles(), " * ", side_,
+            ";\nW acc[R][R] = {};\nfor (long long n = 0; n < ", summed.elements(), "ll; ++n) {\nconst long long s = ",
+            s, ";\n", queries(known_queries()), keys(str(memory_.size, "ll")), scores(), slopes(false),
+            "WEFT_EACH(i, R) WEFT_EACH(j, R) acc[i][j] += slope[i][j];\n}\nconst long long n = 0, s "
+            "= ",
+            s,
+            ";\nWEFT_EACH(i, R) WEFT_EACH(j, R) {\nconst long long r = r0 + y + 16 * i, m = m0 + "
+            "x + 16 * j;\nif (r < ",
+            rows(), "ll && m < ", memory_.size, "ll) db[", query_offset(db), " + m * ", stride(db, memory_.name),
+            "ll] = put<", stored_type(db.dtype), ">((", register_type(db.dtype), ")acc[i][j]);\n}\n"));
   }
 
-  const Work& work_;
-  const AttendRules& rules_;
-  const AttendOperands at_;
-  const AttendDims dims_;
-  const Dim memory_;
-  const std::int64_t key_, value_;
-  const bool logsumexp_;  // is what the totals are
-  const std::string wide_;
+  const int side_;  // of a tile
 };
 
 }  // namespace
 
 void attend(const Work& work) {
-  if (!attend_by_cudnn(work)) Attention(work).forward();
+  if (attend_by_cudnn(work)) return;
+  const Tiles tiles(work);
+  if (tiles.has_few_queries()) attend_few(work);
+  else tiles.forward();
 }
 
 void attend_back(const Work& work) {
-  if (!attend_by_cudnn(work)) Attention(work).backward();
+  if (!attend_by_cudnn(work)) Tiles(work).backward();
 }
 
-std::int64_t attend_bytes(const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>& strides) {
+std::int64_t attend_bytes(const Program& program, const Instr& instr,
+                          const ByValue<std::vector<std::int64_t>>& strides) {
   const std::int64_t by_cudnn = cudnn_attend_bytes(program, instr, strides);
   if (instr.is<Attend>()) return by_cudnn;
   const auto shape = [&](std::size_t i) { return program.values[instr.inputs[i]].shape; };

@@ -17,7 +17,13 @@ bool attend_by_cudnn(const Work& work);
 std::int64_t cudnn_attend_bytes(const Program& program, const Instr& instr,
                                 const ByValue<std::vector<std::int64_t>>& strides);
 
-// Whether cuDNN serves it where its operands are aligned.
-bool serves_by_cudnn(const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>& strides);
+// "cuDNN" or "cuda": see RunInstr. On a machine without a card what cuDNN is expected to take is an estimate, and says so.
+std::string attend_served_by(const Program& program, const Instr& instr,
+                             const ByValue<std::vector<std::int64_t>>& strides);
+
+// attend for few queries of every memory, and the derivative by any bias, number by number; `largest`, `means`: of every
+// query, what is subtracted from its scores before e^, and dy . y.
+void attend_few(const Work& work);
+void attend_bias_numbers(const Work& work, const TensorView& db, void* largest, void* means);
 
 }  // namespace weft::cuda

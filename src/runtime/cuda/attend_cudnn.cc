@@ -198,7 +198,8 @@ std::optional<Asked> asked_of(const Program& program, const Instr& instr,
     std::vector<TensorView> views;
     for (const ValueId id : ids) {
       views.push_back(unplaced_view(program, id, strides));
-      views.back().data = reinterpret_cast<void*>(kCardAlignment);  // somewhere aligned, so that parts of it have places
+      views.back().data =
+          reinterpret_cast<void*>(kCardAlignment);  // somewhere aligned, so that parts of it have places
     }
     return views;
   };
@@ -208,7 +209,16 @@ std::optional<Asked> asked_of(const Program& program, const Instr& instr,
 std::int64_t sums_bytes(const Asked& asked) {
   return asked.lies_as_sums() ? 0 : card_aligned(asked.sums().elements() * std::int64_t{4});
 }
-std::int64_t lengths_bytes(const Asked& asked) { return card_aligned(asked.sdpa.batch * std::int64_t{4}); }
+
+bool has_card() {
+  static const bool kHasCard = [] {
+    int cards = 0;
+    const bool found = cudaGetDeviceCount(&cards) == cudaSuccess && cards > 0;
+    cudaGetLastError();
+    return found;
+  }();
+  return kHasCard;
+}
 
 // Not less than plans were seen to ask for: their sums, products of scores in 16 bits (deterministic) or dq in f32, and
 // every query head's dk and dv.
@@ -248,7 +258,8 @@ bool attend_by_cudnn(const Work& work) {
   const TensorView& total = asked->total;
   TensorView sums = total;
   if (!asked->lies_as_sums())
-    sums = dense_view(work.workspace(static_cast<std::size_t>(asked->sums().elements()) * 4), total.dtype, asked->sums());
+    sums =
+        dense_view(work.workspace(static_cast<std::size_t>(asked->sums().elements()) * 4), total.dtype, asked->sums());
   places[SdpaRole::kSums] = sums.data;
   const bool back = asked->sdpa.back;
   if (back) copy_elements(work, total, sums);
@@ -266,19 +277,18 @@ std::int64_t cudnn_attend_bytes(const Program& program, const Instr& instr,
                                 const ByValue<std::vector<std::int64_t>>& strides) {
   const std::optional<Asked> asked = asked_of(program, instr, strides);
   if (!asked) return 0;
-  int cards = 0;
-  const bool has_card = cudaGetDeviceCount(&cards) == cudaSuccess && cards > 0;
-  cudaGetLastError();
-  if (!has_card) return sums_bytes(*asked) + 2 * lengths_bytes(*asked) + card_aligned(estimated_plan_bytes(asked->sdpa));
+  const std::int64_t lengths = 2 * card_aligned(asked->sdpa.batch * std::int64_t{4});
+  if (!has_card()) return sums_bytes(*asked) + lengths + card_aligned(estimated_plan_bytes(asked->sdpa));
   const SdpaPlan* plan = sdpa_plan(asked->sdpa);
   if (!plan) return 0;
-  return sums_bytes(*asked) + (plan->takes_lengths() ? 2 * lengths_bytes(*asked) : 0) +
-         card_aligned(plan->workspace_bytes());
+  return sums_bytes(*asked) + (plan->takes_lengths() ? lengths : 0) + card_aligned(plan->workspace_bytes());
 }
 
-bool serves_by_cudnn(const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>& strides) {
+std::string attend_served_by(const Program& program, const Instr& instr,
+                             const ByValue<std::vector<std::int64_t>>& strides) {
   const std::optional<Asked> asked = asked_of(program, instr, strides);
-  return asked && sdpa_plan(asked->sdpa) != nullptr;
+  if (asked && !has_card()) return "cuDNN (estimate)";
+  return asked && sdpa_plan(asked->sdpa) ? "cuDNN" : "cuda";
 }
 
 }  // namespace weft::cuda

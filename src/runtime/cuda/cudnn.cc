@@ -77,8 +77,8 @@ class Plan : public SdpaPlan {
   }
 
   Tensor operand(SdpaRole role, const char* name) {
-    return graph_.tensor(graph::Tensor_attributes().set_name(name).set_uid(uid(role)).set_dim(dims(role)).set_stride(
-        strides(role)));
+    return graph_.tensor(
+        graph::Tensor_attributes().set_name(name).set_uid(uid(role)).set_dim(dims(role)).set_stride(strides(role)));
   }
   void result(const Tensor& tensor, SdpaRole role) const {
     tensor->set_output(true).set_uid(uid(role)).set_dim(dims(role)).set_stride(strides(role));
@@ -100,8 +100,8 @@ class Plan : public SdpaPlan {
   void forward() {
     auto attributes = graph::SDPA_attributes().set_name("attend").set_generate_stats(true);
     describe(attributes);
-    const auto [y, sums] = graph_.sdpa(operand(SdpaRole::kQ, "q"), operand(SdpaRole::kK, "k"),
-                                       operand(SdpaRole::kV, "v"), attributes);
+    const auto [y, sums] =
+        graph_.sdpa(operand(SdpaRole::kQ, "q"), operand(SdpaRole::kK, "k"), operand(SdpaRole::kV, "v"), attributes);
     result(y, SdpaRole::kY);
     sums->set_output(true);
     place_sums(*sums);
@@ -119,9 +119,9 @@ class Plan : public SdpaPlan {
           .set_seq_len_kv(lengths(SdpaRole::kMemoryLengths, "memory_lengths"));
     graph::Tensor_attributes sums;
     place_sums(sums.set_name("sums"));
-    const auto [dq, dk, dv] = graph_.sdpa_backward(
-        operand(SdpaRole::kQ, "q"), operand(SdpaRole::kK, "k"), operand(SdpaRole::kV, "v"), operand(SdpaRole::kY, "y"),
-        operand(SdpaRole::kDy, "dy"), graph_.tensor(sums), attributes);
+    const auto [dq, dk, dv] =
+        graph_.sdpa_backward(operand(SdpaRole::kQ, "q"), operand(SdpaRole::kK, "k"), operand(SdpaRole::kV, "v"),
+                             operand(SdpaRole::kY, "y"), operand(SdpaRole::kDy, "dy"), graph_.tensor(sums), attributes);
     result(dq, SdpaRole::kDq);
     result(dk, SdpaRole::kDk);
     result(dv, SdpaRole::kDv);

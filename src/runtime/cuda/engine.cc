@@ -58,7 +58,7 @@ bool has_instruction(const Instr& instr) {
 }
 
 std::string served_by(const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>& strides) {
-  return attend_rules(instr) && serves_by_cudnn(program, instr, strides) ? "cuDNN" : "cuda";
+  return attend_rules(instr) ? attend_served_by(program, instr, strides) : "cuda";
 }
 
 std::int64_t workspace_bytes(const Program& program, const Instr& instr,

@@ -136,6 +136,81 @@ __device__ inline A team_join(A x, Op op, void* shared) {
 }
 )cuda";
 
+// Products of tiles by a block of 256 threads: a tile has T x T numbers, a thread of them R x R, rows y + 16 i and columns
+// x + 16 j of its place (x, y). `at`: where rows begin, `step`: from number to number of a row.
+constexpr const char* kTiles = R"cuda(
+__device__ inline float multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+__device__ inline double multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
+__device__ inline float e_to(float x) { return ::expf(x); }
+__device__ inline double e_to(double x) { return ::exp(x); }
+__device__ inline float log_of(float x) { return ::logf(x); }
+__device__ inline double log_of(double x) { return ::log(x); }
+
+#define WEFT_EACH(i, count) _Pragma("unroll") for (int i = 0; i < (count); ++i)
+constexpr int kTileThreads = 256, kTileDepth = 32;
+template <int T> struct TileSizes {
+  static constexpr int R = T / 16, kChunk = T * (2 * kTileDepth + 2), kWeights = T * (T + 1);
+};
+
+// to[i][n] = the number first + n of row i; zeros where there is none.
+template <int T, int N, class W, class X>
+__device__ inline void load_rows(W* to, const X* from, const long long* at, int rows, long long step, int first, int depth) {
+  for (int e = threadIdx.x; e < T * N; e += kTileThreads) {
+    const int i = e / N, n = e % N;
+    to[i * (N + 1) + n] = i < rows && first + n < depth ? (W)get(from[at[i] + (first + n) * step]) : (W)0;
+  }
+}
+
+// sums[i][j] += row i of a . row j of b.
+template <int T, class W, class A, class B>
+__device__ inline void add_dots(W (&sums)[T / 16][T / 16], const A* a, const long long* a_at, int a_rows, long long a_step,
+                                const B* b, const long long* b_at, int b_rows, long long b_step, int depth, W* chunk) {
+  constexpr int R = T / 16, N = kTileDepth;
+  const int x = threadIdx.x % 16, y = threadIdx.x / 16;
+  W* other = chunk + T * (N + 1);
+  for (int first = 0; first < depth; first += N) {
+    __syncthreads();
+    load_rows<T, N>(chunk, a, a_at, a_rows, a_step, first, depth);
+    load_rows<T, N>(other, b, b_at, b_rows, b_step, first, depth);
+    __syncthreads();
+#pragma unroll 8
+    for (int n = 0; n < N; ++n) {
+      W p[R], q[R];
+      WEFT_EACH(i, R) p[i] = chunk[(y + 16 * i) * (N + 1) + n], q[i] = other[(x + 16 * i) * (N + 1) + n];
+      WEFT_EACH(i, R) WEFT_EACH(j, R) sums[i][j] = multiply_add(p[i], q[j], sums[i][j]);
+    }
+  }
+}
+
+// sums[i][j] += the sum over c of weights[i][c], or weights[c][i], times the number first + j of row c.
+template <int T, bool Turned, class W, class X>
+__device__ inline void add_weighted(W (&sums)[T / 16][T / 16], const W* weights, const X* from, const long long* at, int rows,
+                                    long long step, int first, int depth, W* chunk) {
+  constexpr int R = T / 16;
+  const int x = threadIdx.x % 16, y = threadIdx.x / 16;
+  __syncthreads();
+  load_rows<T, T>(chunk, from, at, rows, step, first, depth);
+  __syncthreads();
+#pragma unroll 8
+  for (int c = 0; c < T; ++c) {
+    W p[R], q[R];
+    WEFT_EACH(i, R) {
+      p[i] = Turned ? weights[c * (T + 1) + y + 16 * i] : weights[(y + 16 * i) * (T + 1) + c];
+      q[i] = chunk[c * (T + 1) + x + 16 * i];
+    }
+    WEFT_EACH(i, R) WEFT_EACH(j, R) sums[i][j] = multiply_add(p[i], q[j], sums[i][j]);
+  }
+}
+
+// Joins what the 16 threads of a row of places hold; all get the result.
+template <class W, class Op>
+__device__ inline W row_join(W v, Op op) {
+#pragma unroll
+  for (int o = 8; o > 0; o /= 2) v = op(v, __shfl_xor_sync(0xffffffffu, v, o));
+  return v;
+}
+)cuda";
+
 // Philox4x32-10 and deviates, as base/philox.h and runtime/random.h have them.
 constexpr const char* kRandom = R"cuda(
 struct StepWords { unsigned long long seed; unsigned step; unsigned unused; };
@@ -173,6 +248,6 @@ using namespace weft;
 
 }  // namespace
 
-std::string kernel_prelude() { return str(cuda_pointwise_source(), kTypes, kJoins, kRandom); }
+std::string kernel_prelude() { return str(cuda_pointwise_source(), kTypes, kJoins, kTiles, kRandom); }
 
 }  // namespace weft::cuda
