@@ -1,6 +1,6 @@
 // Norms along one dim. Their backward passes need only the normed x and the inverse deviation; nothing else is kept. All is
 // computed in f32 if x is narrower; the normed x is kept as narrow as x.
-#include "nn/seen.h"
+#include "weft/nn.h"
 
 namespace weft::nn {
 
@@ -14,8 +14,7 @@ DType wide_dtype(const Tensor& x) {
 Tensor wide(const Tensor& x, Site site) { return cast(x, wide_dtype(x), site); }
 
 VariableOptions seen_wide(const Tensor& x, VariableOptions options) {
-  options = seen_as(x, std::move(options));
-  if (wide_dtype(x) != x.dtype()) options.activation = wide_dtype(x);
+  options.activation = wide_dtype(x);
   return options;
 }
 

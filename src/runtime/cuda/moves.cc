@@ -97,19 +97,39 @@ void dynamic_update(const Work& work) {
           offset_text(runs, 1, "i"), "] = x[", offset_text(runs, 0, "i"), "];\n"));
 }
 
+namespace {
+
+// Elements side by side, in x and in the result, that have one index: as many as 16 bytes hold.
+std::int64_t gathered_together(const std::vector<Run>& runs, const std::vector<TensorView>& views) {
+  if (runs.empty() || runs.back().strides != std::vector<std::int64_t>{1, 0, 1}) return 1;
+  for (auto width = static_cast<std::int64_t>(16 / size_of(views[0].dtype)); width > 1; width /= 2) {
+    const auto divides = [&](std::int64_t number) { return number % width == 0; };
+    bool whole = divides(runs.back().size);
+    for (std::size_t r = 0; r + 1 < runs.size(); ++r) whole = whole && divides(runs[r].strides[0]) && divides(runs[r].strides[2]);
+    for (const TensorView& view : views)
+      whole = whole && reinterpret_cast<std::uintptr_t>(view.data) % (static_cast<std::size_t>(width) * size_of(view.dtype)) == 0;
+    if (whole) return width;
+  }
+  return 1;
+}
+
+}  // namespace
+
 void gather(const Work& work) {
   const TensorView &x = work.inputs[0], &indices = work.inputs[1], &result = work.outputs[0];
   const std::string& dim = work.instr.as<Gather>()->dim;
   const std::size_t d = x.shape.position(dim);
   const std::vector<Run> runs = runs_over(result.shape, {without(x, dim), indices, result});
+  const std::int64_t together = gathered_together(runs, {x, result}), width = x.strides[d] % together == 0 ? together : 1;
+  const std::string pack = str("Pack<", stored_type(x.dtype), ", ", width, ">"), e = str("(i * ", width, ")");
   launch_per_element(
-      work, result.shape.elements(),
+      work, result.shape.elements() / width,
       {in(x.dtype, "x", x.data), in(indices.dtype, "indices", indices.data), out(result.dtype, "y", result.data),
        number("begin", x.begin[d])},
-      str("const long long index = widen(get(indices[", offset_text(runs, 1, "i"),
-          "]));\nconst bool here = index >= begin && index - begin < ", x.shape[d].size, "ll;\nconst ",
-          stored_type(x.dtype), " zero{};\ny[", offset_text(runs, 2, "i"), "] = here ? x[(index - begin) * ",
-          x.strides[d], "ll + ", offset_text(runs, 0, "i"), "] : zero;\n"));
+      str("const long long index = widen(get(indices[", offset_text(runs, 1, e),
+          "]));\nconst bool here = index >= begin && index - begin < ", x.shape[d].size, "ll;\n", pack,
+          " found{};\nif (here) found = *(const ", pack, "*)(x + (index - begin) * ", x.strides[d], "ll + ",
+          offset_text(runs, 0, e), ");\n*(", pack, "*)(y + ", offset_text(runs, 2, e), ") = found;\n"));
 }
 
 }  // namespace weft::cuda

@@ -10,10 +10,10 @@ namespace weft::cuda {
 
 namespace {
 
-constexpr std::int64_t kFew = 32;                // updates of one result that a thread walks over
-constexpr int kThreads = 128, kMost = 8;         // inner elements of a thread in one round
+constexpr std::int64_t kFewUpdates = 32;                // updates of one result that a thread walks over
+constexpr int kScatterThreads = 128, kMostEach = 8;         // inner elements of a thread in one round
 constexpr int kListed = 1024;                    // updates of one index whose order fits in shared memory
-constexpr int kScanThreads = 1024, kIdsEach = 256;
+constexpr int kPlaceThreads = 256, kIdsEach = 256;
 
 // The roles of the dims: `own` of the result that the indices have too, `inner` of the result alone, `summed` absent from
 // the result.
@@ -30,13 +30,14 @@ struct ScatterDims {
   }
 };
 
-// The lists of updates by index: how many there are of each, where the list of each begins, and the lists.
+// The lists of updates by index: how many there are of each and in all, where the list of each begins, how much of it is
+// filled, and the lists.
 std::int64_t lists_bytes(std::int64_t lists, std::int64_t updates) {
-  return card_aligned(lists * 4) + card_aligned((lists + 1) * 4) + card_aligned(updates * 4);
+  return card_aligned((lists + 1) * 4) + 2 * card_aligned(lists * 4) + card_aligned(updates * 4);
 }
 
 bool has_lists(std::int64_t own, std::int64_t size, std::int64_t many) {
-  return many > kFew && own * size < (std::int64_t{1} << 30) && own * many < (std::int64_t{1} << 30);
+  return many > kFewUpdates && own * size < (std::int64_t{1} << 30) && own * many < (std::int64_t{1} << 30);
 }
 
 class Scatter {
@@ -107,17 +108,17 @@ class Scatter {
   void by_lists() const {
     const std::int64_t lists = own_ * size_, all = own_ * many_;
     const auto piece = [&](std::int64_t count) { return work_.workspace(static_cast<std::size_t>(count) * 4); };
-    const Param counts = typed("int", "counts", piece(lists)), firsts = typed("int", "firsts", piece(lists + 1)),
-                places = typed("int", "places", piece(all));
+    const Param counts = typed("int", "counts", piece(lists + 1)), firsts = typed("int", "firsts", piece(lists)),
+                filled = typed("int", "filled", piece(lists)), places = typed("int", "places", piece(all));
     const std::string each = str("const long long b = i / ", many_, "ll, s = i % ", many_, "ll, v = ", id("b", "s"),
                                  ";\nif (v < 0 || v >= ", size_, "ll) return;\nconst long long list = b * ", size_,
                                  "ll + v;\n");
-    launch_per_element(work_, lists, {counts}, "counts[i] = 0;\n");
+    launch_per_element(work_, lists + 1, {counts}, "counts[i] = 0;\n");
     launch_per_element(work_, all, with({counts}), str(each, "atomicAdd(counts + list, 1);\n"));
-    scan(lists, {counts, firsts});
-    launch_per_element(work_, all, with({counts, firsts, places}),
-                       str(each, "places[firsts[list] + atomicAdd(counts + list, 1)] = (int)s;\n"));
-    sum_lists(lists, with({firsts, places}));
+    give_places(lists, {counts, firsts, filled});
+    launch_per_element(work_, all, with({firsts, filled, places}),
+                       str(each, "places[firsts[list] + atomicAdd(filled + list, 1)] = (int)s;\n"));
+    sum_lists(lists, with({counts, firsts, places}));
   }
 
   std::vector<Param> with(const std::vector<Param>& more) const {
@@ -126,45 +127,40 @@ class Scatter {
     return all;
   }
 
-  // firsts[l]: the sum of counts before l. Sets the counts to zero.
-  void scan(std::int64_t lists, const std::vector<Param>& params) const {
-    work_.launch(1, kScanThreads, params,
-                 str("__shared__ int sums[", kScanThreads, "];\nconst int t = threadIdx.x;\nconst int each = ",
-                     divided_up(lists, kScanThreads), ", from = t * each, to = from + each < ", lists,
-                     " ? from + each : ", lists,
-                     ";\nint own = 0;\nfor (int l = from; l < to; ++l) own += counts[l];\nsums[t] = own;\n"
-                     "for (int o = 1; o < ",
-                     kScanThreads, "; o *= 2) {\n__syncthreads();\nconst int before = t >= o ? sums[t - o] : 0;\n"
-                     "__syncthreads();\nsums[t] += before;\n}\nint first = sums[t] - own;\n"
-                     "for (int l = from; l < to; ++l) { firsts[l] = first; first += counts[l]; counts[l] = 0; }\n"
-                     "if (t == ",
-                     kScanThreads - 1, ") firsts[", lists, "] = first;\n"));
+  // firsts[l]: where list l begins. The lists of a warp lie side by side; warps come in any order.
+  void give_places(std::int64_t lists, const std::vector<Param>& params) const {
+    work_.launch(divided_up(lists, kPlaceThreads), kPlaceThreads, params,
+                 str("const int l = blockIdx.x * ", kPlaceThreads, " + threadIdx.x, lane = threadIdx.x % 32;\n",
+                     "const int own = l < ", lists, " ? counts[l] : 0;\nint upto = own;\nfor (int o = 1; o < 32; o *= 2) {\n"
+                     "const int before = __shfl_up_sync(0xffffffffu, upto, o);\nif (lane >= o) upto += before;\n}\n"
+                     "int base = lane == 31 ? atomicAdd(counts + ",
+                     lists, ", upto) : 0;\nbase = __shfl_sync(0xffffffffu, base, 31);\nif (l < ", lists,
+                     ") { firsts[l] = base + upto - own; filled[l] = 0; }\n"));
   }
 
   // A block for each list. One that is too long for shared memory is found again among all updates, in their order.
   void sum_lists(std::int64_t lists, const std::vector<Param>& params) const {
     const std::string add_one = str("const long long base = ", offset_text(own_runs_, 1, "b"), " + ",
-                                    offset_text(sum_runs_, 1, "s"), ";\n#pragma unroll\nfor (int j = 0; j < ", kMost,
-                                    "; ++j) {\nconst long long e = first + j * ", kThreads, " + threadIdx.x;\nif (e >= ",
+                                    offset_text(sum_runs_, 1, "s"), ";\n#pragma unroll\nfor (int j = 0; j < ", kMostEach,
+                                    "; ++j) {\nconst long long e = first + j * ", kScatterThreads, " + threadIdx.x;\nif (e >= ",
                                     inner_, "ll) break;\nconst long long at = base + ", offset_text(inner_runs_, 1, "e"),
                                     ";\n", wide(), "& sum = sums[j];\n", add(), "}\n");
     work_.launch(
-        lists, kThreads, params,
+        lists, kScatterThreads, params,
         str("__shared__ int found[", kListed, "], sorted[", kListed, "];\nconst long long v = blockIdx.x % ", size_,
-            "ll, b = blockIdx.x / ", size_, "ll;\nconst int from = firsts[blockIdx.x], count = firsts[blockIdx.x + 1] - "
-            "from;\nconst bool listed = count <= ",
-            kListed, ";\nif (listed) {\nfor (int f = threadIdx.x; f < count; f += ", kThreads,
-            ") found[f] = places[from + f];\n__syncthreads();\nfor (int f = threadIdx.x; f < count; f += ", kThreads,
+            "ll, b = blockIdx.x / ", size_, "ll;\nconst int from = firsts[blockIdx.x], count = counts[blockIdx.x];\nconst bool listed = count <= ",
+            kListed, ";\nif (listed) {\nfor (int f = threadIdx.x; f < count; f += ", kScatterThreads,
+            ") found[f] = places[from + f];\n__syncthreads();\nfor (int f = threadIdx.x; f < count; f += ", kScatterThreads,
             ") {\nint rank = 0;\nfor (int g = 0; g < count; ++g) rank += found[g] < found[f];\nsorted[rank] = found[f];\n}\n"
             "__syncthreads();\n}\nfor (long long first = 0; first < ",
-            inner_, "ll; first += ", kThreads * kMost, ") {\n", wide(), " sums[", kMost, "];\nfor (int j = 0; j < ", kMost,
+            inner_, "ll; first += ", kScatterThreads * kMostEach, ") {\n", wide(), " sums[", kMostEach, "];\nfor (int j = 0; j < ", kMostEach,
             "; ++j) sums[j] = 0;\nif (listed) {\nfor (int f = 0; f < count; ++f) {\nconst long long s = sorted[f];\n",
             add_one, "}\n} else {\nfor (long long s0 = 0; s0 < ", many_, "ll; s0 += ", kIdsEach,
-            ") {\n__syncthreads();\nfor (int k = threadIdx.x; k < ", kIdsEach, "; k += ", kThreads,
+            ") {\n__syncthreads();\nfor (int k = threadIdx.x; k < ", kIdsEach, "; k += ", kScatterThreads,
             ") { const long long q = s0 + k; found[k] = q < ", many_, "ll && ", id("b", "q"),
             " == v; }\n__syncthreads();\nfor (int k = 0; k < ", kIdsEach,
             "; ++k) {\nif (!found[k]) continue;\nconst long long s = s0 + k;\n", add_one,
-            "}\n}\n}\nfor (int j = 0; j < ", kMost, "; ++j) {\nconst long long e = first + j * ", kThreads,
+            "}\n}\n}\nfor (int j = 0; j < ", kMostEach, "; ++j) {\nconst long long e = first + j * ", kScatterThreads,
             " + threadIdx.x;\nif (e >= ", inner_, "ll) break;\nconst ", wide(), " sum = sums[j];\n", write("v", "b", "e"),
             "}\n}\n"));
   }

@@ -16,7 +16,8 @@ namespace weft::cuda {
 namespace {
 
 constexpr int kThreads = 256, kRowThreads = 256;
-constexpr int kDown = 32;  // threads that share the partial sums of a column
+constexpr int kResident = 2;  // blocks of a multiprocessor whose threads sum over rows in registers
+constexpr int kAcross = 32;   // columns of a block that joins partial sums
 constexpr std::int64_t kMostGroups = 1024, kMostSplits = 256;
 
 // How the walk divides rows x columns, by sizes alone where it decides about the workspace.
@@ -405,7 +406,8 @@ class Sweep {
                  str("__shared__ long long shared[32];\nconst int t = threadIdx.x % ", division_.team,
                      ", team = threadIdx.x / ", division_.team,
                      ";\nconst long long group = blockIdx.x;\n(void)shared; (void)group;\n", sums_before_rows(), rows,
-                     sums_behind_rows()));
+                     sums_behind_rows()),
+                 division_.per_block > 1 ? kResident : 1);
   }
 
   void load_cached(RowFrame& row) {
@@ -576,21 +578,27 @@ class Sweep {
                threads, ">(a", id, ", ", how, "(), shared));\n");
   }
 
-  // 32 columns and kDown threads down, which share the partial sums.
+  // Threads down share the partial sums of a column: as many as leave each thread some eight of them.
+  int down_of_columns() const {
+    const std::int64_t wanted = power_of_two_above(divided_up(groups(false), 8));
+    return static_cast<int>(std::clamp<std::int64_t>(wanted, kThreads / kAcross, 1024 / kAcross));
+  }
+
   void column_results() {
+    const int down = down_of_columns();
     RowFrame row;
     ElementFrame frame{row, 1};
     std::string sums = "const unsigned r = 0;\n(void)r;\n";
     for (const Partial& p : partials_) {
       const ValueId id = p.instr->outputs[0];
       const std::string how = join_type(p.instr->as<ReduceDims>()->how);
-      if (p.scalar) sums += scalar_sum(p, 32 * kDown);
+      if (p.scalar) sums += scalar_sum(p, kAcross * down);
       else
         sums += str(wide_of(p), " a", id, " = ", start_of(p), ";\nif (c < ", division_.columns,
-                    ") for (int g = ty; g < ", groups(false), "; g += ", kDown, ") a", id, " = ", how, "()(a", id, ", ", p.name,
+                    ") for (int g = ty; g < ", groups(false), "; g += ", down, ") a", id, " = ", how, "()(a", id, ", ", p.name,
                     "[g * ", division_.columns, "ll + c]);\n__syncthreads();\n((", wide_of(p),
                     "*)shared)[threadIdx.x] = a", id, ";\n__syncthreads();\na", id, " = ((", wide_of(p),
-                    "*)shared)[tx];\nfor (int y = 1; y < ", kDown, "; ++y) a", id, " = ", how, "()(a", id, ", ((", wide_of(p),
+                    "*)shared)[tx];\nfor (int y = 1; y < ", down, "; ++y) a", id, " = ", how, "()(a", id, ", ((", wide_of(p),
                     "*)shared)[y * 32 + tx]);\nconst ", register_type(value(id).dtype), " v", id, " = narrow<",
                     stored_type(value(id).dtype), ">(a", id, ");\n");
       (p.scalar ? row.known : frame.known)[id] = str("v", id);
@@ -600,8 +608,8 @@ class Sweep {
       if (extent(body_.outputs[o].value) == Extent::kColumn)
         stores.emplace_back(o, element_value(body_.outputs[o].value, frame));
     for (const auto& [o, reg] : stores) store(o, reg, frame, "");
-    work_.launch(divided_up(division_.columns, 32), 32 * kDown, params(),
-                 str("__shared__ long long shared[", 32 * kDown,
+    work_.launch(divided_up(division_.columns, kAcross), kAcross * down, params(),
+                 str("__shared__ long long shared[", kAcross * down,
                      "];\n(void)shared;\nconst int tx = threadIdx.x % 32, ty = threadIdx.x / 32;\nconst unsigned c = "
                      "blockIdx.x * 32 + tx;\n",
                      sums, "if (c >= ", division_.columns, " || ty != 0) return;\n", row.text, text_of(frame)));
