@@ -1,8 +1,6 @@
 // cuda_attention: causal attention of packed bf16 q, k and v by cuDNN's plans, forward and backward, deterministic and not:
 // milliseconds a call of many back to back, TFLOP/s (causal count; backward 2.5 x forward), and workspace.
 // weft_bench_cuda_attention [calls]
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -16,7 +14,7 @@ using namespace weft::cuda;
 
 namespace {
 
-struct Shape {
+struct Sizes {
   std::int64_t batch, heads, length, depth;
 };
 
@@ -67,7 +65,7 @@ double milliseconds(const SdpaPlan& plan, const std::unordered_map<SdpaRole, voi
   return times[times.size() / 2];
 }
 
-void measure(const Shape& s, const Card& card, int calls) {
+void measure(const Sizes& s, const Card& card, int calls) {
   const std::int64_t row = s.heads * s.depth, all = s.batch * s.length * row;
   const auto bytes = static_cast<std::size_t>(all) * 2;
   const Memory qkv(3 * bytes), derivatives(3 * bytes), y(bytes), dy(bytes),
@@ -123,8 +121,8 @@ int main(int argc, char** argv) {
   const int calls = argc > 1 ? std::atoi(argv[1]) : 20;
   const Card card;
   std::printf("%s\n", describe_card().c_str());
-  for (const Shape& shape : {Shape{32, 12, 1024, 64}, Shape{32, 8, 1024, 128}, Shape{8, 32, 2048, 64},
-                             Shape{8, 16, 2048, 128}, Shape{64, 32, 256, 128}, Shape{64, 32, 256, 256},
-                             Shape{16, 256, 256, 256}, Shape{4, 12, 1024, 64}, Shape{16, 25, 1024, 64}})
+  for (const Sizes& shape : {Sizes{32, 12, 1024, 64}, Sizes{32, 8, 1024, 128}, Sizes{8, 32, 2048, 64},
+                             Sizes{8, 16, 2048, 128}, Sizes{64, 32, 256, 128}, Sizes{64, 32, 256, 256},
+                             Sizes{16, 256, 256, 256}, Sizes{4, 12, 1024, 64}, Sizes{16, 25, 1024, 64}})
     measure(shape, card, calls);
 }

@@ -353,7 +353,7 @@ std::vector<Case> cases_of_cudnn() {
 class GpuAttend : public ::testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
-    if (!cuda_library().engine) GTEST_SKIP() << cuda_library().found;
+    if (!cuda_library().has_card) GTEST_SKIP() << cuda_library().found;
   }
 };
 class GpuCudnnAttend : public GpuAttend {
