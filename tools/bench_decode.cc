@@ -12,6 +12,7 @@
 #include "config_options.h"
 #include "decode_roofs.h"
 #include "decode_rows.h"
+#include "lm_config.h"
 #include "weft/detail/progress.h"
 #include "weft/detail/session_access.h"
 #include "weft/detail/train_parts.h"
@@ -20,7 +21,7 @@ namespace weft::tools {
 
 namespace {
 
-constexpr std::int64_t kDefaultLength = 128;
+constexpr std::int64_t kDefaultLength = 128, kDefaultTokens = 512;  // of configs of runs; of those of bench lm
 
 struct DecodeBenchOptions {
   std::vector<std::string> files;
@@ -30,6 +31,9 @@ struct DecodeBenchOptions {
   std::string prompt_lengths = "32", tokens, work;
   int repeats = 5;
   bool roofs = false, json = false;
+
+  // Of a language model of bench lm. Its caches hold the prompts and kDefaultTokens, unless other tokens are asked for.
+  std::optional<std::string> benchmark() const { return lm_config(files[0], max_length.value_or(0)); }
 };
 
 // The times of one run over all rows.
@@ -43,6 +47,7 @@ struct DecodeReport {
   train::Config config;
   std::vector<DecodeRow> rows;
   DecodeTimes times;  // of the run with the median time
+  double least_seconds_of_step = 0;  // of all runs
   std::int64_t prompt_tokens = 0, cache_bytes = 0, peak_bytes = 0;
   DecodeWork work;
   std::optional<DecodeRoofs> roofs;
@@ -86,7 +91,9 @@ std::vector<std::vector<std::int32_t>> made_rows(const std::vector<DecodeRow>& r
 }
 
 std::vector<DecodeRow> rows_of(const DecodeBenchOptions& o) {
-  if (o.work.empty()) return spread_decode_rows(o.rows > 0 ? o.rows : o.batch, o.prompt_lengths, o.tokens);
+  const bool fills = o.tokens.empty() && o.benchmark() && !o.max_length;
+  const std::string tokens = fills ? std::to_string(kDefaultTokens) : o.tokens;
+  if (o.work.empty()) return spread_decode_rows(o.rows > 0 ? o.rows : o.batch, o.prompt_lengths, tokens);
   std::vector<DecodeRow> rows = read_decode_rows(o.work);
   if (o.rows > 0 && o.rows < std::ssize(rows)) rows.resize(static_cast<std::size_t>(o.rows));
   return rows;
@@ -96,7 +103,7 @@ std::vector<DecodeRow> rows_of(const DecodeBenchOptions& o) {
 std::int64_t length_of(const DecodeBenchOptions& o, const std::vector<DecodeRow>& rows, bool translates) {
   std::int64_t longest = 0;
   for (const DecodeRow& row : rows) longest = std::max(longest, (translates ? 0 : row.read) + row.write);
-  const std::int64_t length = o.max_length.value_or(o.work.empty() ? kDefaultLength : longest);
+  const std::int64_t length = o.max_length.value_or(!o.work.empty() || o.benchmark() ? longest : kDefaultLength);
   if (longest > length && rows[0].write > 0)
     throw UserError(
         {.code = "bench-decode.no-room",
@@ -107,7 +114,7 @@ std::int64_t length_of(const DecodeBenchOptions& o, const std::vector<DecodeRow>
 }
 
 train::Config config_of(const DecodeBenchOptions& o, const std::vector<DecodeRow>& rows) {
-  train::Config config = read_configs(o.files, o.words);
+  train::Config config = read_configs(o.files, o.words, o.benchmark());
   config.decode.beams = o.beams;
   config.decode.n_best = 1;
   config.decode.never_end = true;
@@ -123,6 +130,14 @@ train::Config config_of(const DecodeBenchOptions& o, const std::vector<DecodeRow
   return config;
 }
 
+const char* decode_weights_name(decode::Weights weights) {
+  switch (weights) {
+    case decode::Weights::kBF16: return "bf16";
+    case decode::Weights::kI8: return "int8";
+    default: return "f32";
+  }
+}
+
 std::string decode_json(const DecodeBenchOptions& o, const DecodeReport& r) {
   const auto digits = [](double x, double unit = 1e4) { return std::round(x * unit) / unit; };
   const DecodeTimes& t = r.times;
@@ -132,6 +147,7 @@ std::string decode_json(const DecodeBenchOptions& o, const DecodeReport& r) {
   all["mesh"] = r.config.mesh.mesh;
   all["layout"] = r.config.mesh.layout;
   all["device"] = r.config.mesh.device;
+  all["weights"] = decode_weights_name(r.config.decode.weights);
   all["batch"] = o.batch;
   all["beams"] = o.beams;
   all["max_length"] = r.config.decode.max_length;
@@ -144,7 +160,10 @@ std::string decode_json(const DecodeBenchOptions& o, const DecodeReport& r) {
   all["prefill_s"] = digits(t.prefill, 1e5);
   all["decode_s"] = digits(t.decode, 1e5);
   all["ms_per_step"] = digits(t.decode / r.steps() * 1e3);
+  all["ms_token"] = all["ms_per_step"].get<double>();  // of every row
+  all["ms_token_min"] = digits(r.least_seconds_of_step * 1e3);
   all["step_tokens_per_s"] = digits(static_cast<double>(t.tokens) / t.decode, 1e2);
+  all["tok_s"] = all["step_tokens_per_s"].get<double>();
   if (t.prefill > 0) all["prompt_tokens_per_s"] = digits(static_cast<double>(r.prompt_tokens) / t.prefill, 1e2);
   all["cache_bytes"] = r.cache_bytes;
   all["weight_bytes"] = r.work.step_bytes;
@@ -223,6 +242,10 @@ void run_decode(const DecodeBenchOptions& o) {
   timed_run(*decoder, all);  // warms up
   std::vector<DecodeTimes> runs;
   for (int i = 0; i < o.repeats; ++i) runs.push_back(timed_run(*decoder, all));
+  const auto seconds_of_step = [](const DecodeTimes& t) {
+    return t.decode / static_cast<double>(std::max<std::int64_t>(1, t.steps));
+  };
+  report.least_seconds_of_step = seconds_of_step(*std::ranges::min_element(runs, {}, seconds_of_step));
   std::ranges::sort(runs, {}, &DecodeTimes::seconds);
   report.times = runs[runs.size() / 2];
   report.cache_bytes = decoder->speed().cache_bytes;
@@ -237,7 +260,7 @@ void run_decode(const DecodeBenchOptions& o) {
 void add_bench_decode(CLI::App& bench, Action& action) {
   CLI::App* sub = bench.add_subcommand("decode", "Decode with the model of a config, random weights, and time it");
   const auto o = std::make_shared<DecodeBenchOptions>();
-  sub->add_option("--config", o->files, "A config as weft train takes it; more: their settings override it")
+  sub->add_option("--config", o->files, "A config as weft train takes it, or one of weft bench lm; more: their settings override it")
       ->required();
   add_config_options(*sub, o->words);
   sub->add_option("--batch", o->batch, "Rows of a step")->capture_default_str();
@@ -248,7 +271,7 @@ void add_bench_decode(CLI::App& bench, Action& action) {
       ->capture_default_str();
   sub->add_option("--tokens", o->tokens,
                   "Tokens to generate for each row: a number, or the least and the most; default: as many as fit in "
-                  "--max-length");
+                  "--max-length, of configs of weft bench lm 512");
   sub->add_option("--work", o->work,
                   "A file with a line for each row, the tokens to read and to generate: 14 16; - is standard input");
   sub->add_option("--rows", o->rows, "Rows in all; default: one batch, or all rows of --work");

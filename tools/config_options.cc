@@ -33,10 +33,12 @@ std::vector<std::string> ConfigWords::assignments() const {
 
 bool is_config(const std::string& name) { return name.ends_with(".toml") || paper_configs().contains(name); }
 
-train::Config read_configs(const std::vector<std::string>& names, const ConfigWords& words) {
+train::Config read_configs(const std::vector<std::string>& names, const ConfigWords& words,
+                           const std::optional<std::string>& first) {
   const auto paper = paper_configs().find(names[0]);
-  const bool is_run = std::filesystem::is_directory(names[0]);
-  train::Config config = is_run                           ? train::stored_config(Checkpoint::open(names[0]))
+  const bool is_run = !first && std::filesystem::is_directory(names[0]);
+  train::Config config = first                           ? train::parse_config(*first, names[0])
+                         : is_run                           ? train::stored_config(Checkpoint::open(names[0]))
                          : paper == paper_configs().end() ? train::read_config(names[0])
                                                           : train::parse_config(paper->second, names[0]);
   for (std::size_t i = 1; i < names.size(); ++i) train::read_more(config, names[i]);

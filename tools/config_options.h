@@ -25,8 +25,9 @@ struct ConfigWords {
 // Whether the name of a model names a config: a .toml file, or a config of the paper, such as "paper/lm-4.9b".
 bool is_config(const std::string& name);
 // The first config, or the config of the run in a folder; the settings of the other configs and of the words override
-// it.
-train::Config read_configs(const std::vector<std::string>& names, const ConfigWords& words);
+// it. `first`: the text of the first config, if it is no file.
+train::Config read_configs(const std::vector<std::string>& names, const ConfigWords& words,
+                           const std::optional<std::string>& first = {});
 // The words of a built-in model as words of a config.
 ConfigWords config_words(const ModelWords& words);
 

@@ -154,11 +154,13 @@ DecodeWork decode_work(const train::Config& config, const std::vector<std::int64
 }
 
 DecodeRoofs measure_decode_roofs(const train::Config& config, std::int64_t bytes) {
-  return {
-      .read_bytes_per_second = read_rate(threads_of(config), static_cast<std::size_t>(bytes)),
-      .product_flops = product_rate(config),
-      .peak_flops = measure_machine({config.mesh.device, config.mesh.plugin}, 1, static_cast<int>(config.mesh.workers))
-                        .peak()};
+  const Machine machine =
+      measure_machine({config.mesh.device, config.mesh.plugin}, 1, static_cast<int>(config.mesh.workers));
+  const bool on_host = config.mesh.device != device::cuda().name;
+  return {.read_bytes_per_second =
+              on_host ? read_rate(threads_of(config), static_cast<std::size_t>(bytes)) : machine.bytes_per_second,
+          .product_flops = product_rate(config),
+          .peak_flops = machine.peak()};
 }
 
 }  // namespace weft::tools

@@ -18,7 +18,7 @@ struct DecodeWork {
 DecodeWork decode_work(const train::Config& config, const std::vector<std::int64_t>& reads);
 
 struct DecodeRoofs {
-  double read_bytes_per_second = 0;  // all threads together, again and again over the same bytes
+  double read_bytes_per_second = 0;  // all threads together, again and again over the same bytes; of a card: of copies
   double product_flops = 0;          // of a large product of f32 matrices, a second
   double peak_flops = 0;             // of multiply-adds in registers, a second
 };

@@ -134,6 +134,9 @@ struct DecodeSizes {
   // Of a language model: the positions that all rows begin with, which prefix_graph reads once. Prefill, which then has
   // `prompts`, copies their keys and values into its slots; its targets are at the positions after them. 0: none.
   std::int64_t prefix_length = 0;
+  // Of a step with one beam: tokens and positions are variables "cache/tokens" and "cache/position", which the graph's user
+  // updates, so that steps follow each other without the host.
+  bool feeds_itself = false;
 };
 
 // Rows may have different lengths, filled up with zeros. The steps of a row begin at the end of its prompt or before it.
@@ -150,7 +153,7 @@ struct PrefillGraph {
 struct StepGraph {
   Graph graph;
   Tensor tokens;    // i32 [batch beams]: the target at position - 1; 0 at position 0
-  Tensor position;  // i32 [batch]: where each row is
+  Tensor position;  // i32 [batch]: where each row is; inputs, or variables if the step feeds itself
   Tensor parents;   // i32 [batch beams]: the beam whose caches the beam continues; empty if beams is 1
   Tensor logits;    // f32 [batch beams vocab], of the target at `position`
   Updates updates;

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "language/op_def.h"
 #include "program/text.h"
+#include "weft/detail/session_access.h"
 
 namespace weft {
 
@@ -137,9 +138,11 @@ PendingRun Executable::start(Feeds feeds) {
   processors.make_ready();
   if (waits) begin = device.now();
   if (!std::exchange(state_->has_begun, true)) release_free_memory();
-  for (SessionVariable* variable : state_->updated) ++variable->changes;
-  const std::uint32_t number = state_->step++;
-  StepJob job{.args = {.seed = state_->session->options.seed, .step = number, .deadline = processors.deadline()}};
+  const std::uint32_t number = state_->step, times = state_->session->times;
+  for (SessionVariable* variable : state_->updated) variable->changes += times;
+  state_->step += times;
+  StepJob job{.args = {.seed = state_->session->options.seed, .step = number, .deadline = processors.deadline()},
+              .times = times};
   job.args.host = [arrays, session = state_->session](const HostEvent& event) { arrays->take(event, *session); };
   job.feed = [arrays, runner = state_->runner.get()](ProcessorId p, BoundProgram&) { runner->feed(p, arrays->feeds); };
   job.fetch = [arrays, runner = state_->runner.get()](ProcessorId p, const BoundProgram&) {
@@ -154,6 +157,14 @@ PendingRun Executable::start(Feeds feeds) {
 }
 
 Values Executable::run(Feeds feeds) { return start(std::move(feeds)).get(); }
+
+Values detail::run_times(Session& session, Executable& executable, std::int64_t times, Feeds feeds) {
+  SessionState& state = SessionState::of(session);
+  internal_check(times >= 1 && times < (1 << 30), "a run of so many steps");
+  state.times = static_cast<std::uint32_t>(times);
+  const std::unique_ptr<SessionState, void (*)(SessionState*)> reset(&state, [](SessionState* of) { of->times = 1; });
+  return executable.run(std::move(feeds));
+}
 
 std::pair<std::int64_t, std::int64_t> Executable::local_range(const Tensor& input, const DimRef& dim) const {
   const std::string& name = input_name(*state_, input, "Executable::local_range");

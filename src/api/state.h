@@ -21,6 +21,7 @@ struct SessionState {
   SessionOptions options;
   std::shared_ptr<Processors> processors;
   std::map<std::string, SessionVariable> variables;
+  std::uint32_t times = 1;  // the steps of a run: see detail::run_times
 
   // A session on any wire and engine; tests make their own. UserError if the wire has not the mesh's size.
   static Session open(const Mesh& mesh, std::unique_ptr<comm::Wire> wire, const Engine& engine,

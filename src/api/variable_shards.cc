@@ -73,6 +73,12 @@ std::int64_t panel_lanes(const Session& session) {
   return SessionState::of(session).processors->engine().target().panel_lanes;
 }
 
+bool queues_steps(const Session& session) {
+  return queues_steps(device::Choice{SessionState::of(session).processors->engine().name()});
+}
+
+bool queues_steps(const device::Choice& device) { return device.name == device::cuda().name; }
+
 std::int64_t panel_lanes(const device::Choice& device) {
   return engine_named(device.name, "panel_lanes", device.plugin).target().panel_lanes;
 }

@@ -82,6 +82,8 @@ class BoundProgram {
 
   // Starts a step: runs the body, then gives the variables their new contents. May return before all is done, or after.
   virtual void start(const StepArgs& step) = 0;
+  // Whether a step may be started before the one before has been waited for: wait() then waits for all of them.
+  virtual bool queues() const { return false; }
   // Waits for the step's end. Throws what it failed with: then the wire is aborted, so that no peer waits.
   virtual void wait() = 0;
 

@@ -44,8 +44,10 @@ void PendingStep::run_on(ProcessorId processor) {
   StepArgs args = job_.args;
   if (processor != runner_->processors().first()) args.host = {};
   if (job_.feed) job_.feed(processor, bound);
-  bound.start(args);
-  bound.wait();
+  for (std::uint32_t left = job_.times; left > 0; --left, ++args.step) {
+    bound.start(args);
+    if (left == 1 || !bound.queues()) bound.wait();
+  }
   if (job_.fetch) job_.fetch(processor, bound);
 }
 

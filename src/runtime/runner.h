@@ -15,6 +15,7 @@ namespace weft {
 // may outlive all else: the functions and `owner` keep what it uses.
 struct StepJob {
   StepArgs args = {};  // print() and metrics speak on the first processor of this process
+  std::uint32_t times = 1;  // so many steps, one after another, with what was fed first; the last one's results are read
   std::function<void(ProcessorId processor, BoundProgram& program)> feed = {};
   std::function<void(ProcessorId processor, const BoundProgram& program)> fetch = {};  // before another step can begin
   std::function<void(bool failed)> ended = {};  // on the thread that waits for the step, once

@@ -13,6 +13,7 @@
 #include "train/decode_weights.h"
 #include "train/prompt_reader.h"
 #include "train/search.h"
+#include "train/steps_ahead.h"
 #include "train/token_rules.h"
 #include "weft/detail/session_access.h"
 
@@ -88,8 +89,12 @@ struct Decoder::State {
   std::int64_t room_after(std::size_t number, const Ids& prompt) const;
   void refill();
   bool waits(std::size_t free) const;  // whether so many free slots are to stay free for now
+  Reads reads() const;
   Feeds feeds() const;
   void step();
+  std::int64_t steps_to_run() const;  // without the host
+  void run_ahead(std::int64_t steps);
+  void take(Row& row, std::span<const std::int32_t> ids, std::span<const double> log_probabilities);
   void collect();  // frees the slots of rows that are done
 
   const models::KernelPanels panels_;
@@ -97,6 +102,8 @@ struct Decoder::State {
   models::StepGraph step_;
   CandidateTensors offer_;
   std::optional<Executable> run_step_;
+  std::int64_t most_ahead_;
+  std::optional<StepsAhead> ahead_;  // if that is more than 1
   std::optional<CopiedWeights> copies_;
 
   std::size_t rows_ = 0;  // that have been added and not returned
@@ -114,12 +121,14 @@ Decoder::State::State(Session& session, const models::TransformerOptions& model,
       reader_(session, model, layout, decode_sizes(sizes, options, panels_), site),
       step_(models::step_graph(model, decode_sizes(sizes, options, panels_), site)),
       offer_(offer(step_.logits, options, site)),
+      most_ahead_(steps_ahead(options, detail::queues_steps(session))),
       slots_(static_cast<std::size_t>(sizes.batch)) {
   GraphCopies reads = reader_.copies();
   reads.copies = copies_without(reads.copies, step_.copies);
   copies_.emplace(session, std::vector<GraphCopies>{{step_.graph, step_.copies}, reads}, layout);
   const Tensors fetch{offer_.ids, offer_.log_probabilities};
   run_step_ = session.compile(step_.graph, layout, {.fetch = fetch, .update = step_.updates});
+  if (most_ahead_ > 1) ahead_.emplace(session, model, layout, decode_sizes(sizes, options, panels_), options, site);
   speed.cache_bytes = cache_bytes_of(step_.graph);
 }
 
@@ -183,24 +192,33 @@ void Decoder::State::refill() {
   if (reader_.reads()) speed.prefill_seconds += seconds_of([&] { reader_.read(std::move(rows)); });
 }
 
-// Free slots, and rows that have no room, are fed zeros: at position 0 they cost the least.
+// Free slots, and rows that have no room, read zeros: at position 0 they cost the least.
+Reads Decoder::State::reads() const {
+  const auto beams = static_cast<std::size_t>(options.beams);
+  Reads all{std::vector<std::int32_t>(slots_.size() * beams, 0), std::vector<std::int32_t>(slots_.size(), 0)};
+  for (std::size_t r = 0; r < slots_.size(); ++r) {
+    if (!slots_[r] || !slots_[r]->has_room()) continue;
+    all.positions[r] = static_cast<std::int32_t>(slots_[r]->position);
+    for (std::size_t b = 0; b < beams; ++b) all.tokens[r * beams + b] = slots_[r]->token(b);
+  }
+  return all;
+}
+
 Feeds Decoder::State::feeds() const {
   const auto beams = static_cast<std::size_t>(options.beams);
-  std::vector<std::int32_t> tokens(slots_.size() * beams, 0), parents = tokens, positions(slots_.size(), 0);
-  for (std::size_t i = 0; i < tokens.size(); ++i) parents[i] = static_cast<std::int32_t>(i % beams);
+  const Reads read = reads();
+  std::vector<std::int32_t> parents(slots_.size() * beams, 0);
+  for (std::size_t i = 0; i < parents.size(); ++i) parents[i] = static_cast<std::int32_t>(i % beams);
   std::vector<RowSoFar> rows(slots_.size());
   for (std::size_t r = 0; r < slots_.size(); ++r) {
     if (!slots_[r] || !slots_[r]->has_room()) continue;
     const Row& row = *slots_[r];
     if (!row.reads()) rows[r] = {&row.prompt, row.search.get()};
-    positions[r] = static_cast<std::int32_t>(row.position);
-    for (std::size_t b = 0; b < beams; ++b) {
-      tokens[r * beams + b] = row.token(b);
-      if (row.position > size_of(row.prompt)) parents[r * beams + b] = row.search->parents()[b];
-    }
+    if (row.position <= size_of(row.prompt)) continue;
+    for (std::size_t b = 0; b < beams; ++b) parents[r * beams + b] = row.search->parents()[b];
   }
-  Feeds feeds{{step_.tokens, Array(step_.tokens.shape(), tokens)},
-              {step_.position, Array(step_.position.shape(), positions)}};
+  Feeds feeds{{step_.tokens, Array(step_.tokens.shape(), read.tokens)},
+              {step_.position, Array(step_.position.shape(), read.positions)}};
   if (step_.parents) feeds.emplace_back(step_.parents, Array(step_.parents.shape(), parents));
   add_rule_feeds(offer_, options, rows, feeds);
   return feeds;
@@ -219,13 +237,44 @@ void Decoder::State::step() {
   const std::size_t each = whole.size() / slots_.size();
   for (std::size_t r = 0; r < slots_.size(); ++r) {
     if (!slots_[r] || !slots_[r]->has_room()) continue;
+    take(*slots_[r], std::span(whole).subspan(r * each, each),
+         std::span(std::as_const(log_probabilities)).subspan(r * each, each));
+  }
+}
+
+void Decoder::State::take(Row& row, std::span<const std::int32_t> ids, std::span<const double> log_probabilities) {
+  if (!row.reads()) row.search->take({ids, log_probabilities});
+  const bool chose = !row.reads() && row.search->keeps_last();
+  ++row.position;
+  if (listener && options.beams == 1 && chose) listener(row.number, row.search->tokens()[0]);
+}
+
+// Until a row has no room, and none if a row still reads its prompt.
+std::int64_t Decoder::State::steps_to_run() const {
+  if (!ahead_) return 0;
+  std::int64_t steps = most_ahead_;
+  for (const std::optional<Row>& slot : slots_) {
+    if (!slot || !slot->has_room()) continue;
+    if (slot->reads()) return 0;
+    steps = std::min(steps, slot->room - (slot->position - size_of(slot->prompt)));
+  }
+  return steps;
+}
+
+void Decoder::State::run_ahead(std::int64_t steps) {
+  const Reads read = reads();
+  std::vector<bool> active;
+  for (const std::optional<Row>& slot : slots_) active.push_back(slot && slot->has_room());
+  speed.decode_seconds += seconds_of([&] { ahead_->run(read, active, steps); });
+  speed.steps += steps;
+  for (std::size_t r = 0; r < slots_.size(); ++r) {
+    if (!active[r]) continue;
     Row& row = *slots_[r];
-    if (!row.reads())
-      row.search->take({std::span(whole).subspan(r * each, each),
-                        std::span(std::as_const(log_probabilities)).subspan(r * each, each)});
-    const bool chose = !row.reads() && row.search->keeps_last();
-    ++row.position;
-    if (listener && options.beams == 1 && chose) listener(row.number, row.search->tokens()[0]);
+    for (std::int64_t i = 0; i < steps && !row.is_done(); ++i) {
+      const std::int32_t id = ahead_->id(r, row.position);
+      const double log_probability = ahead_->log_probability(r, row.position);
+      take(row, {&id, 1}, {&log_probability, 1});
+    }
   }
 }
 
@@ -243,7 +292,9 @@ void Decoder::State::collect() {
 std::optional<Finished> Decoder::State::next() {
   while (finished_.empty() && rows_ > 0) {
     refill();
-    step();
+    const std::int64_t steps = steps_to_run();
+    if (steps > 1) run_ahead(steps);
+    else step();
     collect();
   }
   if (finished_.empty()) return std::nullopt;

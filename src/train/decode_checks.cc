@@ -57,6 +57,7 @@ void check_rules(const Options& o, std::int64_t vocab, Site site) {
   refuse_option("decode.bad-repetition-penalty", !(o.repetition_penalty > 0 && std::isfinite(o.repetition_penalty)),
                 "repetition_penalty", o.repetition_penalty,
                 "give a finite number above 0, such as 1.2; 1 changes nothing", site);
+  at_least("decode.bad-ahead", "ahead", o.ahead, 0, site);
   at_least("decode.bad-no-repeat-ngram", "no_repeat_ngram", o.no_repeat_ngram, 0, site);
 }
 

@@ -5,6 +5,7 @@
 #include "train/decode_checks.h"
 #include "train/decode_weights.h"
 #include "train/prompt_reader.h"
+#include "train/steps_ahead.h"
 #include "weft/detail/session_access.h"
 #include "weft/explain.h"
 
@@ -40,6 +41,10 @@ DecoderMemory planned_memory(const models::TransformerOptions& model, const Mesh
   if (!step.copies.empty()) plan(step.graph, copy_options(step.copies), memory.step_arena);
   const CandidateTensors offered = offer(step.logits, options, site);
   plan(step.graph, {.fetch = {offered.ids, offered.log_probabilities}, .update = step.updates}, memory.step_arena);
+  if (steps_ahead(options, detail::queues_steps(device)) > 1) {
+    const AheadGraph ahead = ahead_graph(model, shape, options, site);
+    plan(ahead.step.graph, ahead.options(), memory.step_arena);
+  }
   for (const PassSizes& pass : largest_passes(limits_of(shape, layout, mesh))) {
     const models::PrefillGraph prefill = models::prefill_graph(model, sizes_of_pass(shape, pass), site);
     plan(prefill.graph, {.update = prefill.updates}, memory.prompt_arena);

@@ -77,8 +77,8 @@ TEST_P(DecoderModels, GreedyEqualsThePlainChoice) {
   const TransformerOptions model = GetParam();
   Session session = open({});
   const bool two = model.kind == Kind::kEncoderDecoder;
-  for (const bool never_end : {false, true}) {
-    const decode::Options options{.max_length = 12, .never_end = never_end};
+  for (const auto& [never_end, ahead] : {std::pair{false, 1}, {true, 1}, {false, 3}, {true, 20}}) {
+    const decode::Options options{.max_length = 12, .never_end = never_end, .ahead = ahead};
     NextToken next(session, model, {}, options.max_length, two ? 6 : 0);
     for (std::int64_t prompt_length : {0, 2, 5}) {
       const Results got = decoded(session, model, {}, prompt_length, options);
@@ -86,7 +86,7 @@ TEST_P(DecoderModels, GreedyEqualsThePlainChoice) {
       for (std::size_t r = 0; r < got.size(); ++r) {
         if (two) next.set_inputs(kInputs[r]);
         ASSERT_EQ(got[r].size(), 1u);
-        expect_equal(got[r][0], plain_greedy(next, kPrompts[r], options), str("row ", r, " prompt ", prompt_length));
+        expect_equal(got[r][0], plain_greedy(next, kPrompts[r], options), str("row ", r, " prompt ", prompt_length, " ahead ", ahead));
       }
     }
   }
@@ -296,7 +296,7 @@ TEST(Decoder, StopsWhereTheRuleSays) {
   const TransformerOptions model = small(Kind::kLanguageModel);
   for (const std::int64_t beams : {1, 3}) {
     Session session = open({});
-    Decoder decoder(session, model, {}, 2, 0, 1, {.max_length = 12, .beams = beams, .never_end = true});
+    Decoder decoder(session, model, {}, 2, 0, 1, {.max_length = 12, .beams = beams, .never_end = true, .ahead = 4});
     std::vector<Ids> heard(kPrompts.size());
     decoder.on_token([&](std::size_t row, std::int32_t id) { heard[row].push_back(id); });
     decoder.stop_when([](std::size_t row, std::span<const std::int32_t> ids) { return ids.size() == row + 1; });
@@ -479,6 +479,7 @@ TEST_F(DecodeErrors, OptionsOutOfRange) {
   EXPECT_USER_ERROR(make({.max_length = 4}, 5), "the option prompt_length of decoding cannot be 5",
                     "give a whole number from 0 to max_length, which is 4");
   EXPECT_USER_ERROR(make({.temperature = -1}), "the option temperature of decoding cannot be -1");
+  EXPECT_USER_ERROR(make({.ahead = -1}), "the option ahead of decoding cannot be -1", "from 0 on");
   EXPECT_USER_ERROR(make({.top_k = -1}), "the option top_k of decoding cannot be -1");
   EXPECT_USER_ERROR(make({.top_p = 0}), "the option top_p of decoding cannot be 0");
   EXPECT_USER_ERROR(make({.beams = 0}), "the option beams of decoding cannot be 0");

@@ -88,6 +88,18 @@ TEST(BenchDecode, SpreadsTheTokensToGenerate) {
   EXPECT_EQ(json["prompt_tokens"], 3 * 4);
 }
 
+TEST(BenchDecode, TakesTheModelsOfBenchLm) {
+  const Ran result = ran(str(WEFT_COMMAND, " bench decode --config TINY --batch 2 --prompt-lengths 4 --tokens 3 ",
+                             "--repeats 1 --json 2>&1"));
+  ASSERT_EQ(result.code, 0) << result.output;
+  const Json json = Json::parse(result.output);
+  EXPECT_EQ(json["max_length"], 7);
+  EXPECT_EQ(json["tokens"], 2 * 3);
+  EXPECT_EQ(json["weights"], "f32");
+  EXPECT_EQ(json["weight_bytes"], 4 * (2 * (4 * 64 * 64 + 2 * 64 * 128) + 256 * 64));
+  EXPECT_GT(json["ms_token"].get<double>(), 0);
+}
+
 TEST(BenchDecode, ComparesWithRoofs) {
   const Json json = measured("--batch 2 --tokens 3 --repeats 1 --roofs");
   for (const char* key :

@@ -48,6 +48,14 @@ std::vector<VariableShard> shards(const Session& session);
 void read_shard(const Session& session, const VariableShard& shard, std::span<std::byte> out);
 void write_shard(Session& session, const VariableShard& shard, std::span<const std::byte> in);
 
+// Runs so many steps of an executable of the session, one after another, without the host in between where the device has
+// a queue of work. Each is fed the same; variables hold what passes from step to step. Returns what the last one fetches.
+Values run_times(Session& session, Executable& executable, std::int64_t times, Feeds feeds = {});
+
+// Whether the session's device, or a device, has a queue of work: steps that follow each other need not wait for the host.
+bool queues_steps(const Session& session);
+bool queues_steps(const device::Choice& device);
+
 // A number that grows with every step that updates the variable and every write from this process. UserError if unknown.
 std::uint64_t changes(const Session& session, const std::string& variable);
 

@@ -326,8 +326,11 @@ StepGraph step_graph(const TransformerOptions& options, const DecodeSizes& sizes
   check_decode(options, sizes, site);
   StepGraph made;
   Decoder d(made.graph, options, sizes);
-  made.tokens = made.graph.input("tokens", {d.batch(), d.beams()}, DType::kI32, site);
-  made.position = made.graph.input("position", {d.batch()}, DType::kI32, site);
+  const auto fed = [&](const std::string& name, const Shape& shape) {
+    return sizes.feeds_itself ? d.cache(name, shape, DType::kI32) : made.graph.input(name, shape, DType::kI32, site);
+  };
+  made.tokens = fed("tokens", {d.batch(), d.beams()});
+  made.position = fed("position", {d.batch()});
   if (sizes.beams > 1) made.parents = made.graph.input("parents", {d.batch(), d.beams()}, DType::kI32, site);
   const Tensor x = d.network.embed(made.tokens, made.position, {}, d.network.decoder_scope());
   const Tensor hidden = stack(x, d.s, step_pass(d, made), d.s.decoder_layers(), d.network.decoder_scope());

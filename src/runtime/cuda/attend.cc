@@ -273,6 +273,7 @@ class Tiles : AttendText {
 void attend(const Work& work) {
   if (attend_by_cudnn(work)) return;
   const Tiles tiles(work);
+  if (tiles.has_few_queries() && attend_step(work)) return;
   if (tiles.has_few_queries()) attend_few(work);
   else tiles.forward();
 }

@@ -21,6 +21,9 @@ std::int64_t cudnn_attend_bytes(const Program& program, const Instr& instr,
 std::string attend_served_by(const Program& program, const Instr& instr,
                              const ByValue<std::vector<std::int64_t>>& strides);
 
+// attend for queries without neighbours that a tile could hold, where one kernel of steps of decoding fits.
+bool attend_step(const Work& work);
+
 // attend for few queries of every memory, and the derivative by any bias, number by number; `largest`, `means`: of every
 // query, what is subtracted from its scores before e^, and dy . y.
 void attend_few(const Work& work);

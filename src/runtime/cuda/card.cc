@@ -65,6 +65,7 @@ Card::Card(int number) : number_(number) {
   const cudaDeviceProp found = properties_of(number);
   architecture_ = str("sm_", found.major, found.minor);
   multiprocessors_ = found.multiProcessorCount;
+  has_clusters_ = found.major >= 9;
   use();
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   check(cublasLtCreate(&products_), "cublasLtCreate");

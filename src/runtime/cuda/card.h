@@ -38,6 +38,8 @@ class Card {
 
   void use() const;                                                  // by the calling thread
   const std::string& architecture() const { return architecture_; }  // "sm_90"
+  // Whether blocks form clusters, and kernels may be started before those before them have ended.
+  bool has_clusters() const { return has_clusters_; }
   int multiprocessors() const { return multiprocessors_; }
   cudaStream_t stream() const { return stream_; }
   cublasLtHandle_t products() const { return products_; }
@@ -50,6 +52,7 @@ class Card {
   const int number_;
   std::string architecture_;
   int multiprocessors_ = 1;
+  bool has_clusters_ = false;
   cudaStream_t stream_ = nullptr;
   cublasLtHandle_t products_ = nullptr;
   void* workspace_ = nullptr;

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "base/index.h"
 #include "base/str.h"
@@ -87,6 +88,7 @@ class CudaBound : public BoundProgram {
           program_->start(args);
         });
   }
+  bool queues() const override { return program_->queues(); }
   void wait() override {
     shared_->together([] {}, [&] { program_->wait(); });
   }
@@ -181,7 +183,7 @@ class CudaDevice : public Device {
   GrowingArena arena_;
   std::int64_t variable_bytes_ = 0;
   std::vector<std::byte> staging_;
-  Workers workers_{1};
+  Workers workers_{static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 8U)), false};  // of initial values
 };
 
 }  // namespace

@@ -67,6 +67,26 @@ std::string comes_before(DType dtype, bool ascending) {
 
 }  // namespace
 
+namespace {
+
+// The first of a long line: a cluster of blocks searches it.
+void best_of_lines(const Work& work, std::int64_t lines, std::int64_t length, const std::vector<Param>& params,
+                   const std::string& start, const std::string& write, const char* wide, bool ascending) {
+  constexpr int kWarps = 16;
+  const std::int64_t parts = work.card.has_clusters() && lines < 256 && length >= 4096 ? 8 : 1;
+  const std::string first = ascending ? "false" : "true";
+  work.launch(
+      lines * parts, 32 * kWarps, params,
+      str("const long long l = blockIdx.x / ", parts, ";\n", start, "const int e = best_of_line<", kWarps, ", ", parts, ", ",
+          wide, ">(", length, ", [&](int e) { return (", wide, ")widen(get(line[e * step])); }, [&](", wide, " a, int i, ",
+          wide, " b, int j) {\nconst bool a_nan = a != a, b_nan = b != b;\nif (a_nan != b_nan) return a_nan == ", first,
+          ";\nreturn a_nan || a == b ? i < j : (a > b) == ", first,
+          ";\n});\nconstexpr long long rank = 0;\nif (blockIdx.x % ", parts, " == 0 && threadIdx.x == 0) {\n", write, "}\n"),
+      {.cluster = static_cast<int>(parts)});
+}
+
+}  // namespace
+
 // A block for each line. Few of many: the best that comes after the last one, again and again. Else every element counts
 // those before it.
 void sort(const Work& work) {
@@ -86,9 +106,14 @@ void sort(const Work& work) {
   const std::string write = str("values[", offset_text(runs, 2, "l"), " + rank * ", values.strides[k],
                                 "ll] = line[e * step];\nplaces[", offset_text(runs, 3, "l"), " + rank * ",
                                 places.strides[places.shape.position(operation.k)], "ll] = ", index, ";\n");
-  const std::string start =
-      str("const long long l = blockIdx.x;\nconst ", stored_type(x.dtype), "* line = x + ", offset_text(runs, 0, "l"),
-          ";\nconstexpr long long step = ", x.strides[d], ";\n", comes_before(x.dtype, operation.ascending));
+  const std::string line = str("const ", stored_type(x.dtype), "* line = x + ", offset_text(runs, 0, "l"),
+                               ";\nconstexpr long long step = ", x.strides[d], ";\n"),
+                    start = str("const long long l = blockIdx.x;\n", line, comes_before(x.dtype, operation.ascending));
+  const std::vector<Param> params = {
+      in(x.dtype, "x", x.data), in(has_given ? given.dtype : DType::kI32, "given", has_given ? given.data : nullptr),
+      out(values.dtype, "values", values.data), out(places.dtype, "places", places.data), number("begin", x.begin[d])};
+  if (count == 1 && length > 1 && length < (1 << 30))
+    return best_of_lines(work, rest.elements(), length, params, line, write, wide_type(x.dtype), operation.ascending);
   constexpr int kThreads = 256;
   const std::string ranks = str("for (long long e = threadIdx.x; e < ", length, "ll; e += ", kThreads,
                                 ") {\nlong long rank = 0;\nfor (long long q = 0; q < ", length,
@@ -105,9 +130,7 @@ void sort(const Work& work) {
       "__syncthreads();\nlast = e;\nif (threadIdx.x == 0) {\n",
       write, "}\n}\n");
   work.launch(
-      rest.elements(), kThreads,
-      {in(x.dtype, "x", x.data), in(has_given ? given.dtype : DType::kI32, "given", has_given ? given.data : nullptr),
-       out(values.dtype, "values", values.data), out(places.dtype, "places", places.data), number("begin", x.begin[d])},
+      rest.elements(), kThreads, params,
       str(start, count * 4 <= length && count <= 256 ? picks : ranks));
 }
 

@@ -225,6 +225,16 @@ __device__ inline W row_join(W v, Op op) {
 }
 )cuda";
 
+// Kernels that follow each other: one may be started before the one before has ended, and waits here until it has. Where
+// they are not launched so, nothing waits.
+constexpr const char* kOrder = R"cuda(
+__device__ inline void wait_for_earlier() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;\ngriddepcontrol.wait;" ::: "memory");
+#endif
+}
+)cuda";
+
 // Philox4x32-10 and deviates, as base/philox.h and runtime/random.h have them.
 constexpr const char* kRandom = R"cuda(
 struct StepWords { unsigned long long seed; unsigned step; unsigned unused; };
@@ -262,6 +272,6 @@ using namespace weft;
 
 }  // namespace
 
-std::string kernel_prelude() { return str(cuda_pointwise_source(), kTypes, kJoins, kTiles, kRandom); }
+std::string kernel_prelude() { return str(cuda_pointwise_source(), kTypes, kJoins, kTiles, kOrder, decode_prelude(), kRandom); }
 
 }  // namespace weft::cuda

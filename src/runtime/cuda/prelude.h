@@ -6,5 +6,7 @@
 namespace weft::cuda {
 
 std::string kernel_prelude();
+// The part of it for steps of decoding.
+std::string decode_prelude();
 
 }  // namespace weft::cuda

@@ -21,6 +21,12 @@
 
 namespace weft::cuda {
 
+namespace {
+
+constexpr std::int64_t kMostStarted = 64;  // steps on the stream that nobody has waited for
+
+}  // namespace
+
 // An instruction of a block with its work, for all processors.
 struct CudaProgram::Step : RunInstr {
   std::vector<Issue> issues = {};
@@ -262,7 +268,7 @@ CudaProgram::CudaProgram(std::shared_ptr<const Compiled> compiled, Card& card, c
   block_ = std::make_unique<Block>(*this, program(), compiled_->plan, places.arenas, held);
   bind_updates(places);
   kernels_.compile(card_.architecture());
-  check(cudaMallocHost(reinterpret_cast<void**>(&words_), sizeof(StepWords)), "cudaMallocHost");
+  check(cudaMallocHost(reinterpret_cast<void**>(&words_), kMostStarted * sizeof(StepWords)), "cudaMallocHost");
 }
 
 CudaProgram::~CudaProgram() {
@@ -342,11 +348,15 @@ void CudaProgram::capture() {
 void CudaProgram::start(const StepArgs& step) {
   card_.use();
   host_ = step.host;
-  *words_ = {step.seed, step.step, 0};
+  StepWords* words = words_ + started_ % kMostStarted;
   log_ = trace_ && trace_->covers(step.step) ? trace_ : nullptr;
   if (log_) log_->enter(step.step);
   try {
-    check(cudaMemcpyAsync(card_.step_words(), words_, sizeof(StepWords), cudaMemcpyHostToDevice, card_.stream()),
+    if (started_ > 0 && started_ % kMostStarted == 0)  // the card may not have read the words yet
+      check(cudaStreamSynchronize(card_.stream()), "cudaStreamSynchronize");
+    ++started_;
+    *words = {step.seed, step.step, 0};
+    check(cudaMemcpyAsync(card_.step_words(), words, sizeof(StepWords), cudaMemcpyHostToDevice, card_.stream()),
           "cudaMemcpyAsync");
     if (log_) return issue_traced();
     if (!tried_capture_) capture();
@@ -361,6 +371,7 @@ void CudaProgram::start(const StepArgs& step) {
 
 void CudaProgram::wait() {
   try {
+    started_ = 0;
     check(cudaStreamSynchronize(card_.stream()), "cudaStreamSynchronize");
     current_.store(nullptr, std::memory_order_relaxed);
     if (TraceLog* log = std::exchange(log_, nullptr)) timeline_.write(*log);

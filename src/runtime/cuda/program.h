@@ -33,7 +33,8 @@ class CudaProgram {
   void* output(ProcessorId processor, std::size_t i) const;
 
   void start(const StepArgs& step);  // puts a step on the stream
-  void wait();                       // for its end; hands over what print() and metrics say
+  bool queues() const { return prints_.empty() && !trace_; }  // see BoundProgram::queues
+  void wait();  // for the end of all steps; hands over what print() and metrics say
   std::string doing() const;
   void trace_to(TraceLog* log) { trace_ = log; }
   std::vector<RunInstr> instructions() const;
@@ -66,7 +67,8 @@ class CudaProgram {
   TraceLog* log_ = nullptr;                     // of the present step, until it has been waited for
   Timeline timeline_;
   std::function<void(const HostEvent&)> host_;  // while a step runs
-  StepWords* words_ = nullptr;                  // in pinned memory
+  StepWords* words_ = nullptr;                  // of each step on the stream, in pinned memory
+  std::int64_t started_ = 0;                    // steps since the last wait
   cudaGraphExec_t graph_ = nullptr;
   bool tried_capture_ = false;
 };

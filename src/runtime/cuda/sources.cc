@@ -1,5 +1,6 @@
 // random, axis_index, constant: values from nothing.
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <numeric>
 
@@ -65,6 +66,24 @@ void axis_index(const Work& work) {
   launch_per_element(work, 1, {out(DType::kI64, "y", work.outputs[0].data), number("place", place)}, "y[0] = place;\n");
 }
 
+namespace {
+
+// Equal numbers are written by a kernel.
+bool constant_of_one(const Work& work, const std::vector<std::byte>& bytes) {
+  const TensorView& y = work.outputs[0];
+  const std::size_t each = size_of(y.dtype);
+  for (std::size_t i = each; i < bytes.size(); ++i)
+    if (bytes[i] != bytes[i - each]) return false;
+  std::int64_t bits = 0;
+  std::memcpy(&bits, bytes.data(), each);
+  const char* word = each == 1 ? "unsigned char" : each == 2 ? "unsigned short" : each == 4 ? "unsigned" : "long long";
+  launch_per_element(work, y.shape.elements(), {typed(word, "y", y.data), number("bits", bits)},
+                     str("y[i] = (", word, ")bits;\n"));
+  return true;
+}
+
+}  // namespace
+
 // The numbers lie in host memory that a captured copy reads again at every step.
 void constant(const Work& work) {
   const TensorView& y = work.outputs[0];
@@ -73,6 +92,7 @@ void constant(const Work& work) {
   visit_dtype(y.dtype, [&]<class T>() {
     for (std::size_t i = 0; i < data.size(); ++i) reinterpret_cast<T*>(bytes->data())[i] = from_number<T>(data[i]);
   });
+  if (!bytes->empty() && constant_of_one(work, *bytes)) return;
   work.call([bytes, to = y.data](cudaStream_t stream) {
     check(cudaMemcpyAsync(to, bytes->data(), bytes->size(), cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
   });

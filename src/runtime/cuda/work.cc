@@ -32,7 +32,7 @@ struct KernelCall {
 }  // namespace
 
 void Work::launch(std::int64_t blocks, int threads, const std::vector<Param>& params, const std::string& body,
-                  int resident) const {
+                  const LaunchOptions& options) const {
   internal_check(blocks > 0 && blocks <= 0x7fffffff, "a grid that CUDA does not have");
   std::vector<std::string> texts;
   auto launch = std::make_shared<KernelCall>(
@@ -43,11 +43,24 @@ void Work::launch(std::int64_t blocks, int threads, const std::vector<Param>& pa
   }
   for (std::uint64_t& argument : launch->arguments) launch->places.push_back(&argument);
   launch->kernel =
-      kernels.add(str("__launch_bounds__(", threads, ", ", resident, ")"), str("(", join(texts, ", "), ") {\n", body, "}\n"));
-  issues.push_back([launch](cudaStream_t stream) {
-    check(cudaLaunchKernel(launch->kernels.at(launch->kernel), dim3(launch->blocks), dim3(launch->threads),
-                           launch->places.data(), 0, stream),
-          "cudaLaunchKernel");
+      kernels.add(str("__launch_bounds__(", threads, ", ", options.resident, ")",
+                      options.cluster > 1 ? str(" __cluster_dims__(", options.cluster, ", 1, 1)") : ""),
+                  str("(", join(texts, ", "), ") {\n", options.waits ? "" : "wait_for_earlier();\n", body, "}\n"));
+  issues.push_back([launch, overlaps = card.has_clusters()](cudaStream_t stream) {
+    cudaLaunchAttribute early{};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(launch->blocks);
+    config.blockDim = dim3(launch->threads);
+    config.stream = stream;
+    config.attrs = &early;
+    // Only in a graph, before which all has ended: what a program does not write may then be read at any time.
+    cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
+    if (overlaps && launch->kernels.overlaps())
+      check(cudaStreamIsCapturing(stream, &captured), "cudaStreamIsCapturing");
+    config.numAttrs = captured == cudaStreamCaptureStatusActive ? 1 : 0;
+    check(cudaLaunchKernelExC(&config, launch->kernels.at(launch->kernel), launch->places.data()), "cudaLaunchKernelExC");
   });
 }
 
