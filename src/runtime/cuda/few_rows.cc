@@ -4,9 +4,11 @@
 #include "runtime/cuda/few_rows.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "base/str.h"
+#include "runtime/cuda/card_timer.h"
 #include "runtime/cuda/text.h"
 
 namespace weft::cuda {
@@ -17,6 +19,7 @@ constexpr std::int64_t kPiece = 32;  // numbers along the depth that a warp mult
 
 struct FewRows {
   const TensorView *x, *w;
+  std::size_t w_operand;
   std::int64_t rows, columns, depth, x_step, w_step, out_row, out_column;
 
   std::int64_t row_groups() const { return divided_up(rows, 8); }
@@ -32,9 +35,9 @@ std::optional<FewRows> few_rows_of(const Work& work, const MatrixForm& f) {
   const bool types = x.dtype == DType::kBF16 && y.dtype == DType::kBF16 &&
                      (d.dtype == DType::kBF16 || d.dtype == DType::kF32);
   if (!types || f.products() != 1 || f.k.x != 1 || f.k.y != 1 || f.k.size % kPiece != 0) return std::nullopt;
-  FewRows found{&x, &y, f.m.size, f.n.size, f.k.size, f.m.x, f.n.y, f.m.out, f.n.out};
+  FewRows found{&x, &y, 1, f.m.size, f.n.size, f.k.size, f.m.x, f.n.y, f.m.out, f.n.out};
   if (found.rows > found.columns)
-    found = {&y, &x, f.n.size, f.m.size, f.k.size, f.n.y, f.m.x, f.n.out, f.m.out};
+    found = {&y, &x, 0, f.n.size, f.m.size, f.k.size, f.n.y, f.m.x, f.n.out, f.m.out};
   if (found.rows > kMostFewRows || found.columns % 16 != 0 || found.columns < 64) return std::nullopt;
   if (found.rows == 1) found.x_step = found.depth;
   if (!lies_in_words(*found.x, found.x_step) || !lies_in_words(*found.w, found.w_step)) return std::nullopt;
@@ -60,30 +63,82 @@ double split_seconds(const FewRows& f, const ProductSplit& d, int multiprocessor
          (d.parts > 1 ? kClusterSeconds : 0) + 0.1e-6 * static_cast<double>(each);
 }
 
-ProductSplit best_split(const FewRows& f, const Card& card) {
-  ProductSplit best;
-  double least = 1e30;
-  const bool has_clusters = card.has_clusters();
+// All splits that are possible, the ones that promise most first.
+std::vector<ProductSplit> splits_of(const FewRows& f, const Card& card) {
+  std::vector<ProductSplit> all;
   for (const std::int64_t row_tiles : {1, 2, 4})
     for (const std::int64_t warps : {8, 4})
       for (const std::int64_t parts : {1, 2, 4, 8}) {
-        const ProductSplit split{row_tiles, warps, parts};
         if (f.columns % (16 * row_tiles) != 0 || row_tiles * warps * f.row_groups() > 64) continue;
-        if (parts > 1 && (!has_clusters || f.depth < kPiece * warps * parts)) continue;
-        const double seconds = split_seconds(f, split, card.multiprocessors());
-        if (seconds >= least) continue;
-        least = seconds;
-        best = split;
+        if (parts > 1 && (!card.has_clusters() || f.depth < kPiece * warps * parts)) continue;
+        all.push_back({row_tiles, warps, parts});
       }
-  return best;
+  std::ranges::stable_sort(all, {}, [&](const ProductSplit& split) {
+    return split_seconds(f, split, card.multiprocessors());
+  });
+  return all;
 }
 
 // Whether nothing in the program writes the operand: it may be read before the kernels before have ended.
-bool is_never_written(const Work& work, const TensorView& operand) {
-  const std::size_t i = &operand == &work.inputs[0] ? 0 : 1;
+bool is_never_written(const Work& work, std::size_t operand) {
   for (const ProgramVariable& variable : work.program.variables)
-    if (variable.value == work.instr.inputs[i]) return !variable.update || *variable.update == variable.value;
+    if (variable.value == work.instr.inputs[operand]) return !variable.update || *variable.update == variable.value;
   return false;
+}
+
+void launch_split(const Work& work, const FewRows& f, const ProductSplit& d, void* result) {
+  const DType dtype = work.outputs[0].dtype;
+  work.launch(f.columns / (16 * d.row_tiles) * d.parts, static_cast<int>(32 * d.warps),
+              {in(DType::kBF16, "w", f.w->data), in(DType::kBF16, "x", f.x->data), out(dtype, "y", result),
+               number("depth", f.depth), number("rows", f.rows), number("w_step", f.w_step), number("x_step", f.x_step),
+               number("y_row", f.out_row), number("y_column", f.out_column)},
+              str("few_rows<", d.row_tiles, ", ", f.row_groups(), ", ", d.warps, ", ", d.parts, ", ",
+                  is_never_written(work, f.w_operand) ? "true" : "false",
+                  ">(w, x, y, (int)depth, (int)rows, w_step, x_step, y_row, y_column);\n"),
+              {.cluster = static_cast<int>(d.parts), .waits = true});
+}
+
+// The fastest of the most promising, with a matrix that is not in the card's cache, as in a step.
+ProductSplit timed_split(const Work& work, const FewRows& f, std::vector<ProductSplit> splits) {
+  constexpr std::size_t kMostSplits = 9;
+  constexpr int kRuns = 4;
+  splits.resize(std::min(splits.size(), kMostSplits));
+  const std::int64_t elements = (f.rows - 1) * f.out_row + (f.columns - 1) * f.out_column + 1;
+  void* result = nullptr;
+  if (cudaMalloc(&result, static_cast<std::size_t>(elements) * size_of(work.outputs[0].dtype)) != cudaSuccess) {
+    cudaGetLastError();  // no room to try them
+    return splits[0];
+  }
+  const std::shared_ptr<void> owner(result, [](void* memory) { cudaFree(memory); });
+  KernelSet kernels;
+  std::vector<Issue> issues;
+  const Work trial{work.program, work.instr, work.inputs, work.outputs, work.processor, {}, work.card, kernels, issues};
+  for (const ProductSplit& split : splits) launch_split(trial, f, split, result);
+  kernels.compile(work.card.architecture());
+  const cudaStream_t stream = work.card.stream();
+  const CardTimer timer(stream);
+  std::vector<float> least(splits.size(), 1e30F);
+  for (int run = 0; run < kRuns; ++run)
+    for (std::size_t i = 0; i < splits.size(); ++i) {
+      check(cudaMemsetAsync(work.card.product_workspace(), 0, kProductWorkspace, stream), "cudaMemsetAsync");
+      least[i] = std::min(least[i], timer.milliseconds([&] { issues[i](stream); }));
+    }
+  return splits[static_cast<std::size_t>(std::ranges::min_element(least) - least.begin())];
+}
+
+ProductSplit chosen_split(const Work& work, const FewRows& f) {
+  const std::vector<ProductSplit> splits = splits_of(f, work.card);
+  const std::string product = str("few,", f.rows, "x", f.columns, "x", f.depth, "+", f.w_step, ",", f.out_row, ",",
+                                  f.out_column, ",", name_of(work.outputs[0].dtype));
+  if (const auto known = work.card.tuning().find_split(product))
+    for (const ProductSplit& split : splits)
+      if (*known == Tuning::Split{static_cast<int>(split.row_tiles), static_cast<int>(split.warps),
+                                  static_cast<int>(split.parts)})
+        return split;
+  const ProductSplit best = timed_split(work, f, splits);
+  work.card.tuning().keep_split(product, {static_cast<int>(best.row_tiles), static_cast<int>(best.warps),
+                                          static_cast<int>(best.parts)});
+  return best;
 }
 
 }  // namespace
@@ -91,16 +146,7 @@ bool is_never_written(const Work& work, const TensorView& operand) {
 bool few_rows_product(const Work& work, const MatrixForm& form) {
   const std::optional<FewRows> found = few_rows_of(work, form);
   if (!found) return false;
-  const FewRows& f = *found;
-  const ProductSplit d = best_split(f, work.card);
-  const TensorView& y = work.outputs[0];
-  work.launch(f.columns / (16 * d.row_tiles) * d.parts, static_cast<int>(32 * d.warps),
-              {in(DType::kBF16, "w", f.w->data), in(DType::kBF16, "x", f.x->data), out(y.dtype, "y", y.data),
-               number("depth", f.depth), number("rows", f.rows), number("w_step", f.w_step), number("x_step", f.x_step),
-               number("y_row", f.out_row), number("y_column", f.out_column)},
-              str("few_rows<", d.row_tiles, ", ", f.row_groups(), ", ", d.warps, ", ", d.parts, ", ",
-                  is_never_written(work, *f.w) ? "true" : "false", ">(w, x, y, (int)depth, (int)rows, w_step, x_step, y_row, y_column);\n"),
-              {.cluster = static_cast<int>(d.parts), .waits = true});
+  launch_split(work, *found, chosen_split(work, *found), work.outputs[0].data);
   work.kernels.overlap();
   return true;
 }

@@ -8,6 +8,7 @@
 
 #include "base/str.h"
 #include "program/matrix_form.h"
+#include "runtime/cuda/card_timer.h"
 #include "runtime/cuda/few_rows.h"
 #include "runtime/cuda/text.h"
 #include "runtime/host/host_clock.h"
@@ -45,36 +46,6 @@ Matrix matrix(std::int64_t rows, std::int64_t row, std::int64_t columns, std::in
 bool has_unit(std::int64_t rows, std::int64_t row, std::int64_t columns, std::int64_t column) {
   return rows == 1 || row == 1 || columns == 1 || column == 1;
 }
-
-// Times of work on a stream, between events of the card.
-class CardTimer {
- public:
-  explicit CardTimer(cudaStream_t stream) : stream_(stream) {
-    check(cudaEventCreate(&begin_), "cudaEventCreate");
-    check(cudaEventCreate(&end_), "cudaEventCreate");
-  }
-  CardTimer(const CardTimer&) = delete;
-  CardTimer& operator=(const CardTimer&) = delete;
-  ~CardTimer() {
-    cudaEventDestroy(begin_);
-    cudaEventDestroy(end_);
-  }
-
-  template <class Job>
-  float milliseconds(const Job& job) const {
-    float time = 0;
-    check(cudaEventRecord(begin_, stream_), "cudaEventRecord");
-    job();
-    check(cudaEventRecord(end_, stream_), "cudaEventRecord");
-    check(cudaEventSynchronize(end_), "cudaEventSynchronize");
-    check(cudaEventElapsedTime(&time, begin_, end_), "cudaEventElapsedTime");
-    return time;
-  }
-
- private:
-  const cudaStream_t stream_;
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
-};
 
 // One call: d = a b (+ d), for `count` matrices at even distances.
 class Product {

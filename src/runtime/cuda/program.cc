@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "comm/failure.h"
 #include "program/builder.h"
+#include "program/cost.h"
 #include "runtime/cuda/collectives.h"
 #include "runtime/cuda/instructions.h"
 #include "runtime/cuda/products.h"
@@ -267,6 +268,9 @@ CudaProgram::CudaProgram(std::shared_ptr<const Compiled> compiled, Card& card, c
       held[p][program().variables[v].value] = places.variables[p].at(v);
   block_ = std::make_unique<Block>(*this, program(), compiled_->plan, places.arenas, held);
   bind_updates(places);
+  visit_bodies(program(), [&](const Program& body, std::int64_t) {
+    for (const Instr& instr : body.body) draws_ = draws_ || instr.is<Random>();
+  });
   kernels_.compile(card_.architecture());
   check(cudaMallocHost(reinterpret_cast<void**>(&words_), kMostStarted * sizeof(StepWords)), "cudaMallocHost");
 }
@@ -356,8 +360,9 @@ void CudaProgram::start(const StepArgs& step) {
       check(cudaStreamSynchronize(card_.stream()), "cudaStreamSynchronize");
     ++started_;
     *words = {step.seed, step.step, 0};
-    check(cudaMemcpyAsync(card_.step_words(), words, sizeof(StepWords), cudaMemcpyHostToDevice, card_.stream()),
-          "cudaMemcpyAsync");
+    if (draws_)
+      check(cudaMemcpyAsync(card_.step_words(), words, sizeof(StepWords), cudaMemcpyHostToDevice, card_.stream()),
+            "cudaMemcpyAsync");
     if (log_) return issue_traced();
     if (!tried_capture_) capture();
     if (graph_) check(cudaGraphLaunch(graph_, card_.stream()), "cudaGraphLaunch");

@@ -68,6 +68,7 @@ class CudaProgram {
   Timeline timeline_;
   std::function<void(const HostEvent&)> host_;  // while a step runs
   StepWords* words_ = nullptr;                  // of each step on the stream, in pinned memory
+  bool draws_ = false;                          // random numbers, which depend on these words
   std::int64_t started_ = 0;                    // steps since the last wait
   cudaGraphExec_t graph_ = nullptr;
   bool tried_capture_ = false;

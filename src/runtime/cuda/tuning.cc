@@ -1,5 +1,6 @@
 #include "runtime/cuda/tuning.h"
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -28,6 +29,13 @@ bool is_algorithm(const std::string& digits) {
   return digits.size() == kDigits && digits.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
+std::optional<Tuning::Split> split_of(const std::string& text) {
+  Tuning::Split split{};
+  char end = 0;
+  const bool is_one = std::sscanf(text.c_str(), "split:%d:%d:%d%c", &split[0], &split[1], &split[2], &end) == 3;
+  return is_one ? std::optional(split) : std::nullopt;
+}
+
 }  // namespace
 
 Tuning::Tuning(std::string card)
@@ -42,7 +50,7 @@ Tuning::~Tuning() {
 
 std::optional<cublasLtMatmulAlgo_t> Tuning::find(const std::string& product) const {
   const auto found = algorithms_.find(product);
-  if (found == algorithms_.end()) return std::nullopt;
+  if (found == algorithms_.end() || !is_algorithm(found->second)) return std::nullopt;
   cublasLtMatmulAlgo_t algorithm{};
   auto* bytes = reinterpret_cast<unsigned char*>(&algorithm);
   for (std::size_t i = 0; i < sizeof algorithm; ++i)
@@ -55,6 +63,16 @@ void Tuning::keep(const std::string& product, const cublasLtMatmulAlgo_t& algori
   has_news_ = true;
 }
 
+std::optional<Tuning::Split> Tuning::find_split(const std::string& product) const {
+  const auto found = algorithms_.find(product);
+  return found == algorithms_.end() ? std::nullopt : split_of(found->second);
+}
+
+void Tuning::keep_split(const std::string& product, const Split& split) {
+  algorithms_[product] = str("split:", split[0], ":", split[1], ":", split[2]);
+  has_news_ = true;
+}
+
 void Tuning::read() {
   std::ifstream in(file_);
   if (file_.empty() || !in) return;
@@ -62,7 +80,7 @@ void Tuning::read() {
   bool is_sound = static_cast<bool>(std::getline(in, line)) && line == first_line_;
   while (is_sound && std::getline(in, line)) {
     std::istringstream words(line);
-    is_sound = words >> product >> digits && is_algorithm(digits);
+    is_sound = words >> product >> digits && (is_algorithm(digits) || split_of(digits));
     if (is_sound) algorithms_[product] = digits;
   }
   if (is_sound) return;
