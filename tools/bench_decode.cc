@@ -46,7 +46,7 @@ struct DecodeTimes {
 struct DecodeReport {
   train::Config config;
   std::vector<DecodeRow> rows;
-  DecodeTimes times;  // of the run with the median time
+  DecodeTimes times;                 // of the run with the median time
   double least_seconds_of_step = 0;  // of all runs
   std::int64_t prompt_tokens = 0, cache_bytes = 0, peak_bytes = 0;
   DecodeWork work;
@@ -260,7 +260,8 @@ void run_decode(const DecodeBenchOptions& o) {
 void add_bench_decode(CLI::App& bench, Action& action) {
   CLI::App* sub = bench.add_subcommand("decode", "Decode with the model of a config, random weights, and time it");
   const auto o = std::make_shared<DecodeBenchOptions>();
-  sub->add_option("--config", o->files, "A config as weft train takes it, or one of weft bench lm; more: their settings override it")
+  sub->add_option("--config", o->files,
+                  "A config as weft train takes it, or one of weft bench lm; more: their settings override it")
       ->required();
   add_config_options(*sub, o->words);
   sub->add_option("--batch", o->batch, "Rows of a step")->capture_default_str();

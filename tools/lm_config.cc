@@ -29,11 +29,12 @@ std::optional<std::string> lm_config(const std::string& name, std::int64_t posit
   text << std::boolalpha << "name = \"" << known << "\"\n[model]\nkind = \"lm\"\nvocab_divisor = 1\n";
   for (const char* size : {"vocab", "d_model", "heads", "d_kv", "d_ff", "layers"})
     text << size << " = " << sizes.at(size) << "\n";
-  text << "norm = \"" << (design.norm == models::Norm::kLayer ? "layer" : "rms") << "\"\nnorm_epsilon = "
-       << design.norm_epsilon << "\npositions = \"learned\"\nmax_length = " << std::max(sizes.at("length"), positions)
-       << "\nactivation = [\"" << design.activation << "\"]\nff_bias = " << design.biases
-       << "\nattention_bias = " << design.biases << "\ntied = " << design.tied
-       << "\ntied_scale = false\nactivations = \"" << name_of(design.activations) << "\"\n[data]\nvocabulary = \"bytes\"\n"
+  text << "norm = \"" << (design.norm == models::Norm::kLayer ? "layer" : "rms")
+       << "\"\nnorm_epsilon = " << design.norm_epsilon
+       << "\npositions = \"learned\"\nmax_length = " << std::max(sizes.at("length"), positions) << "\nactivation = [\""
+       << design.activation << "\"]\nff_bias = " << design.biases << "\nattention_bias = " << design.biases
+       << "\ntied = " << design.tied << "\ntied_scale = false\nactivations = \"" << name_of(design.activations)
+       << "\"\n[data]\nvocabulary = \"bytes\"\n"
        << "[decode]\nweights = \"" << (is_16_bit ? "bf16" : "f32") << "\"\n";
   return text.str();
 }

@@ -9,8 +9,8 @@ namespace weft::decode {
 
 std::int64_t steps_ahead(const Options& o, bool queues) {
   constexpr std::int64_t kUsual = 16;  // the host reads tokens in about a tenth of the time of as many short steps
-  const bool by_graph = o.temperature == 0 && o.beams == 1 && o.repetition_penalty == 1 && o.no_repeat_ngram == 0 &&
-                        o.min_tokens == 0;
+  const bool by_graph =
+      o.temperature == 0 && o.beams == 1 && o.repetition_penalty == 1 && o.no_repeat_ngram == 0 && o.min_tokens == 0;
   if (!by_graph) return 1;
   return o.ahead > 0 ? o.ahead : queues ? kUsual : 1;
 }

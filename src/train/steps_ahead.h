@@ -36,7 +36,9 @@ class StepsAhead {
   void run(const Reads& reads, const std::vector<bool>& active, std::int64_t steps);
   // What a row of the batch chose at a position of that run.
   std::int32_t id(std::size_t row, std::int64_t position) const { return ids_[place(row, position)]; }
-  double log_probability(std::size_t row, std::int64_t position) const { return log_probabilities_[place(row, position)]; }
+  double log_probability(std::size_t row, std::int64_t position) const {
+    return log_probabilities_[place(row, position)];
+  }
 
  private:
   std::size_t place(std::size_t row, std::int64_t position) const {

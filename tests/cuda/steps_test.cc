@@ -37,7 +37,8 @@ void expect_near(const Graph& graph, const Tensor& y, const Feeds& feeds, double
 
 TEST_F(GpuSteps, ProductsOfFewRows) {
   for (const std::int64_t rows : {1, 2, 8, 9, 17, 32})
-    for (const auto& [columns, depth] : {std::pair<std::int64_t, std::int64_t>{64, 32}, {768, 3072}, {2304, 768}, {2048, 2048}, {96, 8192}})
+    for (const auto& [columns, depth] :
+         {std::pair<std::int64_t, std::int64_t>{64, 32}, {768, 3072}, {2304, 768}, {2048, 2048}, {96, 8192}})
       for (const bool exact : {false, true}) {
         SCOPED_TRACE(str(rows, " x ", columns, " x ", depth, exact ? " in f32" : " in bf16"));
         Graph g;
@@ -56,19 +57,20 @@ TEST_F(GpuSteps, WeightsThatStayAreReadBeforeTheirTurn) {
   const Tensor w = g.variable("w", {n, k}, init::normal(0.1), {.stored = DType::kBF16});
   const Tensor v = g.variable("v", {k, n}, init::normal(0.1), {.stored = DType::kBF16});
   Tensor h = cast(x, DType::kBF16);
-  for (int i = 0; i < 4; ++i)
-    h = einsum({tanh(einsum({h, w}, {m, n})), v}, {m, k});
+  for (int i = 0; i < 4; ++i) h = einsum({tanh(einsum({h, w}, {m, n})), v}, {m, k});
   expect_near(g, cast(h, DType::kF32), {{x, numbers(x.shape(), 3)}}, 2e-2);
 }
 
 TEST_F(GpuSteps, AttentionOfOneQuery) {
   for (const DType dtype : {DType::kBF16, DType::kF32})
-    for (const auto& [batch, heads, width] : {std::tuple<std::int64_t, std::int64_t, std::int64_t>{1, 2, 64}, {3, 12, 64}, {40, 32, 32}, {2, 3, 128}})
+    for (const auto& [batch, heads, width] :
+         {std::tuple<std::int64_t, std::int64_t, std::int64_t>{1, 2, 64}, {3, 12, 64}, {40, 32, 32}, {2, 3, 128}})
       for (const bool has_sources : {false, true}) {
         SCOPED_TRACE(str(dtype, " ", batch, " x ", heads, " x ", width, has_sources ? " with sources" : ""));
         Graph g;
         const Dim b{"batch", batch}, beams{"beams", 2}, m{"memory", 300}, h{"heads", heads}, d{"d", width};
-        const Tensor q = g.input("q", {b, beams, h, d}), k = g.input("k", {b, beams, m, h, d}), v = g.input("v", {b, beams, m, h, d});
+        const Tensor q = g.input("q", {b, beams, h, d}), k = g.input("k", {b, beams, m, h, d}),
+                     v = g.input("v", {b, beams, m, h, d});
         const Tensor end = g.input("end", {b}, DType::kI32), sources = g.input("sources", {b, beams, m}, DType::kI32);
         AttendOptions how{.memory_end = end};
         if (has_sources) how.sources = sources, how.source_dim = beams;
@@ -99,7 +101,8 @@ TEST_F(GpuSteps, TheBestOfALongLine) {
 
 // 16 bits choose the same tokens in almost all models; these have logits that are far apart.
 TEST_F(GpuSteps, DecodesAheadOfTheHost) {
-  models::TransformerOptions model{.vocab = 96, .vocab_divisor = 32, .d_model = 64, .heads = 4, .d_kv = 16, .d_ff = 96, .layers = 2};
+  models::TransformerOptions model{
+      .vocab = 96, .vocab_divisor = 32, .d_model = 64, .heads = 4, .d_kv = 16, .d_ff = 96, .layers = 2};
   model.init = init::normal(0.5);
   const std::vector<std::vector<std::int32_t>> prompts = {{3, 4, 5}, {7}, {2, 9, 8, 6, 5}, {10, 3}, {11}};
   const auto decoded = [&](const device::Choice& device, std::int64_t ahead) {
@@ -110,7 +113,8 @@ TEST_F(GpuSteps, DecodesAheadOfTheHost) {
     return ids;
   };
   const auto want = decoded(device::cpu(), 1);
-  for (const std::int64_t ahead : {1, 3, 16}) EXPECT_EQ(decoded(device::cuda(), ahead), want) << ahead << " steps ahead";
+  for (const std::int64_t ahead : {1, 3, 16})
+    EXPECT_EQ(decoded(device::cuda(), ahead), want) << ahead << " steps ahead";
 }
 
 }  // namespace

@@ -32,12 +32,11 @@ bool lies_in_words(const TensorView& view, std::int64_t step) {
 // x and w change places where the few rows are the second operand's.
 std::optional<FewRows> few_rows_of(const Work& work, const MatrixForm& f) {
   const TensorView &x = work.inputs[0], &y = work.inputs[1], &d = work.outputs[0];
-  const bool types = x.dtype == DType::kBF16 && y.dtype == DType::kBF16 &&
-                     (d.dtype == DType::kBF16 || d.dtype == DType::kF32);
+  const bool types =
+      x.dtype == DType::kBF16 && y.dtype == DType::kBF16 && (d.dtype == DType::kBF16 || d.dtype == DType::kF32);
   if (!types || f.products() != 1 || f.k.x != 1 || f.k.y != 1 || f.k.size % kPiece != 0) return std::nullopt;
   FewRows found{&x, &y, 1, f.m.size, f.n.size, f.k.size, f.m.x, f.n.y, f.m.out, f.n.out};
-  if (found.rows > found.columns)
-    found = {&y, &x, 0, f.n.size, f.m.size, f.k.size, f.n.y, f.m.x, f.n.out, f.m.out};
+  if (found.rows > found.columns) found = {&y, &x, 0, f.n.size, f.m.size, f.k.size, f.n.y, f.m.x, f.n.out, f.m.out};
   if (found.rows > kMostFewRows || found.columns % 16 != 0 || found.columns < 64) return std::nullopt;
   if (found.rows == 1) found.x_step = found.depth;
   if (!lies_in_words(*found.x, found.x_step) || !lies_in_words(*found.w, found.w_step)) return std::nullopt;
@@ -57,7 +56,8 @@ double split_seconds(const FewRows& f, const ProductSplit& d, int multiprocessor
   const std::int64_t blocks = f.columns / (16 * d.row_tiles) * d.parts;
   const auto depth = static_cast<double>(f.depth) / static_cast<double>(d.parts);
   const double bytes = 2 * depth * static_cast<double>(16 * d.row_tiles + 4 * f.row_groups());
-  const std::int64_t each = divided_up(blocks, multiprocessors), resident = std::min<std::int64_t>(each, d.warps == 8 ? 2 : 3);
+  const std::int64_t each = divided_up(blocks, multiprocessors),
+                     resident = std::min<std::int64_t>(each, d.warps == 8 ? 2 : 3);
   const double under_way = static_cast<double>(resident * d.warps) * kBytesOfWarp;
   return static_cast<double>(each) * bytes / (kRate * std::min(1.0, under_way / kBytesUnderWay)) +
          (d.parts > 1 ? kClusterSeconds : 0) + 0.1e-6 * static_cast<double>(each);
@@ -73,9 +73,8 @@ std::vector<ProductSplit> splits_of(const FewRows& f, const Card& card) {
         if (parts > 1 && (!card.has_clusters() || f.depth < kPiece * warps * parts)) continue;
         all.push_back({row_tiles, warps, parts});
       }
-  std::ranges::stable_sort(all, {}, [&](const ProductSplit& split) {
-    return split_seconds(f, split, card.multiprocessors());
-  });
+  std::ranges::stable_sort(all, {},
+                           [&](const ProductSplit& split) { return split_seconds(f, split, card.multiprocessors()); });
   return all;
 }
 
@@ -136,8 +135,8 @@ ProductSplit chosen_split(const Work& work, const FewRows& f) {
                                   static_cast<int>(split.parts)})
         return split;
   const ProductSplit best = timed_split(work, f, splits);
-  work.card.tuning().keep_split(product, {static_cast<int>(best.row_tiles), static_cast<int>(best.warps),
-                                          static_cast<int>(best.parts)});
+  work.card.tuning().keep_split(
+      product, {static_cast<int>(best.row_tiles), static_cast<int>(best.warps), static_cast<int>(best.parts)});
   return best;
 }
 

@@ -75,14 +75,15 @@ void best_of_lines(const Work& work, std::int64_t lines, std::int64_t length, co
   constexpr int kWarps = 16;
   const std::int64_t parts = work.card.has_clusters() && lines < 256 && length >= 4096 ? 8 : 1;
   const std::string first = ascending ? "false" : "true";
-  work.launch(
-      lines * parts, 32 * kWarps, params,
-      str("const long long l = blockIdx.x / ", parts, ";\n", start, "const int e = best_of_line<", kWarps, ", ", parts, ", ",
-          wide, ">(", length, ", [&](int e) { return (", wide, ")widen(get(line[e * step])); }, [&](", wide, " a, int i, ",
-          wide, " b, int j) {\nconst bool a_nan = a != a, b_nan = b != b;\nif (a_nan != b_nan) return a_nan == ", first,
-          ";\nreturn a_nan || a == b ? i < j : (a > b) == ", first,
-          ";\n});\nconstexpr long long rank = 0;\nif (blockIdx.x % ", parts, " == 0 && threadIdx.x == 0) {\n", write, "}\n"),
-      {.cluster = static_cast<int>(parts)});
+  work.launch(lines * parts, 32 * kWarps, params,
+              str("const long long l = blockIdx.x / ", parts, ";\n", start, "const int e = best_of_line<", kWarps, ", ",
+                  parts, ", ", wide, ">(", length, ", [&](int e) { return (", wide,
+                  ")widen(get(line[e * step])); }, [&](", wide, " a, int i, ", wide,
+                  " b, int j) {\nconst bool a_nan = a != a, b_nan = b != b;\nif (a_nan != b_nan) return a_nan == ",
+                  first, ";\nreturn a_nan || a == b ? i < j : (a > b) == ", first,
+                  ";\n});\nconstexpr long long rank = 0;\nif (blockIdx.x % ", parts, " == 0 && threadIdx.x == 0) {\n",
+                  write, "}\n"),
+              {.cluster = static_cast<int>(parts)});
 }
 
 }  // namespace
@@ -129,9 +130,7 @@ void sort(const Work& work) {
       "best[0];\n"
       "__syncthreads();\nlast = e;\nif (threadIdx.x == 0) {\n",
       write, "}\n}\n");
-  work.launch(
-      rest.elements(), kThreads, params,
-      str(start, count * 4 <= length && count <= 256 ? picks : ranks));
+  work.launch(rest.elements(), kThreads, params, str(start, count * 4 <= length && count <= 256 ? picks : ranks));
 }
 
 }  // namespace weft::cuda

@@ -60,7 +60,8 @@ void Work::launch(std::int64_t blocks, int threads, const std::vector<Param>& pa
     if (overlaps && launch->kernels.overlaps())
       check(cudaStreamIsCapturing(stream, &captured), "cudaStreamIsCapturing");
     config.numAttrs = captured == cudaStreamCaptureStatusActive ? 1 : 0;
-    check(cudaLaunchKernelExC(&config, launch->kernels.at(launch->kernel), launch->places.data()), "cudaLaunchKernelExC");
+    check(cudaLaunchKernelExC(&config, launch->kernels.at(launch->kernel), launch->places.data()),
+          "cudaLaunchKernelExC");
   });
 }
 
