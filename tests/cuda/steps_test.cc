@@ -3,12 +3,44 @@
 #include <gtest/gtest.h>
 
 #include "base/str.h"
+#include "runtime/cuda/nvrtc.h"
 #include "runtime/cuda/open.h"
+#include "runtime/cuda/prelude.h"
 #include "weft/decode.h"
 #include "weft/weft.h"
 
 namespace weft::cuda_steps_test {
 namespace {
+
+// A kernel that calls a function of the prelude, in a cluster of so many blocks.
+std::string kernel(int number, int parts, const std::string& params, const std::string& body) {
+  return str("extern \"C\" __global__ void __launch_bounds__(512) ",
+             parts > 1 ? str("__cluster_dims__(", parts, ", 1, 1) ") : "", "k", number, "(", params, ") {\n", body,
+             "}\n");
+}
+
+TEST(CudaSteps, KernelsCompile) {
+  for (const auto& [architecture, parts] : {std::pair{"sm_80", 1}, {"sm_90", 8}}) {
+    std::string source = weft::cuda::kernel_prelude();
+    int number = 0;
+    for (const auto& [tiles, groups, warps] : {std::tuple{1, 1, 8}, {2, 4, 8}, {4, 3, 4}})
+      source += kernel(number++, parts, "const BF16* w, const BF16* x, BF16* y",
+                       str("few_rows<", tiles, ", ", groups, ", ", warps, ", ", parts,
+                           ", true>(w, x, 2048, 9, 2048, 2048, [&](int m, long long n, float sum) { y[m * 1024 + n] = ",
+                           "put<BF16>(sum); });\n"));
+    for (const char* type : {"BF16", "F16", "float"})
+      source +=
+          kernel(number++, parts, str("const ", type, "* q, ", type, "* y"),
+                 str("attend_step<8, 4, 4, ", parts, ">(q, [&](long long m) { return q + m * 64; }, [&](long long m) ",
+                     "{ return q + m * 128; }, 77, 0.125f, [&](int d, float a) { y[d] = put<", type,
+                     ">(a); }, [&](float, float) {});\n"));
+    source += kernel(
+        number++, parts, "const float* x, int* y",
+        str("y[0] = best_of_line<16, ", parts, ", float>(5003, [&](int e) { return x[e]; }, [&](float a, int i, ",
+            "float b, int j) { return a == b ? i < j : a > b; });\n"));
+    EXPECT_FALSE(weft::cuda::compile_to_ptx(source, architecture).empty());
+  }
+}
 
 class GpuSteps : public ::testing::Test {
  protected:
@@ -48,6 +80,17 @@ TEST_F(GpuSteps, ProductsOfFewRows) {
         const Tensor z = exact ? cast(y, DType::kF32) : y * 1.0;
         expect_near(g, z, {{x, numbers(x.shape(), 1)}, {w, numbers(w.shape(), 2)}}, 5e-3);
       }
+}
+
+TEST_F(GpuSteps, MapsOfProductsOfFewRows) {
+  for (const std::int64_t rows : {1, 5, 32}) {
+    Graph g;
+    const Dim m{"m", rows}, n{"n", 192}, k{"k", 96};
+    const Tensor x = g.input("x", {m, k}), w = g.input("w", {n, k}), bias = g.input("bias", {n});
+    const Tensor y = einsum({cast(x, DType::kBF16), cast(w, DType::kBF16)}, {m, n});
+    const Tensor z = select(equal(iota(g, n), 3.0), constant(g, 7.0), cast(tanh(y + cast(bias, DType::kBF16)), DType::kF32));
+    expect_near(g, z, {{x, numbers(x.shape(), 1)}, {w, numbers(w.shape(), 2)}, {bias, numbers(bias.shape(), 3)}}, 2e-2);
+  }
 }
 
 TEST_F(GpuSteps, WeightsThatStayAreReadBeforeTheirTurn) {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/str.h"
+#include "program/matrix_form.h"
 #include "runtime/cuda/card_timer.h"
 #include "runtime/cuda/text.h"
 
@@ -85,16 +86,27 @@ bool is_never_written(const Work& work, std::size_t operand) {
   return false;
 }
 
-void launch_split(const Work& work, const FewRows& f, const ProductSplit& d, void* result) {
+// `result`: where the product goes; null: to the maps of the epilogue.
+void launch_split(const Work& work, const FewRows& f, const ProductSplit& d, void* result, const Epilogue& then = {}) {
   const DType dtype = work.outputs[0].dtype;
-  work.launch(f.columns / (16 * d.row_tiles) * d.parts, static_cast<int>(32 * d.warps),
-              {in(DType::kBF16, "w", f.w->data), in(DType::kBF16, "x", f.x->data), out(dtype, "y", result),
-               number("depth", f.depth), number("rows", f.rows), number("w_step", f.w_step), number("x_step", f.x_step),
-               number("y_row", f.out_row), number("y_column", f.out_column)},
-              str("few_rows<", d.row_tiles, ", ", f.row_groups(), ", ", d.warps, ", ", d.parts, ", ",
-                  is_never_written(work, f.w_operand) ? "true" : "false",
-                  ">(w, x, y, (int)depth, (int)rows, w_step, x_step, y_row, y_column);\n"),
-              {.cluster = static_cast<int>(d.parts), .waits = true});
+  std::vector<Param> params = {in(DType::kBF16, "w", f.w->data), in(DType::kBF16, "x", f.x->data),
+                               number("depth", f.depth),         number("rows", f.rows),
+                               number("w_step", f.w_step),       number("x_step", f.x_step),
+                               number("y_row", f.out_row),       number("y_column", f.out_column)};
+  std::string store = str("y[m * y_row + n * y_column] = put<", stored_type(dtype), ">(sum);\n");
+  if (result) {
+    params.push_back(out(dtype, "y", result));
+  } else {
+    params.insert(params.end(), then.params.begin(), then.params.end());
+    store = str("const float a = keep<", stored_type(dtype), ">(sum);\nconst long long i = m * y_row + n * y_column;\n",
+                then.text);
+  }
+  work.launch(
+      f.columns / (16 * d.row_tiles) * d.parts, static_cast<int>(32 * d.warps), params,
+      str("few_rows<", d.row_tiles, ", ", f.row_groups(), ", ", d.warps, ", ", d.parts, ", ",
+          is_never_written(work, f.w_operand) ? "true" : "false",
+          ">(w, x, (int)depth, (int)rows, w_step, x_step, [&](int m, long long n, float sum) {\n", store, "});\n"),
+      {.cluster = static_cast<int>(d.parts), .waits = true});
 }
 
 // The fastest of the most promising, with a matrix that is not in the card's cache, as in a step.
@@ -140,14 +152,23 @@ ProductSplit chosen_split(const Work& work, const FewRows& f) {
   return best;
 }
 
+std::optional<FewRows> few_rows_of(const Work& work) {
+  const TensorView &x = work.inputs[0], &y = work.inputs[1], &d = work.outputs[0];
+  return few_rows_of(work, matrix_form({x.shape, x.strides}, {y.shape, y.strides}, {d.shape, d.strides}));
+}
+
 }  // namespace
 
-bool few_rows_product(const Work& work, const MatrixForm& form) {
-  const std::optional<FewRows> found = few_rows_of(work, form);
+bool few_rows_product(const Work& work, const Epilogue* then) {
+  const std::optional<FewRows> found = few_rows_of(work);
   if (!found) return false;
-  launch_split(work, *found, chosen_split(work, *found), work.outputs[0].data);
+  const ProductSplit split = chosen_split(work, *found);
+  if (then) launch_split(work, *found, split, nullptr, *then);
+  else launch_split(work, *found, split, work.outputs[0].data);
   work.kernels.overlap();
   return true;
 }
+
+bool is_few_rows_product(const Work& work) { return few_rows_of(work).has_value(); }
 
 }  // namespace weft::cuda

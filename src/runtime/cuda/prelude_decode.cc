@@ -26,7 +26,7 @@ __device__ inline float of_block(const float* place, int block) { return __uint_
 )cuda";
 
 // Products of few rows x[m, k] with the rows of a large matrix w[n, k] (few_rows.cc). Numbers along k are multiplied in
-// another order than they lie: lane t of four has 8 neighbours, for two products of tiles.
+// another order than they lie: lane t of four has 8 neighbours, for two products of tiles. store(m, n, sum) gets each result once.
 constexpr const char* kFewRows = R"cuda(
 struct alignas(16) Words { unsigned v[4]; };
 
@@ -42,9 +42,9 @@ __device__ inline void add_tile(float (&sum)[4], const Words& upper, const Words
       : "r"(upper.v[2 * half]), "r"(lower.v[2 * half]), "r"(upper.v[2 * half + 1]), "r"(lower.v[2 * half + 1]),
         "r"(x.v[2 * half]), "r"(x.v[2 * half + 1]));
 }
-template <int Tiles, int Groups, int Warps, int Parts, bool Early, class D>
-__device__ inline void few_rows(const BF16* w, const BF16* x, D* y, int depth, int rows, long long w_step, long long x_step,
-                                long long y_row, long long y_column) {
+template <int Tiles, int Groups, int Warps, int Parts, bool Early, class Store>
+__device__ inline void few_rows(const BF16* w, const BF16* x, int depth, int rows, long long w_step, long long x_step,
+                                Store store) {
   constexpr int Each = Tiles < 4 ? 4 / Tiles : 1, Stride = Warps * Parts, Sums = Tiles * Groups * 4 * 32;
   __shared__ float sums[Warps * Sums];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
@@ -111,7 +111,7 @@ __device__ inline void few_rows(const BF16* w, const BF16* x, D* y, int depth, i
 #pragma unroll
       for (int other = 1; other < Parts; ++other) all += of_block(place, other);
     }
-    y[m * y_row + (tile + n) * y_column] = put<D>(all);
+    store(m, tile + n, all);
   }
   if (Parts > 1) cluster_sync();
 }

@@ -1,6 +1,8 @@
 #include "runtime/cuda/program.h"
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/index.h"
@@ -9,6 +11,7 @@
 #include "program/builder.h"
 #include "program/cost.h"
 #include "runtime/cuda/collectives.h"
+#include "runtime/cuda/few_rows.h"
 #include "runtime/cuda/instructions.h"
 #include "runtime/cuda/products.h"
 #include "runtime/cuda/sweep.h"
@@ -116,11 +119,16 @@ class CudaProgram::Block {
 
   void bind(const MemoryPlan& plan, const Indexed<ProcessorId, std::byte*>& arenas) {
     const ByValue<std::vector<std::int64_t>> strides = strides_of(program_);
+    int joined = -1;  // an instruction whose work is that of the product before it
     for (int i = 0; i < static_cast<int>(program_.body.size()); ++i) {
       const Instr& instr = program_.body[at(i)];
       if (is_view(instr) || instr.is<Done>()) continue;
       auto step = std::make_unique<Step>(Step{{&program_, &instr, false, served_by(program_, instr, strides)}});
-      if (instr.is<Loop>()) {
+      if (i == joined) {
+        joined = -1;
+      } else if (instr.is<Contract>() && join_next(plan, i, arenas, *step)) {
+        joined = next_of(i);
+      } else if (instr.is<Loop>()) {
         bind_loop(*step, plan.loops.at(i), arenas);
       } else {
         std::vector<Work> works;
@@ -134,6 +142,41 @@ class CudaProgram::Block {
       note_checks(*step, instr);
       steps_.push_back(std::move(step));
     }
+  }
+
+  // The next instruction with work of its own; -1 if there is none.
+  int next_of(int position) const {
+    for (int i = position + 1; i < static_cast<int>(program_.body.size()); ++i)
+      if (const Instr& instr = program_.body[at(i)]; !is_view(instr) && !instr.is<Done>()) return i;
+    return -1;
+  }
+
+  // Whether the program reads a value at one place alone, in that instruction.
+  bool is_only_read_by(ValueId id, int position) const {
+    for (int i = 0; i < static_cast<int>(program_.body.size()); ++i)
+      if (i != position && std::ranges::count(program_.body[at(i)].inputs, id) > 0) return false;
+    for (const ProgramOutput& output : program_.outputs)
+      if (output.value == id) return false;
+    return std::ranges::none_of(program_.variables, [&](const ProgramVariable& v) { return v.update == id; });
+  }
+
+  // A product of few rows with the maps that alone read it, if they follow it. Else nothing is done.
+  bool join_next(const MemoryPlan& plan, int position, const Indexed<ProcessorId, std::byte*>& arenas, Step& step) {
+    const int next = next_of(position);
+    const Instr& product = program_.body[at(position)];
+    if (next < 0 || owner_.checks_.finite || !is_only_read_by(product.outputs[0], next)) return false;
+    std::vector<Work> works;
+    std::vector<Epilogue> epilogues;
+    for (const ProcessorId p : owner_.program().mesh.processors()) {
+      works.push_back(work_of(p, product, workspace_of(plan, position, arenas[p]), step.issues));
+      const Work then = work_of(p, program_.body[at(next)], {}, step.issues);
+      std::optional<Epilogue> epilogue;
+      if (is_few_rows_product(works.back())) epilogue = epilogue_of(works.back(), then);
+      if (!epilogue) return false;
+      epilogues.push_back(std::move(*epilogue));
+    }
+    for (std::size_t i = 0; i < works.size(); ++i) few_rows_product(works[i], &epilogues[i]);
+    return true;
   }
 
   void bind_print(Step& step, const Work& work) {
