@@ -13,20 +13,6 @@ namespace weft::cuda {
 
 namespace {
 
-// The first byte of what a view spans, and the first behind it.
-std::pair<const std::byte*, const std::byte*> span_of(const TensorView& view) {
-  std::int64_t last = 0;
-  for (std::size_t d = 0; d < view.shape.rank(); ++d) last += (view.shape[d].size - 1) * view.strides[d];
-  const auto* begin = static_cast<const std::byte*>(view.data);
-  return {begin, begin + (last + 1) * static_cast<std::int64_t>(size_of(view.dtype))};
-}
-
-bool overlap(const TensorView& a, const TensorView& b) {
-  const auto [a_begin, a_end] = span_of(a);
-  const auto [b_begin, b_end] = span_of(b);
-  return a_begin < b_end && b_begin < a_end;
-}
-
 class EpilogueText {
  public:
   EpilogueText(const Work& product, const Work& then, const Program& body)
@@ -44,7 +30,7 @@ class EpilogueText {
     for (const TensorView& result : then_.outputs) {
       if (!within(result.shape) || result.shape.elements() != shape_.elements()) return false;
       for (const TensorView& read : product_.inputs)
-        if (overlap(result, read)) return false;
+        if (share_memory(result, read)) return false;
     }
     return true;
   }

@@ -13,6 +13,9 @@ void copy(const Work& work);
 void concat(const Work& work);
 void dynamic_slice(const Work& work);
 void dynamic_update(const Work& work);
+// Two that follow each other, by one kernel; false, and nothing is done, if they are not pieces of different values that go
+// where these lie already.
+bool dynamic_updates(const Work& one, const Work& other);
 void gather(const Work& work);
 void scatter_add(const Work& work);
 std::int64_t scatter_bytes(const Program& program, const Instr& instr);  // of its workspace

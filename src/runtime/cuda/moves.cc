@@ -79,22 +79,54 @@ void put_at_places(const Work& work, const std::string& dim) {
           "ll + ", offset_text(runs, 0, "i"), "];\n}\n"));
 }
 
+// A piece that goes to a run-time index, element by element: parameters with this number, and what a thread does with
+// element i.
+struct PieceText {
+  std::vector<Param> params;
+  std::string text;
+};
+PieceText piece_text(const Work& work, int number) {
+  const TensorView &piece = work.inputs[1], &offset = work.inputs[2], &result = work.outputs[0];
+  const std::string& dim = work.instr.as<DynamicUpdate>()->dim;
+  const std::vector<Run> runs = runs_over(piece.shape, {piece, without(result, dim), offset});
+  const std::int64_t size = result.shape.size_of(dim);
+  return {{in(piece.dtype, str("x", number), piece.data), in(offset.dtype, str("offset", number), offset.data),
+           out(result.dtype, str("y", number), result.data)},
+          str("long long at = widen(get(offset", number, "[", offset_text(runs, 2, "i"), "]));\nif (at > ", size,
+              "ll || at < -", piece.shape.size_of(dim), "ll) return;\nat += ", index_along(piece.shape, dim),
+              ";\nif (at < 0 || at >= ", size, "ll) return;\ny", number, "[at * ", stride_along(result, dim), "ll + ",
+              offset_text(runs, 1, "i"), "] = x", number, "[", offset_text(runs, 0, "i"), "];\n")};
+}
+
+bool is_piece_in_place(const Work& work) {
+  const auto* operation = work.instr.as<DynamicUpdate>();
+  return operation && work.inputs[0].data == work.outputs[0].data &&
+         work.inputs[0].strides == work.outputs[0].strides && !work.inputs[2].shape.has(operation->dim);
+}
+
 }  // namespace
 
 void dynamic_update(const Work& work) {
-  const TensorView &piece = work.inputs[1], &offset = work.inputs[2], &result = work.outputs[0];
   const std::string& dim = work.instr.as<DynamicUpdate>()->dim;
-  copy_elements(work, work.inputs[0], result);
-  if (offset.shape.has(dim)) return put_at_places(work, dim);
-  const std::vector<Run> runs = runs_over(piece.shape, {piece, without(result, dim), offset});
-  const std::int64_t size = result.shape.size_of(dim);
-  launch_per_element(
-      work, piece.shape.elements(),
-      {in(piece.dtype, "x", piece.data), in(offset.dtype, "offset", offset.data), out(result.dtype, "y", result.data)},
-      str("long long at = widen(get(offset[", offset_text(runs, 2, "i"), "]));\nif (at > ", size, "ll || at < -",
-          piece.shape.size_of(dim), "ll) return;\nat += ", index_along(piece.shape, dim),
-          ";\nif (at < 0 || at >= ", size, "ll) return;\ny[at * ", stride_along(result, dim), "ll + ",
-          offset_text(runs, 1, "i"), "] = x[", offset_text(runs, 0, "i"), "];\n"));
+  copy_elements(work, work.inputs[0], work.outputs[0]);
+  if (work.inputs[2].shape.has(dim)) return put_at_places(work, dim);
+  const PieceText one = piece_text(work, 0);
+  launch_per_element(work, work.inputs[1].shape.elements(), one.params, one.text);
+}
+
+bool dynamic_updates(const Work& one, const Work& other) {
+  if (!is_piece_in_place(one) || !is_piece_in_place(other)) return false;
+  for (const TensorView& read : other.inputs)
+    if (share_memory(read, one.outputs[0])) return false;
+  for (const TensorView& read : one.inputs)
+    if (share_memory(read, other.outputs[0])) return false;
+  const std::int64_t first = one.inputs[1].shape.elements(), second = other.inputs[1].shape.elements();
+  PieceText a = piece_text(one, 0), b = piece_text(other, 1);
+  a.params.insert(a.params.end(), b.params.begin(), b.params.end());
+  launch_per_element(one, first + second, a.params,
+                     str("const long long all = i;\nif (all < ", first, "ll) {\nconst long long i = all;\n", a.text,
+                         "} else {\nconst long long i = all - ", first, "ll;\n", b.text, "}\n"));
+  return true;
 }
 
 namespace {
@@ -105,9 +137,12 @@ std::int64_t gathered_together(const std::vector<Run>& runs, const std::vector<T
   for (auto width = static_cast<std::int64_t>(16 / size_of(views[0].dtype)); width > 1; width /= 2) {
     const auto divides = [&](std::int64_t number) { return number % width == 0; };
     bool whole = divides(runs.back().size);
-    for (std::size_t r = 0; r + 1 < runs.size(); ++r) whole = whole && divides(runs[r].strides[0]) && divides(runs[r].strides[2]);
+    for (std::size_t r = 0; r + 1 < runs.size(); ++r)
+      whole = whole && divides(runs[r].strides[0]) && divides(runs[r].strides[2]);
     for (const TensorView& view : views)
-      whole = whole && reinterpret_cast<std::uintptr_t>(view.data) % (static_cast<std::size_t>(width) * size_of(view.dtype)) == 0;
+      whole =
+          whole &&
+          reinterpret_cast<std::uintptr_t>(view.data) % (static_cast<std::size_t>(width) * size_of(view.dtype)) == 0;
     if (whole) return width;
   }
   return 1;
@@ -120,7 +155,8 @@ void gather(const Work& work) {
   const std::string& dim = work.instr.as<Gather>()->dim;
   const std::size_t d = x.shape.position(dim);
   const std::vector<Run> runs = runs_over(result.shape, {without(x, dim), indices, result});
-  const std::int64_t together = gathered_together(runs, {x, result}), width = x.strides[d] % together == 0 ? together : 1;
+  const std::int64_t together = gathered_together(runs, {x, result}),
+                     width = x.strides[d] % together == 0 ? together : 1;
   const std::string pack = str("Pack<", stored_type(x.dtype), ", ", width, ">"), e = str("(i * ", width, ")");
   launch_per_element(
       work, result.shape.elements() / width,

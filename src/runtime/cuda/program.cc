@@ -126,6 +126,8 @@ class CudaProgram::Block {
       auto step = std::make_unique<Step>(Step{{&program_, &instr, false, served_by(program_, instr, strides)}});
       if (i == joined) {
         joined = -1;
+      } else if (instr.is<DynamicUpdate>() && update_next(i, arenas, *step)) {
+        joined = next_of(i);
       } else if (instr.is<Contract>() && join_next(plan, i, arenas, *step)) {
         joined = next_of(i);
       } else if (instr.is<Loop>()) {
@@ -177,6 +179,16 @@ class CudaProgram::Block {
     }
     for (std::size_t i = 0; i < works.size(); ++i) few_rows_product(works[i], &epilogues[i]);
     return true;
+  }
+
+  // An update in place with the one that follows it: keys with values. Else nothing is done.
+  bool update_next(int position, const Indexed<ProcessorId, std::byte*>& arenas, Step& step) {
+    const int next = next_of(position);
+    if (next < 0 || arenas.size() != 1 || owner_.checks_.finite || !program_.body[at(next)].is<DynamicUpdate>())
+      return false;
+    const ProcessorId p(0);
+    return dynamic_updates(work_of(p, program_.body[at(position)], {}, step.issues),
+                           work_of(p, program_.body[at(next)], {}, step.issues));
   }
 
   void bind_print(Step& step, const Work& work) {

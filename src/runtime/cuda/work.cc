@@ -69,6 +69,15 @@ Work Work::with(std::vector<TensorView> in, std::vector<TensorView> out) const {
   return {program, instr, std::move(in), std::move(out), processor, workspace, card, kernels, issues};
 }
 
+bool share_memory(const TensorView& a, const TensorView& b) {
+  const auto end_of = [](const TensorView& view) {
+    std::int64_t last = 0;
+    for (std::size_t d = 0; d < view.shape.rank(); ++d) last += (view.shape[d].size - 1) * view.strides[d];
+    return static_cast<const std::byte*>(view.data) + (last + 1) * static_cast<std::int64_t>(size_of(view.dtype));
+  };
+  return static_cast<const std::byte*>(a.data) < end_of(b) && static_cast<const std::byte*>(b.data) < end_of(a);
+}
+
 void launch_per_element(const Work& work, std::int64_t elements, const std::vector<Param>& params,
                         const std::string& body) {
   constexpr int kThreads = 256;

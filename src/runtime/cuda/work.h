@@ -57,6 +57,9 @@ class Work {
   Work with(std::vector<TensorView> in, std::vector<TensorView> out) const;
 };
 
+// Whether some byte lies between the first and the last elements of both.
+bool share_memory(const TensorView& a, const TensorView& b);
+
 // One thread per element: `body` finds the element's row-major number in `i`, a long long below `elements`.
 void launch_per_element(const Work& work, std::int64_t elements, const std::vector<Param>& params,
                         const std::string& body);
