@@ -67,6 +67,7 @@ Card::Card(int number) : number_(number) {
   multiprocessors_ = found.multiProcessorCount;
   use();
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  check(cudaStreamCreateWithFlags(&second_stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   check(cublasLtCreate(&products_), "cublasLtCreate");
   tuning_ = std::make_unique<Tuning>(str(found.name, " ", architecture_));
   check(cudaMalloc(&workspace_, kProductWorkspace), "cudaMalloc");
@@ -77,6 +78,7 @@ Card::~Card() {
   cudaFree(step_words_);
   cudaFree(workspace_);
   if (products_) cublasLtDestroy(products_);
+  if (second_stream_) cudaStreamDestroy(second_stream_);
   if (stream_) cudaStreamDestroy(stream_);
 }
 

@@ -40,6 +40,7 @@ class Card {
   const std::string& architecture() const { return architecture_; }  // "sm_90"
   int multiprocessors() const { return multiprocessors_; }
   cudaStream_t stream() const { return stream_; }
+  cudaStream_t second_stream() const { return second_stream_; }  // of captured steps, for work beside the first
   cublasLtHandle_t products() const { return products_; }
   void* product_workspace() const { return workspace_; }
   Tuning& tuning() const { return *tuning_; }
@@ -50,7 +51,7 @@ class Card {
   const int number_;
   std::string architecture_;
   int multiprocessors_ = 1;
-  cudaStream_t stream_ = nullptr;
+  cudaStream_t stream_ = nullptr, second_stream_ = nullptr;
   cublasLtHandle_t products_ = nullptr;
   void* workspace_ = nullptr;
   std::unique_ptr<Tuning> tuning_;
