@@ -23,6 +23,8 @@ const std::vector<Pass> kPipeline = {
     {"drop_dead_code", drop_dead_code},
     {"widen_products", widen_products},
     {"contract_to_sum", contract_to_sum},
+    {"recompute_maps", recompute_maps},
+    {"drop_dead_code", drop_dead_code},  // what only later sweeps read
     {"fuse", fuse},
     {"hoist_updates", hoist_updates},
     {"schedule_collectives", schedule_collectives},

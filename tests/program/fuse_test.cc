@@ -1,4 +1,4 @@
-// Passes fuse and hoist_updates, and what the memory plan makes of their results. The mesh is data:2 model:4 one:1.
+// Passes recompute_maps, fuse and hoist_updates, and what the memory plan makes of their results. The mesh is data:2 model:4 one:1.
 #include <gmock/gmock.h>
 
 #include "base/str.h"
@@ -151,6 +151,26 @@ output p %4)";
   EXPECT_TRUE(is_program(widen_products(program_of(lines), {}), lines));
 }
 
+// Logits, a product of a variable: sweeps cast them, and so does the gather, after it has picked.
+TEST(WidenProducts, NotActivationsInTraining) {
+  const std::string before = R"(
+input x %0 bf16 [a=8 b=8]
+input t %1 i32 [a=8]
+variable w %2 bf16 [b=8 c=8] trainable
+%3 bf16 [a=8 c=8] = contract %0, %2
+%4 f32 [a=8 c=8] = map %3 expr=cast<f32>($0)
+)",
+                    after = R"(
+%6 f32 [a=8 c=8] = map %4 expr=exp($0) @backward
+output o %5
+output p %6)";
+  const Program p = widen_products(program_of(before + "%5 f32 [a=8] = gather %4, %1 dim=c" + after),
+                                   {.target = {.fusing = kAll}});
+  EXPECT_TRUE(is_program(p, before + R"(
+%7 bf16 [a=8] = gather %3, %1 dim=c
+%5 f32 [a=8] = map %7 expr=cast<f32>($0))" + after));
+}
+
 TEST(ContractToSum, WhereNoOperandHasDimsOfItsOwn) {
   EXPECT_TRUE(is_program(contract_to_sum(program_of(R"(
 input x %0 f32 [a=4 b=8] {a:data}
@@ -216,6 +236,88 @@ input v %2 f32 [b=8]
 output o %3
 output p %4)";
   EXPECT_TRUE(is_program(contract_to_sum(program_of(lines), {.target = {.fusing = kAll}}), lines));
+}
+
+// --- recompute_maps ---
+
+Program recomputed(const std::string& lines) {
+  return recompute_maps(program_of(lines), {.target = {.fusing = kAll}});
+}
+
+const std::string kForward = R"(
+input x %0 f32 [a=8 b=64]
+input w %1 f32 [b=64 c=64]
+%2 f32 [a=8 c=64] = contract %0, %1
+%3 f32 [a=8 c=64] = map %2 expr=tanh($0)
+%4 f32 [a=8 c=64] = map %3, %2 expr=multiply($0, $1)
+%5 f32 [a=8 b=64] = contract %4, %1
+)";
+
+TEST(RecomputeMaps, OnlyWhatAChainBeganWithIsKept) {
+  EXPECT_TRUE(is_program(recomputed(kForward + R"(
+%6 f32 [a=8 c=64] = contract %5, %1 @backward
+%7 f32 [a=8 c=64] = map %6, %3, %4 expr=multiply(multiply($0, $1), $2) @backward
+output o %7)"),
+                         kForward + R"(
+%6 f32 [a=8 c=64] = contract %5, %1 @backward
+%8 f32 [a=8 c=64] = map %2 expr=tanh($0) @backward
+%9 f32 [a=8 c=64] = map %8, %2 expr=multiply($0, $1) @backward
+%7 f32 [a=8 c=64] = map %6, %8, %9 expr=multiply(multiply($0, $1), $2) @backward
+output o %7)"));
+}
+
+// A product of the backward pass reads %4, and the program keeps %3: both are in memory.
+TEST(RecomputeMaps, WhatIsInMemoryAnywayIsRead) {
+  const std::string lines = kForward + R"(
+%6 f32 [a=8 c=64] = contract %5, %1 @backward
+%7 f32 [a=8 c=64] = map %6, %3, %4 expr=multiply(multiply($0, $1), $2) @backward
+%8 f32 [b=64 c=64] = contract %0, %4 @backward
+output o %7
+output p %8
+output q %3)";
+  EXPECT_TRUE(is_program(recomputed(lines), lines));
+}
+
+TEST(RecomputeMaps, NothingLargerIsKeptAndNoTwoValues) {
+  const std::string lines = R"(
+input x %0 f32 [a=8 b=64]
+input w %1 f32 [b=64 c=64]
+%2 f32 [a=8 c=64] = contract %0, %1
+%3 bf16 [a=8 c=64] = map %2 expr=cast<bf16>($0)
+%4 f32 [a=8 c=64] = contract %0, %1
+%5 f32 [a=8 c=64] = map %2, %4 expr=add($0, $1)
+%6 f32 [a=8 b=64] = contract %5, %1
+%7 f32 [a=8 c=64] = map %3, %5 expr=multiply(cast<f32>($0), $1) @backward
+output o %6
+output p %7)";
+  EXPECT_TRUE(is_program(recomputed(lines), lines));
+}
+
+// Statistics of rows are small: they are kept beside what they are of.
+TEST(RecomputeMaps, ANormIsComputedFromItsOperandAndItsStatistics) {
+  const std::string forward = R"(
+input x %0 f32 [a=8 b=64]
+input w %1 f32 [b=64 c=64]
+%2 f32 [a=8 b=64] = map %0 expr=exp($0)
+%3 f32 [a=8] = reduce %2 how=sum
+%4 f32 [a=8 b=64] = map %2, %3 expr=divide($0, $1)
+%5 f32 [a=8 c=64] = contract %4, %1
+)";
+  EXPECT_TRUE(is_program(recomputed(forward + R"(
+%6 f32 [a=8] = reduce %4 how=sum @backward
+output o %5
+output p %6)"),
+                         forward + R"(
+%7 f32 [a=8 b=64] = map %0 expr=exp($0) @backward
+%8 f32 [a=8 b=64] = map %7, %3 expr=divide($0, $1) @backward
+%6 f32 [a=8] = reduce %8 how=sum @backward
+output o %5
+output p %6)"));
+}
+
+TEST(RecomputeMaps, OnlyForEnginesThatFuse) {
+  const std::string lines = kForward + "%6 f32 [a=8 c=64] = map %4, %3 expr=multiply($0, $1) @backward\noutput o %6";
+  EXPECT_TRUE(is_program(recompute_maps(program_of(lines), {}), lines));
 }
 
 // --- hoist_updates ---

@@ -15,17 +15,6 @@ namespace weft {
 
 namespace {
 
-// The variables, and what is made of one alone: casts of it, copies, views. In a loop's body they are inputs.
-ByValue<bool> copies_of_variables(const Program& p, bool in_loop) {
-  ByValue<bool> is_copy(p.values.size());
-  if (in_loop)
-    for (const ProgramInput& input : p.inputs) is_copy[input.value] = true;
-  for (const ProgramVariable& variable : p.variables) is_copy[variable.value] = true;
-  for (const Instr& instr : p.body)
-    if (instr.inputs.size() == 1 && instr.outputs.size() == 1) is_copy[instr.outputs[0]] = is_copy[instr.inputs[0]];
-  return is_copy;
-}
-
 // A key is made of words and numbers, so that no two lists of them make one key.
 template <class Whole>
 requires std::integral<Whole> || std::is_enum_v<Whole>

@@ -51,14 +51,20 @@ Program join_siblings(Program program, const PassOptions& options);
 // Needs: nothing. Keeps: every member starts before its first use; the one starts where the last of its members did.
 Program join_collectives(Program program, const PassOptions& options);
 
-// A contraction of narrow floats whose result is only ever cast to f32 gives f32 itself: it has added up in f32 anyway.
-// Needs: nothing. Keeps: the order.
+// A contraction of narrow floats whose result is only ever cast to f32 gives f32 itself: it has added up in f32 anyway. Not
+// in training if a factor is a variable: activations, logits and their gradients stay narrow, and a gather from their cast
+// picks before it casts. Needs: nothing. Keeps: the order.
 Program widen_products(Program program, const PassOptions& options);
 
 // An f32 contraction that is no product of matrices, since neither operand has dims of its own, becomes a
 // multiplication and a sum, which fuse with what is around them. Only if the target fuses reductions. Needs: nothing. Keeps:
 // the order.
 Program contract_to_sum(Program program, const PassOptions& options);
+
+// Sweeps of the backward pass compute again what maps made of one value before, instead of reading it: then that value is
+// kept, which is no larger, and nothing that was made of it. What other instructions of the backward pass read is in memory
+// anyway and stays. Only if the target fuses maps. Needs: merged common values. Keeps: the order; leaves unused maps behind.
+Program recompute_maps(Program program, const PassOptions& options);
 
 // Maps and reductions that hand values to each other, or read the same large operand, become one `fused` instruction if
 // program/fusible.h can run them in one sweep. As options.target.fusing allows.

@@ -151,6 +151,16 @@ void make_pending(Sharding& sharding, const Axes& axes, Reduce how) {
   sharding.pending = how;
 }
 
+ByValue<bool> copies_of_variables(const Program& p, bool in_loop) {
+  ByValue<bool> is_copy(p.values.size());
+  if (in_loop)
+    for (const ProgramInput& input : p.inputs) is_copy[input.value] = true;
+  for (const ProgramVariable& variable : p.variables) is_copy[variable.value] = true;
+  for (const Instr& instr : p.body)
+    if (instr.inputs.size() == 1 && instr.outputs.size() == 1) is_copy[instr.outputs[0]] = is_copy[instr.inputs[0]];
+  return is_copy;
+}
+
 Origin joined(Origin a, const Origin& b) {
   a.phase = std::max(a.phase, b.phase);
   for (const std::string& cause : b.causes)

@@ -70,6 +70,9 @@ ValueId resolved(const ByValue<ValueId>& by, ValueId id);
 std::optional<View> restrided(const View& view, const Shape& seen, const Shape& value,
                               const std::vector<std::int64_t>& strides);
 
+// The variables, and what is made of one alone: casts of it, copies, views. In a loop's body the inputs count as variables.
+ByValue<bool> copies_of_variables(const Program& program, bool in_loop);
+
 // Nothing but contractions, sweeps, copies and attention reads the value, perhaps through views that restrided() knows:
 // its place in memory is nobody else's business.
 bool lies_freely(const Program& program, const Uses& uses, ValueId id);
