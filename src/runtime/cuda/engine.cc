@@ -102,17 +102,17 @@ class CudaEngine : public Engine {
     const ByValue<std::vector<std::int64_t>> strides = strides_of(program);
     for (const Instr& instr : program.body) {
       if (const auto* loop = instr.as<Loop>()) list(*loop->body, all);
-      if (!is_view(instr) && !instr.is<Done>()) all.push_back({&program, &instr, false, served_by(program, instr, strides)});
+      if (!is_view(instr) && !instr.is<Done>())
+        all.push_back({&program, &instr, false, served_by(program, instr, strides)});
     }
   }
 
   const std::string name_ = "cuda";
-  const Target target_ = {
-      .fusing = {.maps = true, .reductions = true},
-      .alignment = kCardAlignment,
-      .workspace_bytes = workspace_bytes,
-      .widens_large_products = false,
-      .recomputes_maps = true};
+  const Target target_ = {.fusing = {.maps = true, .reductions = true},
+                          .alignment = kCardAlignment,
+                          .workspace_bytes = workspace_bytes,
+                          .widens_large_products = false,
+                          .recomputes_maps = true};
 };
 
 }  // namespace
