@@ -19,7 +19,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class V>
 constexpr bool kIsWhole = !hwy::IsFloat<hn::TFromV<V>>();
 template <class V>
-constexpr bool kHasExp = false;
+constexpr bool kHasMachine = false;
 template <class V>
 constexpr bool kIsF32 = hwy::IsFloat<hn::TFromV<V>>() && sizeof(hn::TFromV<V>) == 4;
 

@@ -1,7 +1,7 @@
 // The operations that vmath-inl.h and pointwise-inl.h are written in, over single numbers: float, double and Wrapped
 // integers. Text without includes: kernels/vmath.h includes it for the host, kernels/cuda_source.h gives it to NVRTC. The
-// machine says before it: WEFT_FN, fused, rooted, floored, rounded, bits_of, from_bits, and kHasExp<V>: whether it has
-// machine_exp(V), 1 ulp in f32, for all numbers.
+// machine says before it: WEFT_FN, fused, rooted, floored, rounded, bits_of, from_bits, and kHasMachine<V>: whether it has
+// machine_exp(V) and machine_reciprocal(V), 1 ulp in f32, for all numbers.
 
 // An integer that wraps when it overflows.
 template <class T>

@@ -1,6 +1,6 @@
 // Elementary functions of our own, each written once over a value type V: float or double, one number or a vector of
 // them. Only + - * /, sqrt, fma, rounding and bit patterns inside, and no contraction, so that a function of f32 has the
-// same bits on every machine; but exp, and what is made of it, where the machine has one of its own (kHasExp). Coefficients are given per precision.
+// same bits on every machine; but exp, and what is made of it, where the machine has one of its own (kHasMachine). Coefficients are given per precision.
 //
 // Text without includes, in the operations of kernels/scalar-inl.h and kernels/highway-inl.h. Both headers include it,
 // and kernels/cuda_source.h gives it to NVRTC. Bounds are against the exact value: of f32 in units in the last place
@@ -67,7 +67,7 @@ WEFT_FN V power_of_two(Wholes<V> n) {
 // 1.02 ulp; 4e-16. Subnormal results lose their own low bits.
 template <class V>
 WEFT_FN V exp(V x) {
-  if constexpr (kHasExp<V>) return machine_exp(x);
+  if constexpr (kHasMachine<V>) return machine_exp(x);
   x = larger(per<V>(-745.2, -104.0f), smaller(per<V>(709.8, 89.0f), x));
   const ExpParts<V> parts = exp_parts(x);
   const V p = set<V>(1) + (parts.r + parts.tail);
@@ -161,6 +161,13 @@ WEFT_FN V log1p(V x) {
 
 // ---- through exp and log
 
+// x / y for y >= 1.
+template <class V>
+WEFT_FN V over(V x, V y) {
+  if constexpr (kHasMachine<V>) return x * machine_reciprocal(y);
+  return x / y;
+}
+
 // 2 ulp; 2e-15. A polynomial near 0, 1 - 2 / (exp(2|x|) + 1) elsewhere.
 template <class V>
 WEFT_FN V tanh(V x) {
@@ -175,7 +182,7 @@ WEFT_FN V tanh(V x) {
                    5.89660657775704336e-04, -2.37590649605556203e-04, 9.25711612955676871e-05, -3.12011014257974025e-05,
                    6.48516348279311301e-06);
   const V near = fma(x * z, p, x);
-  const V far = one - set<V>(2) / (exp(a + a) + one);
+  const V far = one - over(set<V>(2), exp(a + a) + one);
   return with_sign(choose(less(a, set<V>(0.625)), near, far), x);
 }
 
@@ -211,14 +218,15 @@ WEFT_FN V erf(V x) {
 template <class V>
 WEFT_FN V sigmoid(V x) {
   const V one = set<V>(1), e = exp(minus(magnitude(x)));
-  return choose(less(x, set<V>(0)), e, one) / (one + e);
+  return over(choose(less(x, set<V>(0)), e, one), one + e);
 }
 
 // x / (1 + exp(-2 t)), t = sqrt(2 / pi) (x + 0.044715 x^3), which is x (1 + tanh(t)) / 2; and its derivative.
 template <class V>
 WEFT_FN V gelu_gate(V x) {
-  const V cubic = fma(x * x, per<V>(0.0713548162726002526, 0.0713548162726002526f), per<V>(1.59576912160573071, 1.59576912160573071f));
-  return sigmoid(x * cubic);
+  const V cubic = fma(x * x, per<V>(0.0713548162726002526, 0.0713548162726002526f),
+                      per<V>(1.59576912160573071, 1.59576912160573071f));
+  return over(set<V>(1), set<V>(1) + exp(minus(x * cubic)));
 }
 template <class V>
 WEFT_FN V gelu(V x) {
@@ -227,7 +235,8 @@ WEFT_FN V gelu(V x) {
 template <class V>
 WEFT_FN V gelu_slope(V x) {
   const V gate = gelu_gate(x), near = larger(set<V>(-40), smaller(set<V>(40), x));
-  const V inner = fma(near * near, per<V>(0.214064448817800758, 0.214064448817800758f), per<V>(1.59576912160573071, 1.59576912160573071f));
+  const V inner = fma(near * near, per<V>(0.214064448817800758, 0.214064448817800758f),
+                      per<V>(1.59576912160573071, 1.59576912160573071f));
   return fma(near * gate * (set<V>(1) - gate), inner, gate);
 }
 

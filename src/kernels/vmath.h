@@ -24,7 +24,7 @@ inline float from_bits(int x) { return std::bit_cast<float>(x); }
 inline double from_bits(long long x) { return std::bit_cast<double>(x); }
 
 template <class V>
-constexpr bool kHasExp = false;
+constexpr bool kHasMachine = false;
 
 #include "kernels/scalar-inl.h"
 #include "kernels/vmath-inl.h"

@@ -1,4 +1,5 @@
 // Pointwise functions of one operand.
+#include <functional>
 #include <numbers>
 
 #include "ops/pointwise.h"
@@ -8,6 +9,11 @@ namespace weft {
 namespace {
 
 using G = const Grad&;
+
+// In f32 if it is narrower.
+Tensor wide(const Tensor& x, Site site) {
+  return x.dtype() == DType::kBF16 || x.dtype() == DType::kF16 ? cast(x, DType::kF32, site) : x;
+}
 
 const OpDef& kIdentity = unary("identity", "x itself.", uniform(-2, 2), [](G g) { return g.dy(); });
 const OpDef& kNegative = unary("negative", "-x.", uniform(-2, 2), [](G g) { return -g.dy(); });
@@ -59,7 +65,10 @@ const OpDef& kGeluSlope =
     });
 const OpDef& kGelu =
     unary("gelu", "x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.", uniform(-3, 3),
-          [](G g) { return g.dy() * apply(kGeluSlope, {g.x()}, g.site()); });
+          [](G g) {
+            const Tensor slope = apply(kGeluSlope, {wide(g.x(), g.site())}, g.site());
+            return cast(multiply(wide(g.dy(), g.site()), slope, g.site()), g.x().dtype(), g.site());
+          });
 
 const OpDef& kLogicalNot = define_op({
     .name = "logical_not",
@@ -133,7 +142,30 @@ Tensor leaky_relu(const Tensor& x, double alpha, Site site) {
   return select(greater(x, 0.0, site), x, multiply(x, alpha, site), site);
 }
 
-Tensor swish(const Tensor& x, Site site) { return multiply(x, sigmoid(x, site), site); }
+namespace {
+
+// Computed in f32 if x is narrower. The backward pass needs x alone: it computes the terms of `value` again, so that they
+// are not kept.
+Tensor kept_as_x(const Tensor& x, const std::function<Tensor(const Tensor&)>& value,
+                 const std::function<Tensor(const Tensor&)>& derivative, Site site) {
+  const DType dtype = x.dtype();
+  const auto forward = [&](const Tensors& in) { return Tensors{cast(value(wide(in[0], site)), dtype, site)}; };
+  const auto backward = [=](const Tensors& in, const Tensors&, const Tensors& dys) {
+    return Tensors{cast(multiply(wide(dys[0], site), derivative(wide(in[0], site)), site), dtype, site)};
+  };
+  return custom_gradient({x}, forward, backward, site)[0];
+}
+
+}  // namespace
+
+Tensor swish(const Tensor& x, Site site) {
+  const auto derivative = [site](const Tensor& t) {
+    const Tensor s = sigmoid(t, site);
+    return add(s, multiply(multiply(t, s, site), subtract(1.0, s, site), site), site);
+  };
+  return kept_as_x(
+      x, [site](const Tensor& t) { return multiply(t, sigmoid(t, site), site); }, derivative, site);
+}
 
 Tensor gelu(const Tensor& x, Site site) { return apply(kGelu, {x}, site); }
 

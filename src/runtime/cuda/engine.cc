@@ -68,6 +68,7 @@ std::int64_t workspace_bytes(const Program& program, const Instr& instr,
     const Program body = body_of_one(program, instr);
     return can_sweep(body) ? sweep_bytes(body) : 0;
   }
+  if (instr.is<ScatterAdd>()) return scatter_bytes(program, instr);
   if (attend_rules(instr)) return attend_bytes(program, instr, strides);
   return 0;
 }

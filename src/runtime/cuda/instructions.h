@@ -15,6 +15,7 @@ void dynamic_slice(const Work& work);
 void dynamic_update(const Work& work);
 void gather(const Work& work);
 void scatter_add(const Work& work);
+std::int64_t scatter_bytes(const Program& program, const Instr& instr);  // of its workspace
 void sort(const Work& work);
 void convolve(const Work& work);
 void pool(const Work& work);

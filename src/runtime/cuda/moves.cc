@@ -1,4 +1,4 @@
-// copy, concat, dynamic_slice, dynamic_update, gather, scatter_add: moving elements.
+// copy, concat, dynamic_slice, dynamic_update, gather: moving elements.
 #include "base/str.h"
 #include "language/shape_math.h"
 #include "runtime/cuda/instructions.h"
@@ -97,97 +97,39 @@ void dynamic_update(const Work& work) {
           offset_text(runs, 1, "i"), "] = x[", offset_text(runs, 0, "i"), "];\n"));
 }
 
+namespace {
+
+// Elements side by side, in x and in the result, that have one index: as many as 16 bytes hold.
+std::int64_t gathered_together(const std::vector<Run>& runs, const std::vector<TensorView>& views) {
+  if (runs.empty() || runs.back().strides != std::vector<std::int64_t>{1, 0, 1}) return 1;
+  for (auto width = static_cast<std::int64_t>(16 / size_of(views[0].dtype)); width > 1; width /= 2) {
+    const auto divides = [&](std::int64_t number) { return number % width == 0; };
+    bool whole = divides(runs.back().size);
+    for (std::size_t r = 0; r + 1 < runs.size(); ++r) whole = whole && divides(runs[r].strides[0]) && divides(runs[r].strides[2]);
+    for (const TensorView& view : views)
+      whole = whole && reinterpret_cast<std::uintptr_t>(view.data) % (static_cast<std::size_t>(width) * size_of(view.dtype)) == 0;
+    if (whole) return width;
+  }
+  return 1;
+}
+
+}  // namespace
+
 void gather(const Work& work) {
   const TensorView &x = work.inputs[0], &indices = work.inputs[1], &result = work.outputs[0];
   const std::string& dim = work.instr.as<Gather>()->dim;
   const std::size_t d = x.shape.position(dim);
   const std::vector<Run> runs = runs_over(result.shape, {without(x, dim), indices, result});
+  const std::int64_t together = gathered_together(runs, {x, result}), width = x.strides[d] % together == 0 ? together : 1;
+  const std::string pack = str("Pack<", stored_type(x.dtype), ", ", width, ">"), e = str("(i * ", width, ")");
   launch_per_element(
-      work, result.shape.elements(),
+      work, result.shape.elements() / width,
       {in(x.dtype, "x", x.data), in(indices.dtype, "indices", indices.data), out(result.dtype, "y", result.data),
        number("begin", x.begin[d])},
-      str("const long long index = widen(get(indices[", offset_text(runs, 1, "i"),
-          "]));\nconst bool here = index >= begin && index - begin < ", x.shape[d].size, "ll;\nconst ",
-          stored_type(x.dtype), " zero{};\ny[", offset_text(runs, 2, "i"), "] = here ? x[(index - begin) * ",
-          x.strides[d], "ll + ", offset_text(runs, 0, "i"), "] : zero;\n"));
-}
-
-namespace {
-
-// The roles of the dims of a scatter_add: `own` of the result that the indices have too, `inner` of the result alone,
-// `summed` absent from the result.
-struct ScatterDims {
-  Shape own, inner, summed;
-  ScatterDims(const Shape& indices, const Shape& updates, const Shape& result, const std::string& dim) {
-    for (const Dim& d : result) {
-      if (d.name == dim) continue;
-      Shape& role = indices.has(d.name) ? own : inner;
-      role = role.plus({d});
-    }
-    for (const Dim& d : updates.plus(indices))
-      if (!result.has(d.name)) summed = summed.plus({d});
-  }
-};
-
-}  // namespace
-
-// Every result is summed by one thread, in the order of the updates: no atomics. A block has one index and looks for it
-// among all, 128 at a time; its threads walk over the inner dims.
-void scatter_add(const Work& work) {
-  const TensorView &indices = work.inputs[0], &updates = work.inputs[1], &result = work.outputs[0];
-  const std::string& dim = work.instr.as<ScatterAdd>()->dim;
-  const std::size_t d = result.shape.position(dim);
-  const ScatterDims dims(indices.shape, updates.shape, result.shape, dim);
-  const std::int64_t own = dims.own.elements(), inner = dims.inner.elements(), many = dims.summed.elements(),
-                     size = result.shape[d].size;
-  const auto runs = [&](const Shape& shape) { return runs_over(shape, {indices, updates, without(result, dim)}); };
-  const std::vector<Run> own_runs = runs(dims.own), inner_runs = runs(dims.inner), sum_runs = runs(dims.summed);
-  const std::string wide = wide_type(result.dtype), type = stored_type(result.dtype);
-  const std::string add =
-      is_float(result.dtype)
-          ? "sum += widen(get(updates[at]));\n"
-          : "sum = (long long)((unsigned long long)sum + (unsigned long long)widen(get(updates[at])));\n";
-  const std::vector<Param> params = {in(indices.dtype, "indices", indices.data),
-                                     in(updates.dtype, "updates", updates.data), out(result.dtype, "y", result.data),
-                                     number("begin", result.begin[d])};
-  const std::string write = str("] = put<", type, ">(narrow<", type, ">(sum));\n");
-  if (many <= 32) {
-    launch_per_element(
-        work, own * inner * size, params,
-        str("const long long e = i % ", inner, "ll, v = i / ", inner, "ll % ", size, "ll, b = i / ", inner * size,
-            "ll;\n", wide, " sum = 0;\nfor (long long s = 0; s < ", many, "ll; ++s) {\nif (widen(get(indices[",
-            offset_text(own_runs, 0, "b"), " + ", offset_text(sum_runs, 0, "s"),
-            "])) != begin + v) continue;\nconst long long at = ", offset_text(own_runs, 1, "b"), " + ",
-            offset_text(inner_runs, 1, "e"), " + ", offset_text(sum_runs, 1, "s"), ";\n", add, "}\ny[v * ",
-            result.strides[d], "ll + ", offset_text(own_runs, 2, "b"), " + ", offset_text(inner_runs, 2, "e"), write));
-    return;
-  }
-  constexpr int kThreads = 128, kMost = 8;  // inner elements of a thread in one round
-  work.launch(
-      own * size, kThreads, params,
-      str("__shared__ int found[", kThreads, "];\n__shared__ int count[", kThreads / 32,
-          "];\nconst long long v = blockIdx.x % ", size, "ll, b = blockIdx.x / ", size,
-          "ll;\nfor (long long first = 0; first < ", inner, "ll; first += ", kThreads * kMost, ") {\n", wide, " sums[",
-          kMost, "];\nfor (int j = 0; j < ", kMost, "; ++j) sums[j] = 0;\nfor (long long s0 = 0; s0 < ", many,
-          "ll; s0 += ", kThreads, ") {\nconst long long s = s0 + threadIdx.x;\nconst bool hit = s < ", many,
-          "ll && widen(get(indices[", offset_text(own_runs, 0, "b"), " + ", offset_text(sum_runs, 0, "s"),
-          "])) == begin + v;\nif (!__syncthreads_or(hit)) continue;\nconst unsigned mask = __ballot_sync(0xffffffffu, "
-          "hit);\n"
-          "if (threadIdx.x % 32 == 0) count[threadIdx.x / 32] = __popc(mask);\n__syncthreads();\nint place = 0, all = "
-          "0;\n"
-          "for (int g = 0; g < ",
-          kThreads / 32,
-          "; ++g) { if (g < (int)threadIdx.x / 32) place += count[g]; all += count[g]; }\n"
-          "if (hit) found[place + __popc(mask & ((1u << threadIdx.x % 32) - 1))] = threadIdx.x;\n__syncthreads();\n"
-          "for (int f = 0; f < all; ++f) {\nconst long long q = s0 + found[f];\nconst long long base = ",
-          offset_text(own_runs, 1, "b"), " + ", offset_text(sum_runs, 1, "q"),
-          ";\n#pragma unroll\nfor (int j = 0; j < ", kMost, "; ++j) {\nconst long long e = first + j * ", kThreads,
-          " + threadIdx.x;\nif (e >= ", inner, "ll) break;\nconst long long at = base + ",
-          offset_text(inner_runs, 1, "e"), ";\n", wide, "& sum = sums[j];\n", add,
-          "}\n}\n__syncthreads();\n}\nfor (int j = 0; j < ", kMost, "; ++j) {\nconst long long e = first + j * ",
-          kThreads, " + threadIdx.x;\nif (e >= ", inner, "ll) break;\nconst ", wide, " sum = sums[j];\ny[v * ",
-          result.strides[d], "ll + ", offset_text(own_runs, 2, "b"), " + ", offset_text(inner_runs, 2, "e"), write,
-          "}\n}\n"));
+      str("const long long index = widen(get(indices[", offset_text(runs, 1, e),
+          "]));\nconst bool here = index >= begin && index - begin < ", x.shape[d].size, "ll;\n", pack,
+          " found{};\nif (here) found = *(const ", pack, "*)(x + (index - begin) * ", x.strides[d], "ll + ",
+          offset_text(runs, 0, e), ");\n*(", pack, "*)(y + ", offset_text(runs, 2, e), ") = found;\n"));
 }
 
 }  // namespace weft::cuda

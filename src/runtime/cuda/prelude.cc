@@ -29,15 +29,27 @@ __device__ inline I64 get(unsigned char x) { return I64((long long)x); }
 __device__ inline I64 get(signed char x) { return I64((long long)x); }
 __device__ inline I32 get(Bool x) { return I32(x.bits != 0); }
 
+// In the upper half of the word, the lower one 0: conversions of pairs take an eighth of the time of single ones.
+__device__ inline unsigned upper_bf16(float x) {
+  unsigned pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(x), "f"(0.0f));
+  return pair;
+}
+__device__ inline unsigned upper_f16(float x) {
+  unsigned pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(x), "f"(0.0f));
+  return pair;
+}
+
 template <class T> struct Stored {
   __device__ static T of(float x) { return T(x); }
   __device__ static T of(double x) { return T(x); }
 };
 template <> struct Stored<BF16> {
-  __device__ static BF16 of(float x) { BF16 h; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h.bits) : "f"(x)); return h; }
+  __device__ static BF16 of(float x) { return BF16{(unsigned short)(upper_bf16(x) >> 16)}; }
 };
 template <> struct Stored<F16> {
-  __device__ static F16 of(float x) { F16 h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(x)); return h; }
+  __device__ static F16 of(float x) { return F16{(unsigned short)(upper_f16(x) >> 16)}; }
 };
 template <> struct Stored<int> { __device__ static int of(I32 x) { return x.v; } };
 template <> struct Stored<long long> { __device__ static long long of(I64 x) { return x.v; } };
@@ -46,7 +58,9 @@ template <> struct Stored<unsigned char> { __device__ static unsigned char of(I6
 template <> struct Stored<signed char> { __device__ static signed char of(I64 x) { return (signed char)x.v; } };
 template <> struct Stored<Bool> { __device__ static Bool of(I32 x) { return Bool{(unsigned char)(x.v != 0)}; } };
 template <class T, class V> __device__ inline T put(V x) { return Stored<T>::of(x); }
-template <class T, class V> __device__ inline auto keep(V x) { return get(put<T>(x)); }
+template <class T> struct Kept { template <class V> __device__ static auto of(V x) { return get(put<T>(x)); } };
+template <> struct Kept<BF16> { __device__ static float of(float x) { return __uint_as_float(upper_bf16(x)); } };
+template <class T, class V> __device__ inline auto keep(V x) { return Kept<T>::of(x); }
 
 // The integer kinds: to a stored T from a float, clamped towards zero, NaN to 0.
 template <class T> struct Range;

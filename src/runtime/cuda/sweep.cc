@@ -15,23 +15,24 @@ namespace weft::cuda {
 
 namespace {
 
-constexpr int kThreads = 256;
-constexpr std::int64_t kMostTeams = 1024, kMostSplits = 64;
+constexpr int kThreads = 256, kRowThreads = 256;
+constexpr int kResident = 2;  // blocks of a multiprocessor whose threads sum over rows in registers
+constexpr int kAcross = 32;   // columns of a block that joins partial sums
+constexpr std::int64_t kMostGroups = 1024, kMostSplits = 256;
 
 // How the walk divides rows x columns, by sizes alone where it decides about the workspace.
 struct Division {
   std::int64_t rows = 1, columns = 1, width = 1;  // `width`: neighbouring columns of one thread
-  // rows: a team of `team` threads has a row; `per_block` teams.
-  std::int64_t team = 1, per_block = 1, teams = 1, packs = 1;
+  // rows: a team of `team` threads has a row; a block has `per_block` teams. `groups` blocks where they sum over rows.
+  std::int64_t team = 1, per_block = 1, groups = 1, packs = 1;
   // tiles: across x down threads; `splits` blocks share the rows of a tile.
   std::int64_t across = 1, down = 1, tiles = 1, splits = 1;
 
   Division(std::int64_t r, std::int64_t c, std::int64_t w) : rows(r), columns(c), width(w) {
     const std::int64_t each = divided_up(columns, width);
     team = std::clamp<std::int64_t>(power_of_two_above(rows < 264 ? each : divided_up(each, 4)), 1, 1024);
-    per_block = std::max<std::int64_t>(1, 128 / team);
-    if (team > 32) per_block = 1;
-    teams = std::min(divided_up(rows, per_block), std::max<std::int64_t>(1, kMostTeams / per_block)) * per_block;
+    per_block = team > 32 ? 1 : kRowThreads / team;
+    groups = std::min(divided_up(rows, per_block), team > 32 ? kMostGroups : kMostGroups / 4);
     packs = divided_up(each, team);
     down = std::min<std::int64_t>(8, power_of_two_above(rows));
     across = kThreads / down;
@@ -170,7 +171,7 @@ class Sweep {
  public:
   // The most partial sums of one reduction.
   static std::int64_t partial_count(const Division& d, bool by_rows, bool scalar) {
-    const std::int64_t groups = by_rows  ? std::min(d.rows + 128, kMostTeams + 128)
+    const std::int64_t groups = by_rows  ? std::min(d.rows, kMostGroups)
                                 : scalar ? d.tiles * d.splits
                                          : d.splits;
     return groups * (scalar ? 1 : d.columns);
@@ -379,7 +380,7 @@ class Sweep {
   }
 
   // Whether column sums of a thread fit its registers.
-  bool sums_in_registers() const { return division_.packs * division_.width <= 32 && division_.packs <= 8; }
+  bool sums_in_registers() const { return division_.packs * division_.width <= 64 && division_.packs <= 8; }
 
   std::string sum_place(const Partial& p) const {
     return sums_in_registers() ? str("sum_", p.name, "[j * ", division_.width, " + w]")
@@ -400,11 +401,13 @@ class Sweep {
         str("for (", index_type(), " base = blockIdx.x * ", division_.per_block, "u; base < ", division_.rows,
             "; base += gridDim.x * ", division_.per_block, "u) {\nconst bool valid = base + team < ", division_.rows,
             ";\nconst ", index_type(), " r = valid ? base + team : ", division_.rows - 1, ";\n", row.text, "}\n");
-    work_.launch(
-        division_.teams / division_.per_block, static_cast<int>(division_.team * division_.per_block), params(),
-        str("__shared__ long long shared[32];\nconst int t = threadIdx.x % ", division_.team, ", team = threadIdx.x / ",
-            division_.team, ";\nconst long long group = blockIdx.x * ", division_.per_block,
-            "ll + team;\n(void)shared; (void)group;\n", sums_before_rows(), rows, sums_behind_rows()));
+    const std::int64_t blocks = partials_.empty() ? divided_up(division_.rows, division_.per_block) : division_.groups;
+    work_.launch(blocks, static_cast<int>(division_.team * division_.per_block), params(),
+                 str("__shared__ long long shared[32];\nconst int t = threadIdx.x % ", division_.team,
+                     ", team = threadIdx.x / ", division_.team,
+                     ";\nconst long long group = blockIdx.x;\n(void)shared; (void)group;\n", sums_before_rows(), rows,
+                     sums_behind_rows()),
+                 division_.per_block > 1 ? kResident : 1);
   }
 
   void load_cached(RowFrame& row) {
@@ -478,14 +481,33 @@ class Sweep {
     std::string text;
     for (const Partial& p : partials_) {
       const std::string how = join_type(p.instr->as<ReduceDims>()->how);
-      if (p.scalar)
-        text += str("{ const ", wide_of(p), " all = team_join<", division_.team, ">(sum_", p.name, ", ", how,
-                    "(), shared);\nif (t == 0) ", p.name, "[group] = all; }\n");
+      if (p.scalar) text += scalar_sum_of_teams(p, how);
+      else if (division_.per_block > 1) text += column_sums_of_teams(p, how);
       else if (sums_in_registers())
         text += over_packs(str("{\n#pragma unroll\nfor (int w = 0; w < ", division_.width, "; ++w) ", p.name,
                                "[group * ", division_.columns, "ll + c + w] = ", sum_place(p), ";\n}\n"));
     }
     return text;
+  }
+
+  // The teams of a block join their sums one after another.
+  std::string scalar_sum_of_teams(const Partial& p, const std::string& how) const {
+    const std::string type = wide_of(p);
+    return str("{\n__shared__ ", type, " sums[", division_.per_block, "];\nconst ", type, " own = team_join<",
+               division_.team, ">(sum_", p.name, ", ", how, "(), shared);\nif (t == 0) sums[team] = own;\n__syncthreads();\n"
+               "if (threadIdx.x == 0) {\n", type, " all = sums[0];\nfor (int i = 1; i < ", division_.per_block,
+               "; ++i) all = ", how, "()(all, sums[i]);\n", p.name, "[group] = all;\n}\n}\n");
+  }
+  std::string column_sums_of_teams(const Partial& p, const std::string& how) const {
+    internal_check(sums_in_registers(), "sums of a short row that do not fit registers");
+    const std::string type = wide_of(p), each = str("#pragma unroll\nfor (int w = 0; w < ", division_.width, "; ++w) ");
+    return str("{\n__shared__ ", type, " sums[", division_.columns, "];\nfor (int i = 0; i < ", division_.per_block,
+               "; ++i) {\nif (team == i) {\n",
+               over_packs(str("{\n", each, "sums[c + w] = i == 0 ? ", sum_place(p), " : ", how, "()(sums[c + w], ",
+                              sum_place(p), ");\n}\n")),
+               "}\n__syncthreads();\n}\nfor (int c = threadIdx.x; c < ", division_.columns, "; c += ",
+               division_.team * division_.per_block, ") ", p.name, "[group * ", division_.columns,
+               "ll + c] = sums[c];\n}\n");
   }
 
   // ---- tiles
@@ -543,34 +565,40 @@ class Sweep {
   }
 
   std::int64_t groups(bool scalar) const {
-    return plan_.whole_rows ? division_.teams : scalar ? division_.tiles * division_.splits : division_.splits;
+    return plan_.whole_rows ? division_.groups : scalar ? division_.tiles * division_.splits : division_.splits;
   }
 
   // The whole of a scalar's partial sums, in every thread of the block.
-  std::string scalar_sum(const Partial& p) const {
+  std::string scalar_sum(const Partial& p, int threads) const {
     const ValueId id = p.instr->outputs[0];
     const std::string how = join_type(p.instr->as<ReduceDims>()->how);
     return str(wide_of(p), " a", id, " = ", start_of(p), ";\nfor (int g = threadIdx.x; g < ", groups(true),
-               "; g += ", kThreads, ") a", id, " = ", how, "()(a", id, ", ", p.name, "[g]);\nconst ",
+               "; g += ", threads, ") a", id, " = ", how, "()(a", id, ", ", p.name, "[g]);\nconst ",
                register_type(value(id).dtype), " v", id, " = narrow<", stored_type(value(id).dtype), ">(team_join<",
-               kThreads, ">(a", id, ", ", how, "(), shared));\n");
+               threads, ">(a", id, ", ", how, "(), shared));\n");
   }
 
-  // 32 columns and 8 threads down, which share the partial sums.
+  // Threads down share the partial sums of a column: as many as leave each thread some eight of them.
+  int down_of_columns() const {
+    const std::int64_t wanted = power_of_two_above(divided_up(groups(false), 8));
+    return static_cast<int>(std::clamp<std::int64_t>(wanted, kThreads / kAcross, 1024 / kAcross));
+  }
+
   void column_results() {
+    const int down = down_of_columns();
     RowFrame row;
     ElementFrame frame{row, 1};
     std::string sums = "const unsigned r = 0;\n(void)r;\n";
     for (const Partial& p : partials_) {
       const ValueId id = p.instr->outputs[0];
       const std::string how = join_type(p.instr->as<ReduceDims>()->how);
-      if (p.scalar) sums += scalar_sum(p);
+      if (p.scalar) sums += scalar_sum(p, kAcross * down);
       else
         sums += str(wide_of(p), " a", id, " = ", start_of(p), ";\nif (c < ", division_.columns,
-                    ") for (int g = ty; g < ", groups(false), "; g += 8) a", id, " = ", how, "()(a", id, ", ", p.name,
+                    ") for (int g = ty; g < ", groups(false), "; g += ", down, ") a", id, " = ", how, "()(a", id, ", ", p.name,
                     "[g * ", division_.columns, "ll + c]);\n__syncthreads();\n((", wide_of(p),
                     "*)shared)[threadIdx.x] = a", id, ";\n__syncthreads();\na", id, " = ((", wide_of(p),
-                    "*)shared)[tx];\nfor (int y = 1; y < 8; ++y) a", id, " = ", how, "()(a", id, ", ((", wide_of(p),
+                    "*)shared)[tx];\nfor (int y = 1; y < ", down, "; ++y) a", id, " = ", how, "()(a", id, ", ((", wide_of(p),
                     "*)shared)[y * 32 + tx]);\nconst ", register_type(value(id).dtype), " v", id, " = narrow<",
                     stored_type(value(id).dtype), ">(a", id, ");\n");
       (p.scalar ? row.known : frame.known)[id] = str("v", id);
@@ -580,8 +608,8 @@ class Sweep {
       if (extent(body_.outputs[o].value) == Extent::kColumn)
         stores.emplace_back(o, element_value(body_.outputs[o].value, frame));
     for (const auto& [o, reg] : stores) store(o, reg, frame, "");
-    work_.launch(divided_up(division_.columns, 32), kThreads, params(),
-                 str("__shared__ long long shared[", kThreads,
+    work_.launch(divided_up(division_.columns, kAcross), kAcross * down, params(),
+                 str("__shared__ long long shared[", kAcross * down,
                      "];\n(void)shared;\nconst int tx = threadIdx.x % 32, ty = threadIdx.x / 32;\nconst unsigned c = "
                      "blockIdx.x * 32 + tx;\n",
                      sums, "if (c >= ", division_.columns, " || ty != 0) return;\n", row.text, text_of(frame)));
@@ -592,7 +620,7 @@ class Sweep {
     std::string sums, stores;
     for (const Partial& p : partials_) {
       if (!p.scalar) continue;
-      sums += scalar_sum(p);
+      sums += scalar_sum(p, kThreads);
       row.known[p.instr->outputs[0]] = str("v", p.instr->outputs[0]);
     }
     for (std::size_t o = 0; o < body_.outputs.size(); ++o) {

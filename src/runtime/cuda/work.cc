@@ -31,7 +31,8 @@ struct KernelCall {
 
 }  // namespace
 
-void Work::launch(std::int64_t blocks, int threads, const std::vector<Param>& params, const std::string& body) const {
+void Work::launch(std::int64_t blocks, int threads, const std::vector<Param>& params, const std::string& body,
+                  int resident) const {
   internal_check(blocks > 0 && blocks <= 0x7fffffff, "a grid that CUDA does not have");
   std::vector<std::string> texts;
   auto launch = std::make_shared<KernelCall>(
@@ -42,7 +43,7 @@ void Work::launch(std::int64_t blocks, int threads, const std::vector<Param>& pa
   }
   for (std::uint64_t& argument : launch->arguments) launch->places.push_back(&argument);
   launch->kernel =
-      kernels.add(str("__launch_bounds__(", threads, ")"), str("(", join(texts, ", "), ") {\n", body, "}\n"));
+      kernels.add(str("__launch_bounds__(", threads, ", ", resident, ")"), str("(", join(texts, ", "), ") {\n", body, "}\n"));
   issues.push_back([launch](cudaStream_t stream) {
     check(cudaLaunchKernel(launch->kernels.at(launch->kernel), dim3(launch->blocks), dim3(launch->threads),
                            launch->places.data(), 0, stream),

@@ -40,7 +40,9 @@ class Work {
   std::vector<Issue>& issues;
 
   // Threads that no element needs end at once: the body begins with its own check.
-  void launch(std::int64_t blocks, int threads, const std::vector<Param>& params, const std::string& body) const;
+  // `resident`: blocks that a multiprocessor has at once at least, which bounds the registers of a thread.
+  void launch(std::int64_t blocks, int threads, const std::vector<Param>& params, const std::string& body,
+              int resident = 1) const;
   void call(Issue issue) const { issues.push_back(std::move(issue)); }
   // The same work with other operands: for instructions that are made of several moves.
   Work with(std::vector<TensorView> in, std::vector<TensorView> out) const;
