@@ -36,7 +36,7 @@ struct LmOptions {
   int steps = 20, warmup = 3, workers = 0, loss_chunks = 1;
   std::optional<std::string> trace, machine;
   ReportPath report;
-  bool json = false;
+  bool json = false, nondeterministic = false;
 };
 
 // UserError, with the list of known words, if the word is not one of them.
@@ -231,7 +231,7 @@ void run_lm(LmOptions o) {
       .trace = {.first = o.warmup, .steps = TraceFiles::wanted(o) ? std::min(o.steps, kTracedSteps) : 0}};
   TraceFiles trace(o, mesh.size());
   const wire::Choice joined_by = wire::named(o.wire);
-  Session session(mesh, joined_by, {o.device, o.plugin}, {.workers = o.workers, .store = store});
+  Session session(mesh, joined_by, {o.device, o.plugin, {}, o.nondeterministic}, {.workers = o.workers, .store = store});
   LmReport report{.config = o.config,
                   .mesh = mesh.text(),
                   .layout = o.layout,
@@ -240,6 +240,7 @@ void run_lm(LmOptions o) {
                   .device = o.device,
                   .dtype = o.dtype,
                   .optimizer = o.optimizer,
+                  .nondeterministic = o.nondeterministic,
                   .store_level = store.level(),
                   .processors = mesh.size(),
                   .sizes = sizes};
@@ -256,7 +257,7 @@ void run_lm(LmOptions o) {
   train(o, lm_batch(lm, sizes), design.rate, lm, *optimizer, step, report);
   report.peak_bytes = detail::peak_resident_bytes(session);
   const auto explained = [&](const Machine& machine) {
-    return explain(lm.graph, mesh, layout, compile, machine, store, {o.device, o.plugin});
+    return explain(lm.graph, mesh, layout, compile, machine, store, {o.device, o.plugin, {}, o.nondeterministic});
   };
   trace.write(step, report.step_seconds(), explained);
   if (wire::process() != 0) return;  // the first process prints
@@ -297,6 +298,9 @@ void add_bench_lm(CLI::App& bench, Action& action) {
   add_wire_option(*sub, o->wire);
   sub->add_option("--device", o->device, "The device that computes: see weft doctor")->capture_default_str();
   sub->add_option("--plugin", o->plugin, "Of device xla: the PJRT plugin's shared library; see docs/xla.md");
+  sub->add_flag("--nondeterministic", o->nondeterministic,
+                "Of device cuda: faster sums, whose roundings differ from run to run")
+      ->disable_flag_override();
   sub->add_option("--steps", o->steps, "Timed steps; the median counts")->capture_default_str();
   sub->add_option("--warmup", o->warmup, "Untimed steps before them")->capture_default_str();
   sub->add_option("--loss-chunks", o->loss_chunks, "Number of parts of the batch; logits exist for one part at a time")
