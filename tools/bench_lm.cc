@@ -37,7 +37,7 @@ struct LmOptions {
   int steps = 20, warmup = 3, workers = 0, loss_chunks = 1;
   std::optional<std::string> trace, machine;
   ReportPath report;
-  bool roofs = false, json = false;
+  bool roofs = false, json = false, nondeterministic = false;
 
   bool is_card() const { return device == device::cuda().name; }
   double load_seconds() const { return load.value_or(is_card() ? 1 : 0); }
@@ -270,7 +270,7 @@ void run_lm(LmOptions o) {
   const wire::Choice joined_by = wire::named(o.wire);
   const double product_flops = o.roofs || o.is_card() ? measured_roof(o) : 0;
   const double begin = now();
-  Session session(mesh, joined_by, {o.device, o.plugin}, {.workers = o.workers, .store = store});
+  Session session(mesh, joined_by, {o.device, o.plugin, {}, o.nondeterministic}, {.workers = o.workers, .store = store});
   LmReport report{.config = o.config,
                   .mesh = mesh.text(),
                   .layout = o.layout,
@@ -279,6 +279,7 @@ void run_lm(LmOptions o) {
                   .device = o.device,
                   .dtype = o.dtype,
                   .optimizer = o.optimizer,
+                  .nondeterministic = o.nondeterministic,
                   .store_level = store.level(),
                   .processors = mesh.size(),
                   .sizes = sizes};
@@ -298,7 +299,7 @@ void run_lm(LmOptions o) {
   Training(o, design.rate, lm, *optimizer, step, begin).run(session, lm_batch(lm, sizes), report);
   report.peak_bytes = detail::peak_resident_bytes(session);
   const auto explained = [&](const Machine& machine) {
-    return explain(lm.graph, mesh, layout, compile, machine, store, {o.device, o.plugin});
+    return explain(lm.graph, mesh, layout, compile, machine, store, {o.device, o.plugin, {}, o.nondeterministic});
   };
   trace.write(step, report.step_seconds(), explained);
   if (wire::process() != 0) return;  // the first process prints
@@ -339,6 +340,9 @@ void add_bench_lm(CLI::App& bench, Action& action) {
   add_wire_option(*sub, o->wire);
   sub->add_option("--device", o->device, "The device that computes: see weft doctor")->capture_default_str();
   sub->add_option("--plugin", o->plugin, "Of device xla: the PJRT plugin's shared library; see docs/xla.md");
+  sub->add_flag("--nondeterministic", o->nondeterministic,
+                "Of device cuda: faster sums, whose roundings differ from run to run")
+      ->disable_flag_override();
   sub->add_option("--steps", o->steps, "Timed steps; the median counts")->capture_default_str();
   sub->add_option("--warmup", o->warmup, "Untimed steps before them")->capture_default_str();
   sub->add_option("--loss-chunks", o->loss_chunks, "Number of parts of the batch; logits exist for one part at a time")

@@ -102,6 +102,7 @@ std::string LmReport::json() const {
   all["processors"] = processors;
   all["wire"] = wire;
   all["device"] = device;
+  all["deterministic"] = !nondeterministic;
   all["dtype"] = dtype;
   all["optimizer"] = optimizer;
   all["store"] = {{"layout", store}, {"level", store_level}};
@@ -116,7 +117,7 @@ std::string LmReport::table() const {
   const double tokens = static_cast<double>(sizes.at("batch") * sizes.at("length"));
   std::ostringstream out;
   out << "lm " << config << ", " << (mesh.empty() ? "one processor" : "mesh " + mesh + ", layout \"" + layout + "\"")
-      << ", " << dtype << ", " << optimizer << ", device " << device << ", wire " << wire << "\n"
+      << ", " << dtype << ", " << optimizer << ", device " << device << (nondeterministic ? " (nondeterministic)" : "") << ", wire " << wire << "\n"
       << "  step      " << seconds_text(step) << " (median of " << seconds.size() << "; " << seconds_text(*least)
       << " to " << seconds_text(*most) << "), " << std::fixed << std::setprecision(0) << tokens / step << " tokens/s\n"
       << std::setprecision(1) << "  products  " << gflop / step << " GFLOP/s (" << std::setprecision(3) << gflop

@@ -15,6 +15,7 @@ constexpr std::int64_t kMostUnplannedBytes = std::int64_t{48} << 20;
 
 struct LmReport {
   std::string config, mesh, layout, store, wire, device, dtype, optimizer;
+  bool nondeterministic = false;  // device cuda was asked for it
   int store_level = 0, processors = 1;
   models::Sizes sizes;
   std::vector<double> losses = {};   // of all steps, warm-up included

@@ -74,7 +74,7 @@ std::int64_t panel_lanes(const Session& session) {
 }
 
 std::int64_t panel_lanes(const device::Choice& device) {
-  return engine_named(device.name, "panel_lanes", device.plugin).target().panel_lanes;
+  return engine_named(device.name, "panel_lanes", device.plugin, device.nondeterministic).target().panel_lanes;
 }
 
 }  // namespace weft::detail

@@ -189,6 +189,8 @@ TEST(BenchLm, RefusesWhatMakesNoSense) {
   expect_refused("--lr -1", "--lr of bench lm cannot be -1", "give a number from 0 to 1000\n");
   expect_refused("--config tiny --set seq=4", "model 'lm/tiny' has no size 'seq' to set", "it has: ");
   expect_refused("--config tiny --device fast", "there is no device 'fast'", "use ");
+  expect_refused("--config tiny --nondeterministic", "the device 'cpu' has no nondeterministic mode",
+                 "add --device cuda, or leave --nondeterministic (mesh.nondeterministic) out\n");
   expect_refused("--config tiny --wire tin", "there is no wire 'tin'", "use ");
   expect_refused("--config tiny --layout batch:all", "", "");
   expect_refused("--config tiny --mesh all:8 --layout heads:all", "", "");

@@ -61,7 +61,7 @@ cudaDeviceProp properties_of(int number) {
 
 }  // namespace
 
-Card::Card(int number) : number_(number) {
+Card::Card(int number, bool deterministic) : number_(number), deterministic_(deterministic) {
   const cudaDeviceProp found = properties_of(number);
   architecture_ = str("sm_", found.major, found.minor);
   multiprocessors_ = found.multiProcessorCount;

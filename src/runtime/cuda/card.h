@@ -31,7 +31,7 @@ inline std::int64_t card_aligned(std::int64_t bytes) { return aligned_bytes(byte
 class Card {
  public:
   // RunError if there is none, or if it is too old. The calling thread uses it from now on.
-  explicit Card(int number = 0);
+  explicit Card(int number = 0, bool deterministic = true);
   Card(const Card&) = delete;
   Card& operator=(const Card&) = delete;
   ~Card();
@@ -39,6 +39,7 @@ class Card {
   void use() const;                                                  // by the calling thread
   const std::string& architecture() const { return architecture_; }  // "sm_90"
   int multiprocessors() const { return multiprocessors_; }
+  bool deterministic() const { return deterministic_; }  // every sum has one order
   cudaStream_t stream() const { return stream_; }
   cudaStream_t second_stream() const { return second_stream_; }  // of captured steps, for work beside the first
   cublasLtHandle_t products() const { return products_; }
@@ -49,6 +50,7 @@ class Card {
 
  private:
   const int number_;
+  const bool deterministic_;
   std::string architecture_;
   int multiprocessors_ = 1;
   cudaStream_t stream_ = nullptr, second_stream_ = nullptr;

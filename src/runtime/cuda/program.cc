@@ -184,7 +184,7 @@ class CudaProgram::Block {
     for (int i = 0; i < static_cast<int>(program_.body.size()); ++i) {
       const Instr& instr = program_.body[at(i)];
       if (is_view(instr) || instr.is<Done>()) continue;
-      auto step = std::make_unique<Step>(Step{{&program_, &instr, false, served_by(program_, instr, strides)}});
+      auto step = std::make_unique<Step>(Step{{&program_, &instr, false, served_by(program_, instr, strides, owner_.card_.deterministic())}});
       if (instr.is<Loop>()) {
         bind_loop(*step, plan.loops.at(i), arenas);
       } else {
