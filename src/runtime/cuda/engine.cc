@@ -120,7 +120,7 @@ class CudaEngine : public Engine {
             return workspace_bytes(program, instr, strides, deterministic_);
           },
       .widens_large_products = false,
-      .recomputes_maps = true};
+      .recomputed_bytes = std::int64_t{1} << 20};
 };
 
 }  // namespace
