@@ -6,7 +6,6 @@ namespace weft::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostBytes = 192;  // of a thread
 constexpr std::size_t kNarrow = 2;        // bytes of a number
 
 class RegisterChooser {
@@ -15,7 +14,7 @@ class RegisterChooser {
     for (const Instr& instr : p_.body.body) maker_[instr.outputs[0]] = &instr;
   }
 
-  RowRegisters run(std::int64_t elements, const std::function<bool(ValueId)>& loads_packs) {
+  RowRegisters run(std::int64_t elements, std::int64_t most_bytes, const std::function<bool(ValueId)>& loads_packs) {
     const auto bytes_of = [&](ValueId id) {
       return elements * static_cast<std::int64_t>(size_of(p_.body.values[id].dtype));
     };
@@ -24,13 +23,13 @@ class RegisterChooser {
       const ValueId id = instr.outputs[0];
       const std::vector<int> in = passes_with(id);
       const bool narrow = size_of(p_.body.values[id].dtype) == kNarrow;
-      if (!instr.is<Map>() || !narrow || in.size() < 2 || bytes + bytes_of(id) > kMostBytes) continue;
+      if (!instr.is<Map>() || !narrow || in.size() < 2 || bytes + bytes_of(id) > most_bytes) continue;
       bytes += bytes_of(id);
       kept_.values[id] = in.front();
     }
     for (const ProgramInput& input : p_.body.inputs) {
       const ValueId id = input.value;
-      if (passes_with(id).size() < 2 || !loads_packs(id) || bytes + bytes_of(id) > kMostBytes) continue;
+      if (passes_with(id).size() < 2 || !loads_packs(id) || bytes + bytes_of(id) > most_bytes) continue;
       bytes += bytes_of(id);
       kept_.operands.insert(id);
     }
@@ -80,9 +79,9 @@ class RegisterChooser {
 
 }  // namespace
 
-RowRegisters choose_registers(const RowPasses& passes, std::int64_t elements,
+RowRegisters choose_registers(const RowPasses& passes, std::int64_t elements, std::int64_t most_bytes,
                               const std::function<bool(ValueId)>& loads_packs) {
-  return RegisterChooser(passes).run(elements, loads_packs);
+  return RegisterChooser(passes).run(elements, most_bytes, loads_packs);
 }
 
 }  // namespace weft::cuda

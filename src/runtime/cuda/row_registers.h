@@ -25,8 +25,8 @@ struct RowPasses {
   std::function<int(ValueId)> level;  // how many reductions along the row come one after another before a value is known
 };
 
-// `elements`: of a row that a thread has. `loads_packs`: whether an operand is loaded in packs.
-RowRegisters choose_registers(const RowPasses& passes, std::int64_t elements,
+// `elements`: of a row that a thread has. `most_bytes`: that it may keep. `loads_packs`: whether an operand is loaded in packs.
+RowRegisters choose_registers(const RowPasses& passes, std::int64_t elements, std::int64_t most_bytes,
                               const std::function<bool(ValueId)>& loads_packs);
 
 }  // namespace weft::cuda

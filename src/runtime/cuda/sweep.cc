@@ -338,8 +338,10 @@ class Sweep {
 
   void choose_registers(int passes) {
     if (passes < 2 || division_.packs > 8) return;
+    constexpr std::int64_t kRegisterBytes = 65536 * 4, kMostBytes = 192;  // of a multiprocessor; of a thread
+    const std::int64_t most = std::min(kMostBytes, kRegisterBytes / 4 / (division_.team * division_.per_block));
     registers_ = cuda::choose_registers({body_, plan_, passes, [this](ValueId id) { return level(id); }},
-                                        division_.packs * division_.width, [this](ValueId id) {
+                                        division_.packs * division_.width, most, [this](ValueId id) {
                                           return division_.width > 1 && is_aligned(operand_of_.at(id), division_.width);
                                         });
   }
@@ -363,10 +365,15 @@ class Sweep {
     int passes = 1;
     for (const Instr& instr : body_.body) passes = std::max(passes, level(instr.outputs[0]) + 1);
     choose_registers(passes);
+    // Few rows are in work at once where threads hold sums, so they load each next row while they work on one.
+    const bool ahead = !partials_.empty() && division_.per_block > 1;
     RowFrame row;
-    for (const auto& [id, k] : operand_of_)
-      if (extent(id) == Extent::kRow) row_value(id, row);
-    load_registers(row);
+    const std::string first = ahead ? load_ahead(row) : "";
+    if (!ahead) {
+      for (const auto& [id, k] : operand_of_)
+        if (extent(id) == Extent::kRow) row_value(id, row);
+      load_registers(row);
+    }
     for (int pass = 0; pass + 1 < passes; ++pass) reduce_rows(pass, row);
     write_rows(row, passes - 1);
     const std::string rows =
@@ -377,9 +384,40 @@ class Sweep {
     work_.launch(blocks, static_cast<int>(division_.team * division_.per_block), params(),
                  str("__shared__ long long shared[32];\nconst int t = threadIdx.x % ", division_.team,
                      ", team = threadIdx.x / ", division_.team,
-                     ";\nconst long long group = blockIdx.x;\n(void)shared; (void)group;\n", sums_before_rows(), rows,
-                     sums_behind_rows()),
-                 division_.per_block > 1 ? kSweepResident : 1);
+                     ";\nconst long long group = blockIdx.x;\n(void)shared; (void)group;\n", sums_before_rows(), first,
+                     rows, sums_behind_rows()));
+  }
+
+  // Operands of row r come from registers that were loaded before; those of the next row are loaded. Gives the text that
+  // loads the first row.
+  std::string load_ahead(RowFrame& row) {
+    std::string declared, loads, taken;
+    for (const auto& [id, k] : operand_of_) {
+      const std::string at = str("x", k, "[", offset_text(row_runs_, k, "ahead"), "]");
+      if (extent(id) == Extent::kRow) {
+        const std::string type = register_type(view(k).dtype);
+        declared += str(type, " next", k, ";\n");
+        loads += str("next", k, " = get(", at, ");\n");
+        taken += str("const ", type, " v", id, " = next", k, ";\n");
+        row.known[id] = str("v", id);
+      } else if (extent(id) == Extent::kFull && division_.width > 1 && is_aligned(k, division_.width)) {
+        const std::string pack = pack_of(view(k).dtype);
+        registers_.operands.insert(id);
+        declared += str(pack, " next", k, "[", division_.packs, "];\n");
+        loads += over_packs(str("next", k, "[j] = *(const ", pack, "*)(&", at, " + ", offset_text(column_runs_, k, "c"),
+                                ");\n"));
+        taken += str(pack, " p", k, "[", division_.packs, "];\n", over_packs(str("p", k, "[j] = next", k, "[j];\n")));
+      }
+    }
+    for (const auto& [id, pass] : registers_.values)
+      taken += str(pack_of(value(id).dtype), " s", id, "[", division_.packs, "];\n");
+    const auto load = [&](const std::string& base) {
+      return str("{\nconst ", index_type(), " ahead = ", base, " + team < ", division_.rows, " ? ", base, " + team : ",
+                 division_.rows - 1, ";\n", loads, "}\n");
+    };
+    row.text += str(taken, "if (base + gridDim.x * ", division_.per_block, "u < ", division_.rows, ") ",
+                    load(str("(base + gridDim.x * ", division_.per_block, "u)")));
+    return str(declared, load(str("(blockIdx.x * ", division_.per_block, "u)")));
   }
 
   std::string pack_of(DType dtype) const { return str("Pack<", stored_type(dtype), ", ", division_.width, ">"); }

@@ -9,8 +9,7 @@
 namespace weft::cuda {
 
 constexpr int kSweepThreads = 256, kSweepRowThreads = 256;
-constexpr std::int64_t kSweepMostTeam = 512;  // threads of a row: more leave each too few registers
-constexpr int kSweepResident = 2;  // blocks of a multiprocessor whose threads sum over rows in registers
+constexpr std::int64_t kSweepMostTeam = 1024, kSweepSumBlocks = 132;  // blocks that sum over short rows: one per multiprocessor
 constexpr int kSweepAcross = 32;   // columns of a block that joins partial sums
 constexpr std::int64_t kSweepMostGroups = 1024, kSweepMostSplits = 256;
 
@@ -25,7 +24,7 @@ struct Division {
     const std::int64_t each = divided_up(columns, width);
     team = std::clamp<std::int64_t>(power_of_two_above(rows < 264 ? each : divided_up(each, 4)), 1, kSweepMostTeam);
     per_block = team > 32 ? 1 : kSweepRowThreads / team;
-    groups = std::min(divided_up(rows, per_block), team > 32 ? kSweepMostGroups : kSweepMostGroups / 4);
+    groups = std::min(divided_up(rows, per_block), team > 32 ? kSweepMostGroups : kSweepSumBlocks);
     packs = divided_up(each, team);
     down = std::min<std::int64_t>(8, power_of_two_above(rows));
     across = kSweepThreads / down;
