@@ -228,6 +228,12 @@ class Sweep {
     if (frame.width > 1 && is_aligned(k, frame.width)) {
       const bool kept = frame.pass >= 0 && registers_.operands.contains(id);
       const std::string pack = kept ? str("p", k, "[j]") : str("p", k);
+      if (kept && frame.pass > 0 && division_.team > 32 && size_of(view(k).dtype) * frame.width % 4 == 0) {
+        // What an earlier pass computed from it would not fit the registers of long rows.
+        frame.before += str("const auto q", k, " = hidden(p", k, "[j]);\n");
+        frame.inside += str(declared, "q", k, ".v[w]);\n");
+        return name;
+      }
       if (!kept)
         frame.before += str("const Pack<", type, ", ", frame.width, "> ", pack, " = *(const Pack<", type, ", ",
                             frame.width, ">*)(x", k, " + ", place(k, frame), ");\n");
@@ -339,7 +345,7 @@ class Sweep {
   void choose_registers(int passes) {
     if (passes < 2 || division_.packs > 8) return;
     constexpr std::int64_t kRegisterBytes = 65536 * 4, kMostBytes = 192;  // of a multiprocessor; of a thread
-    const std::int64_t most = std::min(kMostBytes, kRegisterBytes / 4 / (division_.team * division_.per_block));
+    const std::int64_t most = std::min(kMostBytes, kRegisterBytes / 2 / (division_.team * division_.per_block));
     registers_ = cuda::choose_registers({body_, plan_, passes, [this](ValueId id) { return level(id); }},
                                         division_.packs * division_.width, most, [this](ValueId id) {
                                           return division_.width > 1 && is_aligned(operand_of_.at(id), division_.width);
