@@ -104,8 +104,13 @@ void measure(const Sizes& s, const Card& card, int calls) {
       return;
     }
     const double ms = milliseconds(*plan, places, card, calls);
-    std::printf("%.3f ms  %.0f TFLOP/s  workspace %.1f MiB\n", ms, factor * flops / ms * 1e-9,
+    std::printf("%.3f ms  %.0f TFLOP/s  workspace %.1f MiB", ms, factor * flops / ms * 1e-9,
                 static_cast<double>(plan->workspace_bytes()) / (1 << 20));
+    for (Sdpa other = sdpa; ++other.proposal < plan->proposals();)
+      if (const SdpaPlan* rest = sdpa_plan(other))
+        std::printf("%s %.3f", other.proposal == 1 ? "  other proposals" : ",",
+                    milliseconds(*rest, places, card, calls));
+    std::printf("\n");
     std::fflush(stdout);
   };
   line("forward", 1);

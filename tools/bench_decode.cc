@@ -235,7 +235,7 @@ void run_decode(const DecodeBenchOptions& o) {
   report.prompt_tokens = std::accumulate(reads.begin(), reads.end(), std::int64_t{0});
   report.work = decode_work(config, reads);
   Session session(Mesh::parse(config.mesh.mesh), wire::named(config.mesh.wire),
-                  {config.mesh.device, config.mesh.plugin},
+                  {config.mesh.device, config.mesh.plugin, {}, config.mesh.nondeterministic},
                   {.workers = static_cast<int>(config.mesh.workers), .store = train::store_of(config)});
   const auto decoder = config.model->decoder(session, config, o.batch, shortest, longest);
   const auto all = made_rows(report.rows);

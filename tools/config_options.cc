@@ -26,6 +26,7 @@ std::vector<std::string> ConfigWords::assignments() const {
   if (wire) all.push_back("mesh.wire=" + quoted(*wire));
   if (device) all.push_back("mesh.device=" + quoted(*device));
   if (plugin) all.push_back("mesh.plugin=" + quoted(*plugin));
+  if (nondeterministic) all.push_back("mesh.nondeterministic=true");
   if (out) all.push_back("run.out=" + quoted(*out));
   if (steps) all.push_back("run.steps=" + std::to_string(*steps));
   return all;
@@ -67,6 +68,9 @@ void add_config_options(CLI::App& sub, ConfigWords& words) {
   sub.add_option("--wire", words.wire, "mesh.wire: threads or mpi; default: mpi under mpirun or srun, else threads");
   sub.add_option("--device", words.device, "mesh.device: what computes; weft doctor lists the devices");
   sub.add_option("--plugin", words.plugin, "mesh.plugin: of device xla, the PJRT plugin's shared library; docs/xla.md");
+  sub.add_flag("--nondeterministic", words.nondeterministic,
+               "mesh.nondeterministic: of device cuda, faster sums, whose roundings differ from run to run")
+      ->disable_flag_override();
   sub.add_option("--allow-change", words.allow_change,
                  "A setting, marked identity in docs/config.md, that may differ from the run's; may be repeated")
       ->allow_extra_args(false);

@@ -14,6 +14,7 @@ namespace weft::tools {
 struct ConfigWords {
   std::vector<std::string> set;
   std::optional<std::string> mesh, layout, store, wire, device, plugin, out;
+  bool nondeterministic = false;
   std::optional<int> store_level;
   std::optional<std::int64_t> steps;
   std::vector<std::string> allow_change;  // for a run that is resumed or used

@@ -21,6 +21,7 @@ struct ExplainOptions {
   ModelWords model;
   std::vector<std::string> show, dump;
   std::optional<std::string> machine, program, device, plugin, topology;
+  bool nondeterministic = false;
   bool json = false;
 };
 
@@ -84,13 +85,15 @@ Explanation explained(const ExplainOptions& o, Dump& dump) {
     train::Config config = read_configs(files_of(o.model), config_words(o.model));
     if (o.device) config.mesh.device = *o.device;
     if (o.plugin) config.mesh.plugin = *o.plugin;
+    if (o.nondeterministic) config.mesh.nondeterministic = true;
     options.topology = o.topology.value_or("");
     return train::plan(config, options);
   }
   models::Model model = model_of(o.model);
   model.options.dump = options.dump;
   return explain(model.graph, model.mesh, model.layout, model.options, *options.machine, store_of(o.model),
-                 {o.device.value_or(device::cpu().name), o.plugin.value_or(""), o.topology.value_or("")});
+                 {o.device.value_or(device::cpu().name), o.plugin.value_or(""), o.topology.value_or(""),
+                  o.nondeterministic});
 }
 
 // The key "predicted" of the JSON object, or lines before the text.
@@ -132,6 +135,8 @@ void add_explain(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   sub->add_option("--device", o->device, "The device to compile for, see weft doctor; default: cpu, or the config's");
   sub->add_option("--plugin", o->plugin, "Of device xla: the PJRT plugin's shared library; see docs/xla.md");
+  sub->add_flag("--nondeterministic", o->nondeterministic, "Of device cuda: sums in any order where that is faster")
+      ->disable_flag_override();
   sub->add_option("--topology", o->topology, "Of device xla: compile ahead of time for these devices, as v4:2x2x1");
   sub->add_option("--program", o->program, "Also write the program's text to this file, for weft run");
   sub->footer(model_list);

@@ -48,6 +48,7 @@ PlanOptions options_of(const PlanWords& o, const train::Config& config) {
   options.stop = [] { return interrupted.load(); };
   options.device = config.mesh.device;
   options.plugin = config.mesh.plugin;
+  options.nondeterministic = config.mesh.nondeterministic;
   return options;
 }
 

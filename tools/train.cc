@@ -79,6 +79,7 @@ Plan choose_layout(const TrainWords& o, train::Config& config) {
   if (!config.mesh.memory.empty()) options.memory_bytes = bytes_of(config.mesh.memory).value_or(0);
   options.device = config.mesh.device;
   options.plugin = config.mesh.plugin;
+  options.nondeterministic = config.mesh.nondeterministic;
   options.seconds = kPlanSeconds;
   config.mesh.layout.clear();
   const bool is_described = !o.machine.empty();

@@ -54,6 +54,7 @@ struct MeshConfig {
   std::int64_t store_level = 1;
   std::string wire, device = "cpu";  // wire "": wire::automatic()
   std::string plugin;                // of device xla: see device::Choice
+  bool nondeterministic = false;     // of device cuda: likewise
   std::int64_t workers = 0;
   std::string memory;  // the limit on each processor, "2GiB", met by recomputation; "": no limit
 };

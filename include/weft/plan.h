@@ -53,6 +53,7 @@ struct PlanOptions {
   std::function<bool()> stop = {};  // asked now and then; true ends the search with the best so far
   int most_axes = 3;
   std::string device = "cpu", plugin = {};  // the engine that programs are compiled for: see device::Choice
+  bool nondeterministic = false;            // likewise
 };
 
 // What a step takes on each processor, predicted.

@@ -50,6 +50,9 @@ struct Choice {
   std::string name;
   std::string plugin = {};    // of xla: the plugin's shared library; "": the environment variable WEFT_PLUGIN
   std::string topology = {};  // of xla, for explain(): compile ahead of time for devices such as "v4:2x2x1"
+  // Of cuda: sums may come in any order where that is faster. Two runs then differ by roundings; else they have the same
+  // bits.
+  bool nondeterministic = false;
 };
 Choice cpu();        // fast: vectors, oneDNN's products, all cores that the process may use
 Choice reference();  // slow and readable; tests compare all devices with it

@@ -3,8 +3,8 @@
 
 namespace weft {
 
-const Target& engine_target(const std::string& device, const std::string& plugin) {
-  return engine_named(device, "engine_target", plugin).target();
+const Target& engine_target(const std::string& device, const std::string& plugin, bool nondeterministic) {
+  return engine_named(device, "engine_target", plugin, nondeterministic).target();
 }
 
 }  // namespace weft

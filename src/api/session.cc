@@ -85,7 +85,7 @@ Session::Session(const Mesh& mesh, const wire::Choice& wire, const device::Choic
                      .where = str("session on mesh ", mesh),
                      .fix = "add --dry-run, which compiles and runs nothing, or leave --topology out"});
   *this = SessionState::open(mesh, wire_of(wire, mesh),
-                             engine_named(device.name, str("session on mesh ", mesh), device.plugin), options);
+                             engine_named(device.name, str("session on mesh ", mesh), device.plugin, device.nondeterministic), options);
 }
 
 namespace {

@@ -80,7 +80,7 @@ bool queues_steps(const Session& session) {
 bool queues_steps(const device::Choice& device) { return device.name == device::cuda().name; }
 
 std::int64_t panel_lanes(const device::Choice& device) {
-  return engine_named(device.name, "panel_lanes", device.plugin).target().panel_lanes;
+  return engine_named(device.name, "panel_lanes", device.plugin, device.nondeterministic).target().panel_lanes;
 }
 
 }  // namespace weft::detail

@@ -25,7 +25,7 @@ class Planner {
       : options_(options),
         processors_(processors),
         machine_(machine),
-        target_(engine_target(options.device, options.plugin)),
+        target_(engine_target(options.device, options.plugin, options.nondeterministic)),
         graphs_(family),
         predictor_(graphs_, machine, target_),
         parts_(graphs_.parts(1, false)),
@@ -158,7 +158,8 @@ Plan plan(const StepGraph& step, const Machine& machine, int processors, const P
 Prediction predict(const StepFamily& family, const Machine& machine, const PlanChoice& choice,
                    const PlanOptions& options) {
   FoldedGraphs graphs(family);
-  return Predictor(graphs, machine, engine_target(options.device, options.plugin)).folded(choice, options.memory_bytes);
+  return Predictor(graphs, machine, engine_target(options.device, options.plugin, options.nondeterministic))
+      .folded(choice, options.memory_bytes);
 }
 
 }  // namespace weft

@@ -30,7 +30,9 @@ struct Target {
   // A product of narrow floats gives f32 in place of a cast behind it, even where the result is larger than both operands
   // and writing it takes longer than the cast.
   bool widens_large_products = true;
-  bool recomputes_maps = false;   // arithmetic is free beside memory traffic (passes/recompute_maps.cc)
+  // Values of maps with at least so many bytes are made again behind other work in place of being kept: where arithmetic is
+  // free beside memory traffic. 0: none.
+  std::int64_t recomputed_bytes = 0;
   std::int64_t panel_lanes = 0;         // columns of a panel, if it has products with matrices in panels; 0: it has none
 };
 

@@ -69,7 +69,13 @@ std::vector<std::string> engine_names() {
   return names;
 }
 
-const Engine& engine_named(const std::string& name, const std::string& where, const std::string& plugin) {
+const Engine& engine_named(const std::string& name, const std::string& where, const std::string& plugin,
+                           bool nondeterministic) {
+  if (nondeterministic && name != kCuda)
+    throw UserError({.code = "device.always-deterministic",
+                     .what = str("the device '", name, "' has no nondeterministic mode"),
+                     .where = where,
+                     .fix = "add --device cuda, or leave --nondeterministic (mesh.nondeterministic) out"});
   if (name == kXla) return xla_engine(plugin, where);
   if (!plugin.empty())
     throw UserError({.code = "device.plugin-without-xla",
@@ -81,7 +87,7 @@ const Engine& engine_named(const std::string& name, const std::string& where, co
   if (name == kCuda) {
     const CudaLibrary& cuda = cuda_library();
     if (!cuda.engine) refuse_cuda(where);
-    return *cuda.engine;
+    return nondeterministic ? *cuda.nondeterministic : *cuda.engine;
   }
   throw UserError({.code = "device.unknown",
                    .what = str("there is no device '", name, "'"),

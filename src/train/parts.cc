@@ -75,7 +75,7 @@ optim::Schedule schedule_of(const Config& config) {
                 [&] { return optim::Schedule::parse(text, std::max<std::int64_t>(1, config.run.steps)); });
 }
 
-device::Choice device_of(const Config& config) { return {config.mesh.device, config.mesh.plugin}; }
+device::Choice device_of(const Config& config) { return {config.mesh.device, config.mesh.plugin, {}, config.mesh.nondeterministic}; }
 
 Session open_session(const Config& config) {
   check_choices(config);
@@ -193,7 +193,7 @@ Explanation plan(const Config& config, const models::Model& model, const PlanOpt
   const Store store = store_of(config);
   return placed(config, kCompiling, [&] {
     return explain(model.graph, model.mesh, model.layout, compile, machine, store,
-                   {config.mesh.device, config.mesh.plugin, options.topology});
+                   {config.mesh.device, config.mesh.plugin, options.topology, config.mesh.nondeterministic});
   });
 }
 

@@ -18,6 +18,12 @@ TEST(RuntimeErrors, AllMissingKernelsAreListedOnce) {
                                 "use device::reference(), which has them all"));
 }
 
+TEST(RuntimeErrors, OnlyTheCudaEngineHasANondeterministicMode) {
+  EXPECT_USER_ERROR(engine_named("cpu", "a test", "", true),
+                    test::lines("the device 'cpu' has no nondeterministic mode", "a test",
+                                "add --device cuda, or leave --nondeterministic (mesh.nondeterministic) out"));
+}
+
 // Opens no plugin, where the engine is in the build.
 TEST(RuntimeErrors, TheXlaEngineIsNotInEveryBuild) {
   try {

@@ -151,6 +151,32 @@ output p %4)";
   EXPECT_TRUE(is_program(widen_products(program_of(lines), {}), lines));
 }
 
+// The result is larger than both operands: the cast is left to what reads it, and a gather picks before it.
+TEST(WidenProducts, NotLargeResultsWhereTheTargetWritesThemNarrow) {
+  EXPECT_TRUE(is_program(widen_products(program_of(R"(
+input x %0 bf16 [b=8 k=2]
+input y %1 bf16 [c=8 k=2]
+input i %2 i32 [b=8]
+%3 bf16 [b=8 c=8] = contract %0, %1
+%4 f32 [b=8 c=8] = map %3 expr=cast<f32>($0)
+%5 f32 [b=8] = gather %4, %2 dim=c
+%6 f32 [b=8 c=8] = map %4 expr=exp($0)
+output o %5
+output p %6)"),
+                                        {.target = {.widens_large_products = false}}),
+                         R"(
+input x %0 bf16 [b=8 k=2]
+input y %1 bf16 [c=8 k=2]
+input i %2 i32 [b=8]
+%3 bf16 [b=8 c=8] = contract %0, %1
+%4 f32 [b=8 c=8] = map %3 expr=cast<f32>($0)
+%7 bf16 [b=8] = gather %3, %2 dim=c
+%5 f32 [b=8] = map %7 expr=cast<f32>($0)
+%6 f32 [b=8 c=8] = map %4 expr=exp($0)
+output o %5
+output p %6)"));
+}
+
 TEST(ContractToSum, WhereNoOperandHasDimsOfItsOwn) {
   EXPECT_TRUE(is_program(contract_to_sum(program_of(R"(
 input x %0 f32 [a=4 b=8] {a:data}

@@ -278,6 +278,7 @@ void check(unsigned seed, std::map<std::string, int>& fired) {
     const double bytes = bytes_sent(p);
     PassOptions options{.target = {.fusing = {.maps = seed % 2 == 0, .reductions = seed % 3 != 0}}};
     if (seed % 5 == 0) options.target.fusing.most_inputs = 2;
+    if (seed % 2 == 1) options.target.recomputed_bytes = 1;
     if (pass.run == recompute_for_memory) options.arena_limit = plan_memory(p).arena_bytes * 9 / 10;
     try {
       p = pass.run(p, options);

@@ -6,6 +6,7 @@
 
 #include "base/philox.h"
 #include "base/str.h"
+#include "program/attend.h"
 #include "runtime/cuda/open.h"
 #include "support/run_program.h"
 
@@ -365,9 +366,9 @@ class GpuCudnnAttend : public GpuAttend {
 };
 
 // Totals are the engine's own affair where it has no masks in 16 bits.
-void expect_reference(const Case& c) {
+void expect_reference(const Case& c, const Engine& engine) {
   const Program program = Attention(c).finish();
-  const auto want = run_on(program, reference_engine(), 1), got = run_on(program, *cuda_library().engine, 0);
+  const auto want = run_on(program, reference_engine(), 1), got = run_on(program, engine, 0);
   const bool half = c.dtype != DType::kF32;
   for (const auto& [name, array] : want) {
     if (name == "total" && half) continue;
@@ -377,7 +378,7 @@ void expect_reference(const Case& c) {
   }
 }
 
-TEST_P(GpuAttend, AgreesWithTheReference) { expect_reference(GetParam()); }
+TEST_P(GpuAttend, AgreesWithTheReference) { expect_reference(GetParam(), *cuda_library().engine); }
 
 TEST_P(GpuAttend, GivesTheSameBitsEachTime) {
   const Program program = Attention(GetParam()).finish();
@@ -389,7 +390,10 @@ TEST_P(GpuAttend, GivesTheSameBitsEachTime) {
 INSTANTIATE_TEST_SUITE_P(Cases, GpuAttend, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
 
-TEST_P(GpuCudnnAttend, AgreesWithTheReference) { expect_reference(GetParam()); }
+TEST_P(GpuCudnnAttend, AgreesWithTheReference) {
+  expect_reference(GetParam(), *cuda_library().engine);
+  expect_reference(GetParam(), *cuda_library().nondeterministic);
+}
 
 TEST_P(GpuCudnnAttend, GivesTheSameBitsEachTime) {
   const Program program = Attention(GetParam()).finish();
@@ -399,16 +403,16 @@ TEST_P(GpuCudnnAttend, GivesTheSameBitsEachTime) {
 }
 
 TEST_P(GpuCudnnAttend, IsServedByIt) {
-  const Engine& engine = *cuda_library().engine;
-  const auto compiled = std::make_shared<const Compiled>(with_plan(Attention(GetParam()).finish(), engine.target()));
-  int found = 0;
-  for (const RunInstr& each : engine.describe(compiled, {}).instructions) {
-    const std::string name = name_of(*each.instr);
-    if (name != "attend" && name != "attend_back") continue;
-    EXPECT_EQ(each.served_by, "cuDNN") << name;
-    ++found;
-  }
-  EXPECT_EQ(found, 2);
+  const auto served = [&](const Engine& engine) {
+    const auto compiled = std::make_shared<const Compiled>(with_plan(Attention(GetParam()).finish(), engine.target()));
+    std::vector<std::string> by;
+    for (const RunInstr& each : engine.describe(compiled, {}).instructions)
+      if (attend_rules(*each.instr)) by.push_back(each.served_by);
+    return by;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(served(*cuda_library().engine), (Names{"cuDNN", "cuDNN"}));
+  EXPECT_EQ(served(*cuda_library().nondeterministic), (Names{"cuDNN", "cuDNN (nondeterministic)"}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GpuCudnnAttend, ::testing::ValuesIn(cases_of_cudnn()),

@@ -8,7 +8,7 @@ namespace weft {
 
 struct Target;  // program/target.h
 
-// Of the device of that name. UserError if there is none, or if it cannot be used here. Lives as long as the program.
-const Target& engine_target(const std::string& device, const std::string& plugin = {});
+// Of the device of that name: see device::Choice. UserError if there is none, or if it cannot be used here. Lives as long as the program.
+const Target& engine_target(const std::string& device, const std::string& plugin = {}, bool nondeterministic = false);
 
 }  // namespace weft

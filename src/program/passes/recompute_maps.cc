@@ -12,7 +12,6 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kMostMaps = 32;  // maps run again for one value
-constexpr std::int64_t kLeastBytes = 1 << 20;  // of a value that is worth it
 constexpr std::int64_t kSmall = 8;  // a value with so many times fewer elements may be kept instead
 constexpr int kMostStages = 2;  // in which a value is made again
 
@@ -20,8 +19,8 @@ bool is_sweep(const Instr& instr) { return instr.is<Map>() || instr.is<ReduceDim
 
 class MapChooser {
  public:
-  explicit MapChooser(const Program& program)
-      : p_(program), uses_(program), defined_(definitions_of(program)), last_stage_(program.values.size()) {
+  MapChooser(const Program& program, std::int64_t least_bytes)
+      : p_(program), least_bytes_(least_bytes), uses_(program), defined_(definitions_of(program)), last_stage_(program.values.size()) {
     int stage = 0;
     for (const Instr& instr : p_.body) {
       stages_.push_back(stage);
@@ -97,7 +96,7 @@ class MapChooser {
 
   // The maps to run again for a value; none if that saves no memory traffic or makes more memory live.
   std::set<int> chain_of(ValueId id) const {
-    if (bytes_of(p_, id) < kLeastBytes || uses_.kept[id]) return {};
+    if (bytes_of(p_, id) < least_bytes_ || uses_.kept[id]) return {};
     const int made = stage(defined_[id]);
     std::set<int> late;
     for (const int user : uses_.users(id)) {
@@ -118,6 +117,7 @@ class MapChooser {
   }
 
   const Program& p_;
+  const std::int64_t least_bytes_;
   const Uses uses_;
   const ByValue<int> defined_;
   std::vector<int> stages_;      // by position: how many heavy instructions stand before it
@@ -128,8 +128,8 @@ class MapChooser {
 }  // namespace
 
 Program recompute_maps(Program p, const PassOptions& options) {
-  if (!options.target.recomputes_maps) return p;
-  MapChooser chooser(p);
+  if (options.target.recomputed_bytes == 0) return p;
+  MapChooser chooser(p, options.target.recomputed_bytes);
   const std::map<ValueId, std::set<int>> chosen = chooser.choose();
   if (chosen.empty()) return p;
   const ByValue<int> defined = definitions_of(p);

@@ -282,9 +282,9 @@ void attend_back(const Work& work) {
   if (!attend_by_cudnn(work)) Tiles(work).backward();
 }
 
-std::int64_t attend_bytes(const Program& program, const Instr& instr,
-                          const ByValue<std::vector<std::int64_t>>& strides) {
-  const std::int64_t by_cudnn = cudnn_attend_bytes(program, instr, strides);
+std::int64_t attend_bytes(const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>& strides,
+                          bool deterministic) {
+  const std::int64_t by_cudnn = cudnn_attend_bytes(program, instr, strides, deterministic);
   if (instr.is<Attend>()) return by_cudnn;
   const auto shape = [&](std::size_t i) { return program.values[instr.inputs[i]].shape; };
   const AttendDims dims = attend_dims(*attend_rules(instr), shape(0), shape(1));

@@ -15,11 +15,11 @@ bool attend_by_cudnn(const Work& work);
 
 // Of cuDNN's part; on a machine without a card an estimate, and not too little.
 std::int64_t cudnn_attend_bytes(const Program& program, const Instr& instr,
-                                const ByValue<std::vector<std::int64_t>>& strides);
+                                const ByValue<std::vector<std::int64_t>>& strides, bool deterministic);
 
-// "cuDNN" or "cuda": see RunInstr. On a machine without a card what cuDNN is expected to take is an estimate, and says so.
+// "cuDNN", "cuDNN (nondeterministic)" or "cuda": see RunInstr. On a machine without a card what cuDNN is expected to take is an estimate, and says so.
 std::string attend_served_by(const Program& program, const Instr& instr,
-                             const ByValue<std::vector<std::int64_t>>& strides);
+                             const ByValue<std::vector<std::int64_t>>& strides, bool deterministic);
 
 // attend for queries without neighbours that a tile could hold, where one kernel of steps of decoding fits.
 bool attend_step(const Work& work);

@@ -68,8 +68,9 @@ struct Asked {
 // Finds cuDNN's view of an instruction.
 class Asking {
  public:
-  Asking(const Instr& instr, const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs)
-      : rules_(*attend_rules(instr)), back_(instr.is<AttendBack>()) {
+  Asking(const Instr& instr, const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs,
+         bool deterministic)
+      : rules_(*attend_rules(instr)), back_(instr.is<AttendBack>()), deterministic_(deterministic || !back_) {
     const AttendOperands operands = attend_operands(instr);
     views_ = {{SdpaRole::kQ, inputs[0]}, {SdpaRole::kK, inputs[1]}, {SdpaRole::kV, inputs[2]}};
     if (back_) {
@@ -102,7 +103,8 @@ class Asking {
                  .value = value,
                  .scale = rules_.scale,
                  .causal = rules_.causal,
-                 .back = back_},
+                 .back = back_,
+                 .deterministic = deterministic_},
                 batch_,
                 heads_ + groups_,
                 length_,
@@ -185,14 +187,14 @@ class Asking {
   }
 
   const AttendRules& rules_;
-  const bool back_;
+  const bool back_, deterministic_;
   std::unordered_map<SdpaRole, TensorView> views_;
   TensorView total_;
   Dims batch_, heads_, groups_, length_;
 };
 
 std::optional<Asked> asked_of(const Program& program, const Instr& instr,
-                              const ByValue<std::vector<std::int64_t>>& strides) {
+                              const ByValue<std::vector<std::int64_t>>& strides, bool deterministic) {
   if (!saves_logsumexp(instr, program.values[instr.inputs[0]].dtype)) return {};
   const auto unplaced = [&](const std::vector<ValueId>& ids) {
     std::vector<TensorView> views;
@@ -203,7 +205,7 @@ std::optional<Asked> asked_of(const Program& program, const Instr& instr,
     }
     return views;
   };
-  return Asking(instr, unplaced(instr.inputs), unplaced(instr.outputs)).asked();
+  return Asking(instr, unplaced(instr.inputs), unplaced(instr.outputs), deterministic).asked();
 }
 
 std::int64_t sums_bytes(const Asked& asked) {
@@ -250,7 +252,7 @@ bool saves_logsumexp(const Instr& instr, DType dtype) {
 
 bool attend_by_cudnn(const Work& work) {
   if (!saves_logsumexp(work.instr, work.inputs[0].dtype)) return false;
-  const std::optional<Asked> asked = Asking(work.instr, work.inputs, work.outputs).asked();
+  const std::optional<Asked> asked = Asking(work.instr, work.inputs, work.outputs, work.card.deterministic()).asked();
   const SdpaPlan* plan = asked ? sdpa_plan(asked->sdpa) : nullptr;
   if (!plan) return false;
   std::unordered_map<SdpaRole, void*> places;
@@ -274,8 +276,8 @@ bool attend_by_cudnn(const Work& work) {
 }
 
 std::int64_t cudnn_attend_bytes(const Program& program, const Instr& instr,
-                                const ByValue<std::vector<std::int64_t>>& strides) {
-  const std::optional<Asked> asked = asked_of(program, instr, strides);
+                                const ByValue<std::vector<std::int64_t>>& strides, bool deterministic) {
+  const std::optional<Asked> asked = asked_of(program, instr, strides, deterministic);
   if (!asked) return 0;
   const std::int64_t lengths = 2 * card_aligned(asked->sdpa.batch * std::int64_t{4});
   if (!has_card()) return sums_bytes(*asked) + lengths + card_aligned(estimated_plan_bytes(asked->sdpa));
@@ -285,10 +287,11 @@ std::int64_t cudnn_attend_bytes(const Program& program, const Instr& instr,
 }
 
 std::string attend_served_by(const Program& program, const Instr& instr,
-                             const ByValue<std::vector<std::int64_t>>& strides) {
-  const std::optional<Asked> asked = asked_of(program, instr, strides);
+                             const ByValue<std::vector<std::int64_t>>& strides, bool deterministic) {
+  const std::optional<Asked> asked = asked_of(program, instr, strides, deterministic);
   if (asked && !has_card()) return "cuDNN (estimate)";
-  return asked && sdpa_plan(asked->sdpa) ? "cuDNN" : "cuda";
+  if (!asked || !sdpa_plan(asked->sdpa)) return "cuda";
+  return asked->sdpa.deterministic ? "cuDNN" : "cuDNN (nondeterministic)";
 }
 
 }  // namespace weft::cuda

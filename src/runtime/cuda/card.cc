@@ -61,13 +61,14 @@ cudaDeviceProp properties_of(int number) {
 
 }  // namespace
 
-Card::Card(int number) : number_(number) {
+Card::Card(int number, bool deterministic) : number_(number), deterministic_(deterministic) {
   const cudaDeviceProp found = properties_of(number);
   architecture_ = str("sm_", found.major, found.minor);
   multiprocessors_ = found.multiProcessorCount;
   has_clusters_ = found.major >= 9;
   use();
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  check(cudaStreamCreateWithFlags(&second_stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   check(cublasLtCreate(&products_), "cublasLtCreate");
   tuning_ = std::make_unique<Tuning>(str(found.name, " ", architecture_));
   check(cudaMalloc(&workspace_, kProductWorkspace), "cudaMalloc");
@@ -78,6 +79,7 @@ Card::~Card() {
   cudaFree(step_words_);
   cudaFree(workspace_);
   if (products_) cublasLtDestroy(products_);
+  if (second_stream_) cudaStreamDestroy(second_stream_);
   if (stream_) cudaStreamDestroy(stream_);
 }
 

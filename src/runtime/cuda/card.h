@@ -31,7 +31,7 @@ inline std::int64_t card_aligned(std::int64_t bytes) { return aligned_bytes(byte
 class Card {
  public:
   // RunError if there is none, or if it is too old. The calling thread uses it from now on.
-  explicit Card(int number = 0);
+  explicit Card(int number = 0, bool deterministic = true);
   Card(const Card&) = delete;
   Card& operator=(const Card&) = delete;
   ~Card();
@@ -41,7 +41,9 @@ class Card {
   // Whether blocks form clusters, and kernels may be started before those before them have ended.
   bool has_clusters() const { return has_clusters_; }
   int multiprocessors() const { return multiprocessors_; }
+  bool deterministic() const { return deterministic_; }  // every sum has one order
   cudaStream_t stream() const { return stream_; }
+  cudaStream_t second_stream() const { return second_stream_; }  // of captured steps, for work beside the first
   cublasLtHandle_t products() const { return products_; }
   void* product_workspace() const { return workspace_; }
   Tuning& tuning() const { return *tuning_; }
@@ -50,10 +52,11 @@ class Card {
 
  private:
   const int number_;
+  const bool deterministic_;
   std::string architecture_;
   int multiprocessors_ = 1;
   bool has_clusters_ = false;
-  cudaStream_t stream_ = nullptr;
+  cudaStream_t stream_ = nullptr, second_stream_ = nullptr;
   cublasLtHandle_t products_ = nullptr;
   void* workspace_ = nullptr;
   std::unique_ptr<Tuning> tuning_;

@@ -32,11 +32,19 @@ class Plan : public SdpaPlan {
         .set_compute_data_type(fe::DataType_t::FLOAT);
     if (sdpa.back) backward();
     else forward();
-    accept(graph_.build(handle, {fe::HeurMode_t::A}), "plan");
-    accept(graph_.get_workspace_size(workspace_bytes_), "workspace");
+    accept(graph_.validate(), "operands");
+    accept(graph_.build_operation_graph(handle), "operation");
+    accept(graph_.create_execution_plans({fe::HeurMode_t::A}), "proposals");
+    accept(graph_.check_support(), "support");
+    fe::error_t built = {fe::error_code_t::GRAPH_NOT_SUPPORTED, "there are fewer proposals"};
+    for (index_ = sdpa.proposal; index_ < proposals(); ++index_)
+      if (built = graph_.build_plan_at_index(index_); built.is_good()) break;
+    accept(built, "plan");
+    accept(graph_.get_workspace_size_plan_at_index(index_, workspace_bytes_), "workspace");
   }
 
   std::int64_t workspace_bytes() const override { return workspace_bytes_; }
+  int proposals() const override { return static_cast<int>(graph_.get_execution_plan_count()); }
   bool takes_lengths() const override { return takes_lengths_; }
 
   void run(const std::unordered_map<SdpaRole, void*>& places, void* workspace, cudaStream_t stream) const override {
@@ -44,7 +52,7 @@ class Plan : public SdpaPlan {
     for (const auto& [role, place] : places) pack[uid(role)] = place;
     const std::lock_guard lock(mutex_);
     if (fe::detail::set_stream(handle_, stream) != CUDNN_STATUS_SUCCESS) fail("cudnnSetStream failed");
-    fe::error_t status = graph_.execute(handle_, pack, workspace);
+    fe::error_t status = graph_.execute_plan_at_index(handle_, pack, workspace, index_);
     if (status.is_bad()) fail(status.get_message());
   }
 
@@ -140,6 +148,7 @@ class Plan : public SdpaPlan {
   const cudnnHandle_t handle_;
   std::mutex& mutex_;  // of the handle
   graph::Graph graph_;
+  std::int64_t index_ = 0;  // of the proposal that it runs
   std::int64_t workspace_bytes_ = 0;
   bool takes_lengths_ = false;
 };

@@ -27,6 +27,7 @@ struct Sdpa {
   double scale = 1;
   bool causal = false, back = false;
   bool deterministic = true;  // of `back`: the same bits in every run
+  int proposal = 0;           // of those that cuDNN has for it, the one that it holds for the fastest first
   std::array<Strides, kSdpaStrided> strides = {};
   auto operator<=>(const Sdpa&) const = default;
 };
@@ -35,6 +36,7 @@ class SdpaPlan {
  public:
   virtual ~SdpaPlan() = default;
   virtual std::int64_t workspace_bytes() const = 0;
+  virtual int proposals() const = 0;
   // Whether it takes kLengths and kMemoryLengths: two i32 per batch, the length and the memory.
   virtual bool takes_lengths() const = 0;
   virtual void run(const std::unordered_map<SdpaRole, void*>& places, void* workspace, cudaStream_t stream) const = 0;

@@ -22,7 +22,8 @@ namespace {
 // What the processors of one session share on a card. One of their threads works for all; the others wait for it.
 class SharedCard {
  public:
-  explicit SharedCard(int processors) : processors_(static_cast<std::size_t>(processors)) {
+  SharedCard(int processors, bool deterministic)
+      : processors_(static_cast<std::size_t>(processors)), card_(0, deterministic) {
     places.arenas.resize(processors_);
     places.variables.resize(processors_);
   }
@@ -188,13 +189,13 @@ class CudaDevice : public Device {
 
 }  // namespace
 
-Devices open_devices(comm::Wire& wire, const Mesh& mesh) {
+Devices open_devices(comm::Wire& wire, const Mesh& mesh, bool deterministic) {
   if (static_cast<int>(wire.local().size()) != wire.size())
     throw UserError({.code = "device.cuda-in-other-processes",
                      .what = "the device 'cuda' has no processors in other processes yet",
                      .where = str("session on mesh ", mesh),
                      .fix = "use wire::threads(): all processors of the mesh on one card"});
-  const auto shared = std::make_shared<SharedCard>(wire.size());
+  const auto shared = std::make_shared<SharedCard>(wire.size(), deterministic);
   Devices devices(static_cast<std::size_t>(wire.size()));
   for (const ProcessorId p : wire.local()) devices[p] = std::make_unique<CudaDevice>(shared, mesh, p);
   return devices;

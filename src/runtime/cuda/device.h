@@ -9,7 +9,7 @@ namespace weft::cuda {
 // What a session has on the card besides variables and arena.
 constexpr std::int64_t kCardScratch = kProductWorkspace + kStepWords;
 
-Devices open_devices(comm::Wire& wire, const Mesh& mesh);
-const Engine& cuda_engine();
+Devices open_devices(comm::Wire& wire, const Mesh& mesh, bool deterministic);
+const Engine& cuda_engine(bool deterministic);
 
 }  // namespace weft::cuda

@@ -57,19 +57,20 @@ bool has_instruction(const Instr& instr) {
   return is_collective(instr) || instr.is<Host>() || find_instruction(name_of(instr)) != nullptr;
 }
 
-std::string served_by(const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>& strides) {
-  return attend_rules(instr) ? attend_served_by(program, instr, strides) : "cuda";
+std::string served_by(const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>& strides,
+                      bool deterministic) {
+  return attend_rules(instr) ? attend_served_by(program, instr, strides, deterministic) : "cuda";
 }
 
 std::int64_t workspace_bytes(const Program& program, const Instr& instr,
-                             const ByValue<std::vector<std::int64_t>>& strides) {
+                             const ByValue<std::vector<std::int64_t>>& strides, bool deterministic) {
   if (const auto* fused = instr.as<Fused>()) return sweep_bytes(*fused->body);
   if (instr.is<ReduceDims>()) {
     const Program body = body_of_one(program, instr);
     return can_sweep(body) ? sweep_bytes(body) : 0;
   }
   if (instr.is<ScatterAdd>()) return scatter_bytes(program, instr);
-  if (attend_rules(instr)) return attend_bytes(program, instr, strides);
+  if (attend_rules(instr)) return attend_bytes(program, instr, strides, deterministic);
   return 0;
 }
 
@@ -77,12 +78,13 @@ namespace {
 
 class CudaEngine : public Engine {
  public:
+  explicit CudaEngine(bool deterministic) : deterministic_(deterministic) {}
   const std::string& name() const override { return name_; }
   const Target& target() const override { return target_; }
   bool has(const Instr& instr) const override { return has_instruction(instr); }
   Devices open(comm::Wire& wire, const Mesh& mesh, const DeviceOptions&) const override {
     if (!cuda_library().has_card) refuse_cuda(str("session on mesh ", mesh));
-    return open_devices(wire, mesh);
+    return open_devices(wire, mesh, deterministic_);
   }
   BindReport describe(const std::shared_ptr<const Compiled>& compiled, const DeviceOptions&) const override {
     BindReport report{.scratch_bytes = kCardScratch};
@@ -103,30 +105,36 @@ class CudaEngine : public Engine {
     const ByValue<std::vector<std::int64_t>> strides = strides_of(program);
     for (const Instr& instr : program.body) {
       if (const auto* loop = instr.as<Loop>()) list(*loop->body, all);
-      if (!is_view(instr) && !instr.is<Done>()) all.push_back({&program, &instr, false, served_by(program, instr, strides)});
+      if (!is_view(instr) && !instr.is<Done>())
+        all.push_back({&program, &instr, false, served_by(program, instr, strides, deterministic_)});
     }
   }
 
+  const bool deterministic_;
   const std::string name_ = "cuda";
   const Target target_ = {
       .fusing = {.maps = true, .reductions = true},
       .alignment = kCardAlignment,
-      .workspace_bytes = workspace_bytes,
+      .workspace_bytes =
+          [this](const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>& strides) {
+            return workspace_bytes(program, instr, strides, deterministic_);
+          },
       .widens_large_products = false,
-      .recomputes_maps = true};
+      .recomputed_bytes = std::int64_t{1} << 20};
 };
 
 }  // namespace
 
-const Engine& cuda_engine() {
-  static const CudaEngine engine;
-  return engine;
+const Engine& cuda_engine(bool deterministic) {
+  static const CudaEngine kDeterministic(true), kNondeterministic(false);
+  return deterministic ? kDeterministic : kNondeterministic;
 }
 
 }  // namespace weft::cuda
 
 extern "C" void weft_cuda_engine_1(weft::CudaLibrary& library) {
-  library.engine = &weft::cuda::cuda_engine();
+  library.engine = &weft::cuda::cuda_engine(true);
+  library.nondeterministic = &weft::cuda::cuda_engine(false);
   try {
     library.found = weft::cuda::describe_card();
     library.has_card = true;

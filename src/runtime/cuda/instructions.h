@@ -29,12 +29,13 @@ void axis_index(const Work& work);
 void constant(const Work& work);
 
 // See RunInstr.
-std::string served_by(const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>& strides);
+std::string served_by(const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>& strides,
+                      bool deterministic);
 
 // See WorkspaceBytes.
 std::int64_t workspace_bytes(const Program& program, const Instr& instr,
-                             const ByValue<std::vector<std::int64_t>>& strides);
-std::int64_t attend_bytes(const Program& program, const Instr& instr,
-                          const ByValue<std::vector<std::int64_t>>& strides);
+                             const ByValue<std::vector<std::int64_t>>& strides, bool deterministic);
+std::int64_t attend_bytes(const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>& strides,
+                          bool deterministic);
 
 }  // namespace weft::cuda

@@ -10,9 +10,10 @@ class Engine;
 
 struct CudaLibrary {
   const Engine* engine = nullptr;  // null: there is none; without a card it compiles and explains, and runs nothing
-  bool has_card = false;           // that programs can run on
-  std::string found = {};          // the card and the versions of its libraries, or why no program can run
-  std::string fix = {};            // what to do then
+  const Engine* nondeterministic = nullptr;  // likewise, with sums in any order where that is faster
+  bool has_card = false;                     // that programs can run on
+  std::string found = {};                    // the card and the versions of its libraries, or why no program can run
+  std::string fix = {};                      // what to do then
 };
 
 // Opens the library at the first call. From any thread.

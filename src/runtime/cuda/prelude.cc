@@ -18,6 +18,14 @@ struct F16 { unsigned short bits; };
 struct Bool { unsigned char bits; };
 template <class T, int W> struct alignas(sizeof(T) * W) Pack { T v[W]; };
 
+// The same pack, of which the compiler knows nothing: what it computes from it, it does not keep from before.
+template <class T, int W> __device__ inline Pack<T, W> hidden(Pack<T, W> x) {
+  unsigned* words = (unsigned*)&x;
+#pragma unroll
+  for (int i = 0; i < (int)sizeof(T) * W / 4; ++i) asm volatile("" : "+r"(words[i]));
+  return x;
+}
+
 __device__ inline float get(float x) { return x; }
 __device__ inline double get(double x) { return x; }
 __device__ inline float get(BF16 x) { return __uint_as_float((unsigned)x.bits << 16); }

@@ -12,6 +12,7 @@
 #include "program/cost.h"
 #include "runtime/cuda/collectives.h"
 #include "runtime/cuda/few_rows.h"
+#include "runtime/cuda/hazards.h"
 #include "runtime/cuda/instructions.h"
 #include "runtime/cuda/products.h"
 #include "runtime/cuda/sweep.h"
@@ -43,6 +44,12 @@ struct CudaProgram::Step : RunInstr {
   std::vector<std::pair<TensorView, TensorView>> ids = {};       // tables and ids
   Print* print = nullptr;
   std::int64_t number = 0;
+  Touched touched = {};
+
+  // An update that nothing else in the step waits for but what writes over its operands.
+  bool may_run_beside() const {
+    return instr->origin.phase == Phase::kUpdate && (instr->is<Fused>() || instr->is<Map>());
+  }
 };
 
 // A value for print() or a metric.
@@ -94,8 +101,73 @@ class CudaProgram::Block {
     }
   }
 
+  // The same for a captured step, with the updates on a second stream, where they run beside products. Each waits for all
+  // that stands before it; what stands behind it waits for it only if the two touch the same bytes.
+  void issue_beside(cudaStream_t beside) const {
+    Fences fences;
+    std::vector<std::pair<const Step*, cudaEvent_t>> running;
+    bool is_behind = false;  // the second stream has waited for all of the first so far
+    for (const std::unique_ptr<Step>& step : steps_) {
+      if (step->may_run_beside()) {
+        if (!is_behind) fences.make_wait(beside, stream());
+        is_behind = true;
+        for (const Issue& issue : step->issues) issue(beside);
+        running.emplace_back(step.get(), fences.record(beside));
+        continue;
+      }
+      for (std::size_t i = running.size(); i-- > 0;) {
+        if (!step->body && !conflict(running[i].first->touched, step->touched)) continue;
+        fences.wait(stream(), running[i].second);
+        running.erase(running.begin(), running.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+        break;
+      }
+      run(*step, false);
+      is_behind = false;
+    }
+    if (!running.empty()) fences.wait(stream(), running.back().second);
+  }
+
  private:
+  // Events between two streams.
+  class Fences {
+   public:
+    Fences() = default;
+    Fences(const Fences&) = delete;
+    Fences& operator=(const Fences&) = delete;
+    ~Fences() {
+      for (const cudaEvent_t event : events_) cudaEventDestroy(event);
+    }
+    cudaEvent_t record(cudaStream_t stream) {
+      check(cudaEventCreateWithFlags(&events_.emplace_back(), cudaEventDisableTiming), "cudaEventCreateWithFlags");
+      check(cudaEventRecord(events_.back(), stream), "cudaEventRecord");
+      return events_.back();
+    }
+    static void wait(cudaStream_t stream, cudaEvent_t event) {
+      check(cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent");
+    }
+    void make_wait(cudaStream_t later, cudaStream_t first) { wait(later, record(first)); }
+
+   private:
+    std::vector<cudaEvent_t> events_;
+  };
+
   cudaStream_t stream() const { return owner_.card_.stream(); }
+
+  static Span span_of(const TensorView& view) {
+    const auto* begin = static_cast<const std::byte*>(view.data);
+    std::int64_t last = 0;
+    for (std::size_t d = 0; d < view.shape.rank(); ++d) last += (view.shape[d].size - 1) * view.strides[d];
+    return {begin, begin + (last + 1) * static_cast<std::int64_t>(size_of(view.dtype))};
+  }
+
+  static void note_touched(Step& step, const Work& work, const MemoryPlan& plan, int position, const std::byte* arena) {
+    for (const TensorView& view : work.inputs) step.touched.reads.push_back(span_of(view));
+    for (const TensorView& view : work.outputs) step.touched.writes.push_back(span_of(view));
+    const auto found = plan.workspaces.find(position);
+    if (found == plan.workspaces.end()) return;
+    const Storage& storage = plan.storages[at(found->second)];
+    step.touched.writes.push_back({arena + storage.offset, arena + storage.offset + storage.bytes});
+  }
 
   std::function<void*(std::size_t)> workspace_of(const MemoryPlan& plan, int position, std::byte* arena) const {
     const auto found = plan.workspaces.find(position);
@@ -123,10 +195,10 @@ class CudaProgram::Block {
     for (int i = 0; i < static_cast<int>(program_.body.size()); ++i) {
       const Instr& instr = program_.body[at(i)];
       if (is_view(instr) || instr.is<Done>()) continue;
-      auto step = std::make_unique<Step>(Step{{&program_, &instr, false, served_by(program_, instr, strides)}});
+      auto step = std::make_unique<Step>(Step{{&program_, &instr, false, served_by(program_, instr, strides, owner_.card_.deterministic())}});
       if (i == joined) {
         joined = -1;
-      } else if (instr.is<DynamicUpdate>() && update_next(i, arenas, *step)) {
+      } else if (instr.is<DynamicUpdate>() && update_next(plan, i, arenas, *step)) {
         joined = next_of(i);
       } else if (instr.is<Contract>() && join_next(plan, i, arenas, *step)) {
         joined = next_of(i);
@@ -136,6 +208,7 @@ class CudaProgram::Block {
         std::vector<Work> works;
         for (const ProcessorId p : owner_.program().mesh.processors())
           works.push_back(work_of(p, instr, workspace_of(plan, i, arenas[p]), step->issues));
+        for (const Work& work : works) note_touched(*step, work, plan, i, arenas[work.processor]);
         if (is_collective(instr)) collective(works);
         else if (instr.is<Host>()) bind_print(*step, works[0]);
         else
@@ -176,19 +249,25 @@ class CudaProgram::Block {
       if (is_few_rows_product(works.back())) epilogue = epilogue_of(works.back(), then);
       if (!epilogue) return false;
       epilogues.push_back(std::move(*epilogue));
+      note_touched(step, works.back(), plan, position, arenas[p]);
+      note_touched(step, then, plan, next, arenas[p]);
     }
     for (std::size_t i = 0; i < works.size(); ++i) few_rows_product(works[i], &epilogues[i]);
     return true;
   }
 
   // An update in place with the one that follows it: keys with values. Else nothing is done.
-  bool update_next(int position, const Indexed<ProcessorId, std::byte*>& arenas, Step& step) {
+  bool update_next(const MemoryPlan& plan, int position, const Indexed<ProcessorId, std::byte*>& arenas, Step& step) {
     const int next = next_of(position);
     if (next < 0 || arenas.size() != 1 || owner_.checks_.finite || !program_.body[at(next)].is<DynamicUpdate>())
       return false;
     const ProcessorId p(0);
-    return dynamic_updates(work_of(p, program_.body[at(position)], {}, step.issues),
-                           work_of(p, program_.body[at(next)], {}, step.issues));
+    const Work one = work_of(p, program_.body[at(position)], {}, step.issues),
+               other = work_of(p, program_.body[at(next)], {}, step.issues);
+    if (!dynamic_updates(one, other)) return false;
+    note_touched(step, one, plan, position, arenas[p]);
+    note_touched(step, other, plan, next, arenas[p]);
+    return true;
   }
 
   void bind_print(Step& step, const Work& work) {
@@ -397,7 +476,9 @@ void CudaProgram::capture() {
   if (!can_capture()) return;
   cudaGraph_t graph = nullptr;
   check(cudaStreamBeginCapture(card_.stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-  issue_all();
+  if (kernels_.overlaps()) block_->issue(false);
+  else block_->issue_beside(card_.second_stream());
+  for (const Issue& commit : commits_) commit(card_.stream());
   check(cudaStreamEndCapture(card_.stream(), &graph), "cudaStreamEndCapture");
   const cudaError_t status = cudaGraphInstantiate(&graph_, graph, 0);
   cudaGraphDestroy(graph);

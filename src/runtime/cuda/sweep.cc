@@ -7,6 +7,8 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "program/fusible.h"
+#include "runtime/cuda/row_registers.h"
+#include "runtime/cuda/sweep_division.h"
 #include "runtime/cuda/text.h"
 #include "runtime/host/strided.h"
 #include "weft/error.h"
@@ -14,36 +16,6 @@
 namespace weft::cuda {
 
 namespace {
-
-constexpr int kThreads = 256, kRowThreads = 256;
-constexpr int kResident = 2;  // blocks of a multiprocessor whose threads sum over rows in registers
-constexpr int kAcross = 32;   // columns of a block that joins partial sums
-constexpr std::int64_t kMostGroups = 1024, kMostSplits = 256;
-
-// How the walk divides rows x columns, by sizes alone where it decides about the workspace.
-struct Division {
-  std::int64_t rows = 1, columns = 1, width = 1;  // `width`: neighbouring columns of one thread
-  // rows: a team of `team` threads has a row; a block has `per_block` teams. `groups` blocks where they sum over rows.
-  std::int64_t team = 1, per_block = 1, groups = 1, packs = 1;
-  // tiles: across x down threads; `splits` blocks share the rows of a tile.
-  std::int64_t across = 1, down = 1, tiles = 1, splits = 1;
-
-  Division(std::int64_t r, std::int64_t c, std::int64_t w) : rows(r), columns(c), width(w) {
-    const std::int64_t each = divided_up(columns, width);
-    team = std::clamp<std::int64_t>(power_of_two_above(rows < 264 ? each : divided_up(each, 4)), 1, 1024);
-    per_block = team > 32 ? 1 : kRowThreads / team;
-    groups = std::min(divided_up(rows, per_block), team > 32 ? kMostGroups : kMostGroups / 4);
-    packs = divided_up(each, team);
-    down = std::min<std::int64_t>(8, power_of_two_above(rows));
-    across = kThreads / down;
-    if (each < across) {
-      across = power_of_two_above(each);
-      down = kThreads / across;
-    }
-    tiles = divided_up(each, across);
-    splits = std::clamp<std::int64_t>(divided_up(rows, down * 4), 1, kMostSplits);
-  }
-};
 
 class Sweep {
  public:
@@ -82,7 +54,7 @@ class Sweep {
   struct ElementFrame {
     RowFrame& row;
     std::int64_t width;
-    bool cached = false;  // operands lie in registers, loaded before
+    int pass = -1;  // over a row that is partly in registers; -1: nothing is
     std::string before = {}, inside = {}, behind = {};
     std::map<ValueId, std::string> known = {};
     std::set<std::size_t> placed = {};  // operands and results whose column offset is known
@@ -171,7 +143,7 @@ class Sweep {
  public:
   // The most partial sums of one reduction.
   static std::int64_t partial_count(const Division& d, bool by_rows, bool scalar) {
-    const std::int64_t groups = by_rows  ? std::min(d.rows, kMostGroups)
+    const std::int64_t groups = by_rows  ? std::min(d.rows, kSweepMostGroups)
                                 : scalar ? d.tiles * d.splits
                                          : d.splits;
     return groups * (scalar ? 1 : d.columns);
@@ -254,8 +226,15 @@ class Sweep {
     const std::string name = str("v", id), type = stored_type(view(k).dtype);
     const std::string declared = str("const ", register_type(view(k).dtype), " ", name, " = get(");
     if (frame.width > 1 && is_aligned(k, frame.width)) {
-      const std::string pack = frame.cached && is_cached(k) ? str("p", k, "[j]") : str("p", k);
-      if (!(frame.cached && is_cached(k)))
+      const bool kept = frame.pass >= 0 && registers_.operands.contains(id);
+      const std::string pack = kept ? str("p", k, "[j]") : str("p", k);
+      if (kept && frame.pass > 0 && division_.team > 32 && size_of(view(k).dtype) * frame.width % 4 == 0) {
+        // What an earlier pass computed from it would not fit the registers of long rows.
+        frame.before += str("const auto q", k, " = hidden(p", k, "[j]);\n");
+        frame.inside += str(declared, "q", k, ".v[w]);\n");
+        return name;
+      }
+      if (!kept)
         frame.before += str("const Pack<", type, ", ", frame.width, "> ", pack, " = *(const Pack<", type, ", ",
                             frame.width, ">*)(x", k, " + ", place(k, frame), ");\n");
       frame.inside += str(declared, pack, ".v[w]);\n");
@@ -272,8 +251,12 @@ class Sweep {
     if (const auto found = frame.known.find(id); found != frame.known.end()) return found->second;
     if (const Extent e = extent(id); e == Extent::kRow || e == Extent::kScalar) return row_value(id, frame.row);
     std::string name;
+    const auto kept = frame.pass >= 0 ? registers_.values.find(id) : registers_.values.end();
     if (const auto operand = operand_of_.find(id); operand != operand_of_.end()) {
       name = load(id, operand->second, frame);
+    } else if (kept != registers_.values.end() && kept->second < frame.pass) {
+      name = str("v", id);
+      frame.inside += str("const ", register_type(value(id).dtype), " ", name, " = get(s", id, "[j].v[w]);\n");
     } else {
       const Instr& instr = *maker_.at(id);
       internal_check(instr.is<Map>(), "a reduction is used before its sweep");
@@ -282,6 +265,8 @@ class Sweep {
       const MapText map = map_of(instr, args, "(c + w)");
       frame.inside += map.statements;
       name = map.result;
+      if (kept != registers_.values.end())
+        frame.inside += str("s", id, "[j].v[w] = put<", stored_type(value(id).dtype), ">(", name, ");\n");
     }
     return frame.known[id] = name;
   }
@@ -334,8 +319,8 @@ class Sweep {
     RowFrame row;
     ElementFrame frame{row, division_.width};
     full_results(frame, "", [](const Partial&, const std::string&) {});
-    work_.launch(divided_up(packs, kThreads), kThreads, params(),
-                 str("const ", index_type(), " i = blockIdx.x * (", index_type(), ")", kThreads,
+    work_.launch(divided_up(packs, kSweepThreads), kSweepThreads, params(),
+                 str("const ", index_type(), " i = blockIdx.x * (", index_type(), ")", kSweepThreads,
                      " + threadIdx.x;\nif (i >= ", packs, ") return;\nconst ", index_type(), " r = i / ", each,
                      ", c = i % ", each, " * ", division_.width, ";\n", row.text, text_of(frame)));
   }
@@ -357,19 +342,14 @@ class Sweep {
     return levels_[id] = most;
   }
 
-  bool is_cached(std::size_t k) const { return cached_.contains(k); }
-
-  // Operands that several passes read stay in registers where they fit.
-  void choose_cached(int passes) {
+  void choose_registers(int passes) {
     if (passes < 2 || division_.packs > 8) return;
-    std::int64_t bytes = 0;
-    for (const auto& [id, k] : operand_of_) {
-      if (extent(id) != Extent::kFull || division_.width == 1 || !is_aligned(k, division_.width)) continue;
-      const auto own = division_.packs * division_.width * static_cast<std::int64_t>(size_of(view(k).dtype));
-      if (bytes + own > 192) continue;
-      bytes += own;
-      cached_.insert(k);
-    }
+    constexpr std::int64_t kRegisterBytes = 65536 * 4, kMostBytes = 192;  // of a multiprocessor; of a thread
+    const std::int64_t most = std::min(kMostBytes, kRegisterBytes / 2 / (division_.team * division_.per_block));
+    registers_ = cuda::choose_registers({body_, plan_, passes, [this](ValueId id) { return level(id); }},
+                                        division_.packs * division_.width, most, [this](ValueId id) {
+                                          return division_.width > 1 && is_aligned(operand_of_.at(id), division_.width);
+                                        });
   }
 
   std::string over_packs(const std::string& inside) const {
@@ -390,13 +370,18 @@ class Sweep {
   void by_rows() {
     int passes = 1;
     for (const Instr& instr : body_.body) passes = std::max(passes, level(instr.outputs[0]) + 1);
-    choose_cached(passes);
+    choose_registers(passes);
+    // Few rows are in work at once where threads hold sums, so they load each next row while they work on one.
+    const bool ahead = !partials_.empty() && division_.per_block > 1;
     RowFrame row;
-    for (const auto& [id, k] : operand_of_)
-      if (extent(id) == Extent::kRow) row_value(id, row);
-    load_cached(row);
+    const std::string first = ahead ? load_ahead(row) : "";
+    if (!ahead) {
+      for (const auto& [id, k] : operand_of_)
+        if (extent(id) == Extent::kRow) row_value(id, row);
+      load_registers(row);
+    }
     for (int pass = 0; pass + 1 < passes; ++pass) reduce_rows(pass, row);
-    write_rows(row);
+    write_rows(row, passes - 1);
     const std::string rows =
         str("for (", index_type(), " base = blockIdx.x * ", division_.per_block, "u; base < ", division_.rows,
             "; base += gridDim.x * ", division_.per_block, "u) {\nconst bool valid = base + team < ", division_.rows,
@@ -405,14 +390,50 @@ class Sweep {
     work_.launch(blocks, static_cast<int>(division_.team * division_.per_block), params(),
                  str("__shared__ long long shared[32];\nconst int t = threadIdx.x % ", division_.team,
                      ", team = threadIdx.x / ", division_.team,
-                     ";\nconst long long group = blockIdx.x;\n(void)shared; (void)group;\n", sums_before_rows(), rows,
-                     sums_behind_rows()),
-                 division_.per_block > 1 ? kResident : 1);
+                     ";\nconst long long group = blockIdx.x;\n(void)shared; (void)group;\n", sums_before_rows(), first,
+                     rows, sums_behind_rows()));
   }
 
-  void load_cached(RowFrame& row) {
-    for (const std::size_t k : cached_) {
-      const std::string pack = str("Pack<", stored_type(view(k).dtype), ", ", division_.width, ">");
+  // Operands of row r come from registers that were loaded before; those of the next row are loaded. Gives the text that
+  // loads the first row.
+  std::string load_ahead(RowFrame& row) {
+    std::string declared, loads, taken;
+    for (const auto& [id, k] : operand_of_) {
+      const std::string at = str("x", k, "[", offset_text(row_runs_, k, "ahead"), "]");
+      if (extent(id) == Extent::kRow) {
+        const std::string type = register_type(view(k).dtype);
+        declared += str(type, " next", k, ";\n");
+        loads += str("next", k, " = get(", at, ");\n");
+        taken += str("const ", type, " v", id, " = next", k, ";\n");
+        row.known[id] = str("v", id);
+      } else if (extent(id) == Extent::kFull && division_.width > 1 && is_aligned(k, division_.width)) {
+        const std::string pack = pack_of(view(k).dtype);
+        registers_.operands.insert(id);
+        declared += str(pack, " next", k, "[", division_.packs, "];\n");
+        loads += over_packs(str("next", k, "[j] = *(const ", pack, "*)(&", at, " + ", offset_text(column_runs_, k, "c"),
+                                ");\n"));
+        taken += str(pack, " p", k, "[", division_.packs, "];\n", over_packs(str("p", k, "[j] = next", k, "[j];\n")));
+      }
+    }
+    for (const auto& [id, pass] : registers_.values)
+      taken += str(pack_of(value(id).dtype), " s", id, "[", division_.packs, "];\n");
+    const auto load = [&](const std::string& base) {
+      return str("{\nconst ", index_type(), " ahead = ", base, " + team < ", division_.rows, " ? ", base, " + team : ",
+                 division_.rows - 1, ";\n", loads, "}\n");
+    };
+    row.text += str(taken, "if (base + gridDim.x * ", division_.per_block, "u < ", division_.rows, ") ",
+                    load(str("(base + gridDim.x * ", division_.per_block, "u)")));
+    return str(declared, load(str("(blockIdx.x * ", division_.per_block, "u)")));
+  }
+
+  std::string pack_of(DType dtype) const { return str("Pack<", stored_type(dtype), ", ", division_.width, ">"); }
+
+  void load_registers(RowFrame& row) {
+    for (const auto& [id, pass] : registers_.values)
+      row.text += str(pack_of(value(id).dtype), " s", id, "[", division_.packs, "];\n");
+    for (const ValueId id : registers_.operands) {
+      const std::size_t k = operand_of_.at(id);
+      const std::string pack = pack_of(view(k).dtype);
       row.text += str(pack, " p", k, "[", division_.packs, "];\n",
                       over_packs(str("p", k, "[j] = *(const ", pack, "*)(x", k, " + ", offset_text(row_runs_, k, "r"),
                                      " + ", offset_text(column_runs_, k, "c"), ");\n")));
@@ -424,7 +445,7 @@ class Sweep {
     for (const Instr& instr : body_.body)
       if (instr.is<ReduceDims>() && extent(instr.outputs[0]) == Extent::kRow && level(instr.outputs[0]) == pass + 1)
         wanted.push_back(&instr);
-    ElementFrame frame{row, division_.width, true};
+    ElementFrame frame{row, division_.width, pass};
     std::string sums, joins;
     for (const Instr* instr : wanted) {
       const ValueId id = instr->outputs[0];
@@ -441,8 +462,8 @@ class Sweep {
     for (const Instr* instr : wanted) row.known[instr->outputs[0]] = str("v", instr->outputs[0]);
   }
 
-  void write_rows(RowFrame& row) {
-    ElementFrame frame{row, division_.width, true};
+  void write_rows(RowFrame& row, int pass) {
+    ElementFrame frame{row, division_.width, pass};
     std::string of_rows;
     for (const Partial& p : partials_)
       if (!is_of_elements(p.instr->inputs[0]))
@@ -528,12 +549,12 @@ class Sweep {
       sums += p.scalar ? str(wide_of(p), " sum_", p.name, " = ", start_of(p), ";\n")
                        : str(wide_of(p), " sum_", p.name, "[", division_.width, "];\nfor (int w = 0; w < ",
                              division_.width, "; ++w) sum_", p.name, "[w] = ", start_of(p), ";\n");
-      ends += p.scalar ? str("{ const ", wide_of(p), " all = team_join<", kThreads, ">(sum_", p.name, ", ", how,
+      ends += p.scalar ? str("{ const ", wide_of(p), " all = team_join<", kSweepThreads, ">(sum_", p.name, ", ", how,
                              "(), shared);\nif (threadIdx.x == 0) ", p.name, "[blockIdx.x] = all; }\n")
                        : tile_sum(p, how);
     }
-    work_.launch(division_.tiles * division_.splits, kThreads, params(),
-                 str("__shared__ long long shared[", kThreads, "];\nconst int tx = threadIdx.x % ", division_.across,
+    work_.launch(division_.tiles * division_.splits, kSweepThreads, params(),
+                 str("__shared__ long long shared[", kSweepThreads, "];\nconst int tx = threadIdx.x % ", division_.across,
                      ", ty = threadIdx.x / ", division_.across, ";\nconst unsigned tile = blockIdx.x / ",
                      division_.splits, ", split = blockIdx.x % ", division_.splits, ";\nconst unsigned c = (tile * ",
                      division_.across, " + tx) * ", division_.width, ";\n", sums, "if (c < ", division_.columns,
@@ -581,7 +602,7 @@ class Sweep {
   // Threads down share the partial sums of a column: as many as leave each thread some eight of them.
   int down_of_columns() const {
     const std::int64_t wanted = power_of_two_above(divided_up(groups(false), 8));
-    return static_cast<int>(std::clamp<std::int64_t>(wanted, kThreads / kAcross, 1024 / kAcross));
+    return static_cast<int>(std::clamp<std::int64_t>(wanted, kSweepThreads / kSweepAcross, 1024 / kSweepAcross));
   }
 
   void column_results() {
@@ -592,7 +613,7 @@ class Sweep {
     for (const Partial& p : partials_) {
       const ValueId id = p.instr->outputs[0];
       const std::string how = join_type(p.instr->as<ReduceDims>()->how);
-      if (p.scalar) sums += scalar_sum(p, kAcross * down);
+      if (p.scalar) sums += scalar_sum(p, kSweepAcross * down);
       else
         sums += str(wide_of(p), " a", id, " = ", start_of(p), ";\nif (c < ", division_.columns,
                     ") for (int g = ty; g < ", groups(false), "; g += ", down, ") a", id, " = ", how, "()(a", id, ", ", p.name,
@@ -608,8 +629,8 @@ class Sweep {
       if (extent(body_.outputs[o].value) == Extent::kColumn)
         stores.emplace_back(o, element_value(body_.outputs[o].value, frame));
     for (const auto& [o, reg] : stores) store(o, reg, frame, "");
-    work_.launch(divided_up(division_.columns, kAcross), kAcross * down, params(),
-                 str("__shared__ long long shared[", kAcross * down,
+    work_.launch(divided_up(division_.columns, kSweepAcross), kSweepAcross * down, params(),
+                 str("__shared__ long long shared[", kSweepAcross * down,
                      "];\n(void)shared;\nconst int tx = threadIdx.x % 32, ty = threadIdx.x / 32;\nconst unsigned c = "
                      "blockIdx.x * 32 + tx;\n",
                      sums, "if (c >= ", division_.columns, " || ty != 0) return;\n", row.text, text_of(frame)));
@@ -620,7 +641,7 @@ class Sweep {
     std::string sums, stores;
     for (const Partial& p : partials_) {
       if (!p.scalar) continue;
-      sums += scalar_sum(p, kThreads);
+      sums += scalar_sum(p, kSweepThreads);
       row.known[p.instr->outputs[0]] = str("v", p.instr->outputs[0]);
     }
     for (std::size_t o = 0; o < body_.outputs.size(); ++o) {
@@ -629,7 +650,7 @@ class Sweep {
       stores +=
           str("x", k, "[0] = put<", stored_type(view(k).dtype), ">(", row_value(body_.outputs[o].value, row), ");\n");
     }
-    work_.launch(1, kThreads, params(),
+    work_.launch(1, kSweepThreads, params(),
                  str("__shared__ long long shared[32];\n(void)shared;\nconst unsigned r = 0;\n(void)r;\n", sums,
                      "if (threadIdx.x != 0) return;\n", row.text, stores));
   }
@@ -645,7 +666,7 @@ class Sweep {
   std::vector<Partial> partials_;
   std::map<std::pair<ValueId, std::string>, std::pair<std::string, std::int64_t>> begins_;
   std::map<ValueId, int> levels_;
-  std::set<std::size_t> cached_;
+  RowRegisters registers_;
 };
 
 }  // namespace
