@@ -18,13 +18,13 @@ namespace weft::cuda {
 namespace {
 
 // All kernels that this process has compiled, by architecture and text. They stay loaded to its end.
-struct Compiled {
+struct CompiledKernels {
   std::mutex mutex;
   std::map<std::pair<std::string, std::string>, const void*> kernels;
 };
 
-Compiled& compiled_kernels() {
-  static auto* all = new Compiled;
+CompiledKernels& compiled_kernels() {
+  static auto* all = new CompiledKernels;
   return *all;
 }
 
@@ -78,7 +78,7 @@ int KernelSet::add(const std::string& attributes, const std::string& text) {
 
 void KernelSet::compile(const std::string& architecture) {
   constexpr std::size_t kEach = 3;  // kernels of one source
-  Compiled& known = compiled_kernels();
+  CompiledKernels& known = compiled_kernels();
   const std::lock_guard lock(known.mutex);
   std::vector<std::string> fresh;
   for (const std::string& text : texts_)
