@@ -43,9 +43,8 @@ struct Options {
   // others are multiplied by it. 1: no change.
   double repetition_penalty = 1;
   std::int64_t no_repeat_ngram = 0;  // no sequence of so many tokens occurs twice in a row, prompt counted; 0: any may
-  // Steps that follow each other without the host, which then reads their tokens at once: rows that end meanwhile leave
-  // their slots later. Only for greedy choice without rules. 0: 16 on devices with queues of work (cuda), else 1. The
-  // tokens do not depend on it.
+  // Greedy steps without rules that follow each other without the host; rows that end meanwhile leave their slots later.
+  // The tokens do not depend on it. 0: 16 on devices with a queue of work (cuda), else 1.
   std::int64_t ahead = 0;
 };
 

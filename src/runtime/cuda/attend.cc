@@ -17,7 +17,6 @@ namespace weft::cuda {
 namespace {
 
 constexpr int kBlock = 256;               // kTileThreads of the prelude
-constexpr std::int64_t kFewQueries = 16;  // below, tiles of queries would be empty for the most part
 
 class Tiles : AttendText {
  public:

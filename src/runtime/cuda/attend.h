@@ -21,8 +21,12 @@ std::int64_t cudnn_attend_bytes(const Program& program, const Instr& instr,
 std::string attend_served_by(const Program& program, const Instr& instr,
                              const ByValue<std::vector<std::int64_t>>& strides, bool deterministic);
 
-// attend for queries without neighbours that a tile could hold, where one kernel of steps of decoding fits.
+constexpr std::int64_t kFewQueries = 16;  // of one memory: below, tiles of queries would be empty for the most part
+
+// attend for single queries of every memory, if they lie so that the kernel for steps of decoding can read them. With
+// updates of k and v that write one position in place, these are done too. Else false, and nothing is done.
 bool attend_step(const Work& work);
+bool attend_step(const Work& work, const Work& k_update, const Work& v_update);
 
 // attend for few queries of every memory, and the derivative by any bias, number by number; `largest`, `means`: of every
 // query, what is subtracted from its scores before e^, and dy . y.

@@ -1,6 +1,7 @@
 #include "runtime/cuda/program.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "comm/failure.h"
 #include "program/builder.h"
 #include "program/cost.h"
+#include "runtime/cuda/attend.h"
 #include "runtime/cuda/collectives.h"
 #include "runtime/cuda/few_rows.h"
 #include "runtime/cuda/hazards.h"
@@ -191,13 +193,16 @@ class CudaProgram::Block {
 
   void bind(const MemoryPlan& plan, const Indexed<ProcessorId, std::byte*>& arenas) {
     const ByValue<std::vector<std::int64_t>> strides = strides_of(program_);
-    int joined = -1;  // an instruction whose work is that of the product before it
+    int joined = -1;  // the last instruction that is done together with one before it
     for (int i = 0; i < static_cast<int>(program_.body.size()); ++i) {
       const Instr& instr = program_.body[at(i)];
       if (is_view(instr) || instr.is<Done>()) continue;
-      auto step = std::make_unique<Step>(Step{{&program_, &instr, false, served_by(program_, instr, strides, owner_.card_.deterministic())}});
-      if (i == joined) {
-        joined = -1;
+      auto step = std::make_unique<Step>(
+          Step{{&program_, &instr, false, served_by(program_, instr, strides, owner_.card_.deterministic())}});
+      if (i <= joined) {
+        // done with what stands before it
+      } else if (const int last = attend_next(plan, i, arenas, *step); last > i) {
+        joined = last;
       } else if (instr.is<DynamicUpdate>() && update_next(plan, i, arenas, *step)) {
         joined = next_of(i);
       } else if (instr.is<Contract>() && join_next(plan, i, arenas, *step)) {
@@ -254,6 +259,22 @@ class CudaProgram::Block {
     }
     for (std::size_t i = 0; i < works.size(); ++i) few_rows_product(works[i], &epilogues[i]);
     return true;
+  }
+
+  // Two updates in place with the attention that reads what they write: the position of the attention; else nothing is
+  // done.
+  int attend_next(const MemoryPlan& plan, int position, const Indexed<ProcessorId, std::byte*>& arenas, Step& step) {
+    if (arenas.size() != 1 || owner_.checks_.finite || !program_.body[at(position)].is<DynamicUpdate>()) return -1;
+    const std::array<int, 3> positions = {position, next_of(position), next_of(next_of(position))};
+    if (positions[1] < 0 || positions[2] < 0 || !program_.body[at(positions[1])].is<DynamicUpdate>() ||
+        !program_.body[at(positions[2])].is<Attend>())
+      return -1;
+    const ProcessorId p(0);
+    std::vector<Work> works;
+    for (const int i : positions) works.push_back(work_of(p, program_.body[at(i)], {}, step.issues));
+    if (!attend_step(works[2], works[0], works[1])) return -1;
+    for (std::size_t i = 0; i < works.size(); ++i) note_touched(step, works[i], plan, positions[i], arenas[p]);
+    return positions[2];
   }
 
   // An update in place with the one that follows it: keys with values. Else nothing is done.
