@@ -308,6 +308,19 @@ TEST_F(TrainCommand, ABrokenPipeEndsAStream) {
   }
 }
 
+// Nothing is generated for a reader that has gone, also where its signal is ignored, nor for a full disk.
+TEST_F(TrainCommand, LostOutputEndsAStream) {
+  const std::string line = std::string(WEFT_COMMAND) + " generate " + folder_ + "/lm --length 16 ";
+  for (const std::string& prompts : {std::string("--prompt one"), "--prompts " + folder_ + "/words.txt"}) {
+    const Ran full = ran(line + prompts + " 2>&1 > /dev/full");
+    EXPECT_EQ(full.code, 3);
+    EXPECT_THAT(full.output, StartsWith("error: what the command prints cannot be written\n")) << "and no speed";
+    const Ran gone = ran("bash -c 'trap \"\" PIPE; { sleep 0.1; " + line + prompts +
+                         " 2>&1 1>&3; echo $?; } 3> >(exec true)'");
+    EXPECT_EQ(gone.output, "0\n");
+  }
+}
+
 // Out to a plain file, with q, k and v apart, and back: a checkpoint that is used and trained like any other.
 TEST_F(TrainCommand, ExportedWeightsComeBack) {
   const std::string file = folder_ + "/plain.safetensors";
@@ -333,6 +346,8 @@ TEST_F(TrainCommand, RefusesWhatCannotBe) {
   expect("generate /nowhere", "/nowhere", "");
   expect("generate " + folder_ + "/lm --prompts /nowhere.txt", "cannot read '/nowhere.txt'",
          "give the path of a text file, or - for standard input");
+  expect("generate " + folder_ + "/lm --stop $(printf '\\377')", "a stop text is not UTF-8",
+         "give a text in UTF-8: no text that is made contains half a character");
   expect("generate " + folder_ + "/lm --set model.layers=2",
          "the model is another than that of '" + folder_ + "/lm/step-00000008': model.layers is 1 there and 2 here; ",
          "leave the settings of [model] as they were in training");
