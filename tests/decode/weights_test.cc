@@ -127,6 +127,22 @@ TEST(DecodeWeights, PanelsAgreeWithTheReference) {
     }
 }
 
+// Steps of few rows read plain copies, others panels: decoders of both kinds share a session.
+TEST(DecodeWeights, DecodersOfAnyBatchShareASession) {
+  for (const Kind kind : {Kind::kLanguageModel, Kind::kEncoderDecoder})
+    for (const Weights weights : {Weights::kF32, Weights::kBF16, Weights::kI8}) {
+      const models::TransformerOptions model = wide_model(kind);
+      Session session = open_session(Mesh::parse(""), {.seed = 5});
+      const auto few = decoded(session, model, "", weights, 1, 2), many = decoded(session, model, "", weights, 1, 10),
+                 again = decoded(session, model, "", weights, 1, 2);
+      for (std::size_t r = 0; r < few.size(); ++r) {
+        EXPECT_EQ(many[r][0].ids, few[r][0].ids) << r;
+        EXPECT_NEAR(many[r][0].score, few[r][0].score, 1e-3) << r;
+        EXPECT_EQ(again[r][0].score, few[r][0].score) << r;
+      }
+    }
+}
+
 TEST(DecodeWeights, CopiesFollowTheWeights) {
   const models::TransformerOptions model = model_of(Kind::kLanguageModel, false);
   const std::string kernel = "layer_0/feed_forward/out/kernel";

@@ -281,6 +281,18 @@ TEST_F(TrainCommand, DecodesInBatchesThatFit) {
   EXPECT_THAT(output(line + with_memory()), HasSubstr(" of 2000 positions, 2 beams")) << "fewer rows are chosen";
 }
 
+// Scores and translations come from one session, with copies of the weights of different forms.
+TEST_F(TrainCommand, ScoresRoundedWeights) {
+  const std::string line = "eval " + folder_ + "/mt --json --bleu";
+  const Json exact = Json::parse(output(line));
+  for (const std::string weights : {"bf16", "int8"}) {
+    const Json rounded = Json::parse(output(line + " --set decode.weights=" + weights));
+    EXPECT_NEAR(rounded["log_perplexity"], exact["log_perplexity"], 0.05) << weights;
+    EXPECT_NE(rounded["log_perplexity"], exact["log_perplexity"]) << weights;
+    EXPECT_EQ(rounded["sentences"], exact["sentences"]);
+  }
+}
+
 // A vocabulary of bytes divides a text anywhere: prefix and prompt together are a prompt.
 TEST_F(TrainCommand, ReadsAPrefixOfAllPromptsOnce) {
   const std::string line = "generate " + folder_ + "/lm --quiet --length 24 ";
