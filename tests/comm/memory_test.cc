@@ -40,9 +40,9 @@ TEST(MemoryPool, GivesZeroedPiecesThatLieApart) {
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const Memory& piece = pieces[i];
     if (piece.bytes() > kLargePage * 4) continue;
-    EXPECT_TRUE(std::all_of(piece.data(), piece.data() + piece.bytes(),
-                            [&](std::byte b) { return b == static_cast<std::byte>(i + 1); }))
-        << i;
+    EXPECT_TRUE(std::all_of(piece.data(), piece.data() + piece.bytes(), [&](std::byte b) {
+      return b == static_cast<std::byte>(i + 1);
+    })) << i;
   }
 }
 

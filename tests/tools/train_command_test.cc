@@ -327,8 +327,8 @@ TEST_F(TrainCommand, LostOutputEndsAStream) {
     const Ran full = ran(line + prompts + " 2>&1 > /dev/full");
     EXPECT_EQ(full.code, 3);
     EXPECT_THAT(full.output, StartsWith("error: what the command prints cannot be written\n")) << "and no speed";
-    const Ran gone = ran("bash -c 'trap \"\" PIPE; { sleep 0.1; " + line + prompts +
-                         " 2>&1 1>&3; echo $?; } 3> >(exec true)'");
+    const Ran gone =
+        ran("bash -c 'trap \"\" PIPE; { sleep 0.1; " + line + prompts + " 2>&1 1>&3; echo $?; } 3> >(exec true)'");
     EXPECT_EQ(gone.output, "0\n");
   }
 }

@@ -65,8 +65,8 @@ Roofs measure_thread() {
   double flop_rate = 2 * 8 * kMultiplyAdds / best_seconds(5, [] { kept = multiply_adds(kRounds, 0.5f); });
   // Some CPUs compute vectors of 64 bytes in halves, and gain nothing.
   if (has_wide_vectors())
-    flop_rate = std::max(
-        flop_rate, 2 * 16 * kMultiplyAdds / best_seconds(5, [] { kept = wide_multiply_adds(kRounds, 0.5f); }));
+    flop_rate =
+        std::max(flop_rate, 2 * 16 * kMultiplyAdds / best_seconds(5, [] { kept = wide_multiply_adds(kRounds, 0.5f); }));
   const std::size_t count = std::size_t{4} << 20;  // 16 MiB each: beyond the caches of one core
   std::vector<float> from(count, 1.0f), to(count, 0.0f);
   const double copy_seconds = best_seconds(5, [&] {
