@@ -10,7 +10,7 @@
 
 #include "comm/wire.h"
 
-namespace weft::comm {
+namespace weft::comm::memory_test {
 namespace {
 
 bool is_zeroed(const Memory& memory) {
@@ -69,4 +69,4 @@ TEST(MemoryPool, ReturnsFreedMemory) {
 }
 
 }  // namespace
-}  // namespace weft::comm
+}  // namespace weft::comm::memory_test
