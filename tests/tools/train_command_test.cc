@@ -220,6 +220,7 @@ TEST_F(TrainCommand, TranslatesLineByLine) {
   const Json& best = first["hypotheses"][0];
   EXPECT_EQ(best["log_probabilities"].size(), best["ids"].size() + best.contains("end_token"));
   EXPECT_EQ(first["inputs"].back(), 1);
+  EXPECT_EQ(output("translate " + folder_ + "/mt /dev/null --quiet"), "") << "a file without lines";
 }
 
 // A text that is made without a stop text has the stop text; with it, it ends before. Streamed and at the end alike.
