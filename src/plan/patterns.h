@@ -2,7 +2,7 @@
 // layers (plan/folded.h), and that all candidates of one pattern share.
 //
 // Two candidates have one pattern if their meshes differ only in the sizes of axes, or in the order of axes that share no
-// dim and are not both in the storage layout, and if a storage layout splits the same dim of every variable. The program is compiled on the mesh of the pattern
+// dim, and if a storage layout splits the same dim of every variable. The program is compiled on the mesh of the pattern
 // whose largest axis is the smallest; a candidate's price is that program with the sizes of the candidate's own mesh, on
 // its own links. If some value does not divide by these sizes, the candidate is compiled on its own mesh.
 #pragma once

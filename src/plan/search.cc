@@ -9,6 +9,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "language/op_def.h"
+#include "plan/menu.h"
 #include "weft/error.h"
 
 namespace weft {
@@ -146,6 +147,7 @@ class Search::Run {
     }
     double least = queue_.empty() ? limit() : queue_.top().bound;
     for (const Node& node : waiting_) least = std::min(least, node.bound);
+    if (found_.stopped) price_menu();
     found_.bound = std::min(limit(), least);
     found_.bounded = count_;
     found_.compiled = patterns_.compiled();
@@ -210,6 +212,38 @@ class Search::Run {
       if (priced) take(*priced);
   }
 
+  // A search that was stopped is never worse than what people choose by hand.
+  void price_menu() {
+    std::vector<Choice> open;
+    for (const MeshShape& mesh : demands_.meshes)
+      for (Choice& choice :
+           menu_of(facts_.rules, facts_.graphs.family().batch, mesh.sizes, demands_.allowed, demands_.allow_store)) {
+        choice.names = mesh.names;
+        if (respects_pins(choice)) open.push_back(std::move(choice));
+      }
+    const int batch = facts_.rules.find(facts_.graphs.family().batch);
+    for (const std::int64_t microbatches : facts_.graphs.family().microbatches) {
+      for (Choice& choice : open) choice.microbatches = microbatches;
+      std::erase_if(open, [&](const Choice& c) { return microbatches > 1 && !divides_batch(c, batch, microbatches); });
+      patterns_.prepare(open, search_.workers_);
+      std::vector<Choice> still_open;  // more microbatches may be worth it
+      for (const Choice& choice : open) {
+        const std::optional<Priced> priced = search_.price(choice, demands_);
+        if (!priced) continue;
+        if (std::ranges::find(found_.priced, choice, &Priced::choice) == found_.priced.end()) take(*priced);
+        if (has_loops_ || caches_matter_ || !by_time_ || !fits(priced->predicted, demands_)) still_open.push_back(choice);
+      }
+      open = std::move(still_open);
+    }
+  }
+
+  bool respects_pins(const Choice& choice) const {
+    for (std::size_t i = 0; i < choice.axes.size(); ++i)
+      if (!weft::respects_pins(choice.axes[i].dims, i < choice.names.size() ? choice.names[i] : "", demands_))
+        return false;
+    return true;
+  }
+
   // The next axis takes each role that it may have.
   void open_axes(const Node& node) {
     const std::size_t axis = node.choice.axes.size();
@@ -217,7 +251,7 @@ class Search::Run {
     double after = 1;
     for (std::size_t i = 1; i < node.rest.size(); ++i) after *= node.rest[i];
     for (const DimSet role : facts_.rules.roles(size, demands_.allowed)) {
-      if (!respects_pins(role, axis < node.choice.names.size() ? node.choice.names[axis] : "", demands_)) continue;
+      if (!weft::respects_pins(role, axis < node.choice.names.size() ? node.choice.names[axis] : "", demands_)) continue;
       Node next{.kind = Node::Kind::kAxes, .choice = node.choice, .rest = {node.rest.begin() + 1, node.rest.end()}};
       next.choice.axes.push_back({size, role});
       if (!divides(facts_.rules, next.choice.axes)) continue;
