@@ -67,11 +67,13 @@ class Calibration {
   Rates rates() {
     Rates all;
     all.cores = cores_;
-    all.overhead = instruction_seconds(place_);
-    // A trace waits for each instruction, which a step on a card does not.
-    traced_overhead_ = sweep(64).seconds;
+    const double smallest = instruction_seconds(place_, false);
+    all.overhead = std::max(smallest, instruction_seconds(place_, true));
+    // Of what is divided among workers. A trace waits for each instruction, which a step on a card does not.
+    traced_overhead_ = sweep(64).seconds + all.overhead - smallest;
     measure_sweeps(all);
     all.pointwise = pointwise();
+    all.hidden = hidden();
     all.random = random();
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
       all.products.push_back(products(dtype));
@@ -112,6 +114,21 @@ class Calibration {
     for (int i = 0; i < 8; ++i) y = tanh(exp(y * 0.5) * 0.25 + 0.125);
     const ProbeTime time = timed(graph, {.update = {assign(x, y)}}).at("map");
     return time.flops / work_seconds(time);
+  }
+
+  // A function of an array that caches hold, a sweep over one that they do not, and the function of that one.
+  double hidden() const {
+    constexpr std::int64_t kCached = 1 << 16;
+    const auto each = [&](std::int64_t elements, bool computes) {
+      Graph graph;
+      const Tensor x = graph.variable("of_both", {{"element", elements}});
+      const auto scope = graph.scope("both");
+      const Tensor y = computes ? x / (sqrt(x * x + 1.0) + 0.5) : x * 0.5 + 1.0;
+      return work_seconds(timed(graph, {.update = {assign(x, y)}}).at("both")) / static_cast<double>(elements);
+    };
+    const double flops = each(kCached, true), bytes = each(probes_.most_swept, false);
+    const double both = each(probes_.most_swept, true);
+    return std::clamp(1 - (both - std::max(flops, bytes)) / std::min(flops, bytes), 0.0, 1.0);
   }
 
   double random() const {
@@ -261,7 +278,7 @@ std::vector<double*> numbers_of(Machine& machine) {
     for (double& value : table.values) all.push_back(&value);
   };
   for (Rates& rates : machine.rates) {
-    for (double* number : {&rates.overhead, &rates.pointwise, &rates.random}) all.push_back(number);
+    for (double* number : {&rates.overhead, &rates.pointwise, &rates.hidden, &rates.random}) all.push_back(number);
     take(rates.sweep);
     for (ProductRates& one : rates.products) take(one.rate);
     for (AttendRates& one : rates.attention) take(one.forward), take(one.backward);

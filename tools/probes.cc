@@ -29,13 +29,13 @@ nlohmann::json traced(const Graph& graph, const Layout& layout, CompileOptions o
   return nlohmann::json::parse(step.trace(Machine::uniform(1, 1)));
 }
 
-// Seconds of a step that adds one to each of some small variables: the median of many.
-double small_step_seconds(const ProbePlace& place, int variables) {
+// Seconds of a step that adds one to each of some small variables, of at least so many elements: the median of many.
+double small_step_seconds(const ProbePlace& place, int variables, std::int64_t elements) {
   constexpr int kRuns = 200;
   Graph graph;
   Updates updates;
   for (int i = 0; i < variables; ++i) {  // of unlike sizes, so that no two are one instruction
-    const Tensor x = graph.variable("x" + std::to_string(i), {{"element", i + 1}});
+    const Tensor x = graph.variable("x" + std::to_string(i), {{"element", elements + i}});
     updates.push_back(assign(x, x + 1.0));
   }
   Session session(place.mesh, place.wire, place.device);
@@ -131,11 +131,16 @@ std::map<std::string, double> collective_seconds(const ProbePlace& place, std::i
   return seconds;
 }
 
-double empty_step_seconds(const ProbePlace& place) { return small_step_seconds(place, 1); }
+double empty_step_seconds(const ProbePlace& place) { return small_step_seconds(place, 1, 1); }
 
-double instruction_seconds(const ProbePlace& place) {
-  constexpr int kMore = 64;
-  return std::max(0.0, (small_step_seconds(place, 1 + kMore) - small_step_seconds(place, 1)) / kMore);
+double instruction_seconds(const ProbePlace& place, bool is_divided) {
+  constexpr int kMore = 32;
+  const auto each = [&](std::int64_t elements) {
+    return (small_step_seconds(place, 1 + kMore, elements) - small_step_seconds(place, 1, elements)) / kMore;
+  };
+  if (!is_divided) return std::max(0.0, each(1));
+  constexpr std::int64_t kElements = 8192;
+  return std::max(0.0, 2 * each(kElements) - each(2 * kElements));  // without the time that grows with the elements
 }
 
 }  // namespace weft::tools

@@ -35,7 +35,8 @@ std::map<std::string, double> collective_seconds(const ProbePlace& place, std::i
 
 // Seconds of a step that does next to nothing: the median of many.
 double empty_step_seconds(const ProbePlace& place);
-// Seconds by which a step grows with an instruction that does next to nothing.
-double instruction_seconds(const ProbePlace& place);
+// Seconds by which a step grows with an instruction that does next to nothing; `is_divided`: among the workers of a
+// processor, as instructions with more work are.
+double instruction_seconds(const ProbePlace& place, bool is_divided);
 
 }  // namespace weft::tools

@@ -201,6 +201,7 @@ void Patterns::prepare(const std::vector<Choice>& choices, Workers& workers) {
 }
 
 const MeshGroups& Patterns::groups(const std::vector<int>& sizes) {
+  const std::lock_guard lock(mutex_);
   return groups_.try_emplace(sizes, facts_.machine, sizes).first->second;
 }
 

@@ -42,7 +42,7 @@ class Patterns {
   void prepare(const std::vector<Choice>& choices, Workers& workers);
   // A text for the programs that price() would compile, the same for choices that share them; empty: they are there.
   std::string needs(const Choice& choice);
-  // Empty: the partitioner refuses the choice.
+  // Empty: the partitioner refuses the choice. Thread-safe for choices whose programs are there.
   std::optional<Price> price(const Choice& choice);
 
   const MeshGroups& groups(const std::vector<int>& sizes);
@@ -87,7 +87,7 @@ class Patterns {
   std::vector<Variable> variables_;  // each kind once
   std::map<std::string, Programs> programs_;
   std::map<std::vector<int>, MeshGroups> groups_;
-  std::mutex mutex_;  // of the failures and the count
+  std::mutex mutex_;  // of the groups, the failures and the count
   std::vector<std::string> failures_;
   std::int64_t compiled_ = 0;
 };

@@ -16,6 +16,11 @@ namespace weft {
 
 namespace {
 
+// Programs for each worker. Workers that are done wait for the last one, so more is better; but what is compiled now may
+// not be needed after the next price.
+constexpr std::size_t kCompiledAtOnce = 8;
+constexpr std::size_t kPricedAtOnce = 64;  // in all
+
 bool respects_pins(DimSet role, const std::string& axis, const Demands& demands) {
   return std::ranges::all_of(demands.pinned, [&](const PinnedDim& pin) {
     const bool is_pinned = std::ranges::find(pin.axes, axis) != pin.axes.end();
@@ -136,18 +141,20 @@ class Search::Run {
         break;
       }
       if (queue_.empty() || queue_.top().bound >= limit()) {
-        if (waiting_.empty()) break;
-        compile_waiting();
+        if (!ready_.empty()) price_ready();
+        else if (!waiting_.empty()) compile_waiting();
+        else break;
         continue;
       }
       Node node = queue_.top();
       queue_.pop();
       visit(std::move(node));
-      if (keys_.size() >= 2 * search_.workers_.count()) compile_waiting();
+      if (keys_.size() >= kCompiledAtOnce * search_.workers_.count()) compile_waiting();
     }
+    price_ready();
     double least = queue_.empty() ? limit() : queue_.top().bound;
     for (const Node& node : waiting_) least = std::min(least, node.bound);
-    if (found_.stopped) price_menu();
+    price_menu();
     found_.bound = std::min(limit(), least);
     found_.bounded = count_;
     found_.compiled = patterns_.compiled();
@@ -212,8 +219,24 @@ class Search::Run {
       if (priced) take(*priced);
   }
 
-  // A search that was stopped is never worse than what people choose by hand.
+  // Candidates whose programs are there, by all workers.
+  void price_ready() {
+    if (ready_.empty()) return;
+    std::vector<Node> nodes = std::exchange(ready_, {});
+    std::erase_if(nodes, [&](const Node& node) { return node.bound >= limit(); });
+    std::vector<std::optional<Priced>> prices(nodes.size());
+    const std::size_t parts = search_.workers_.count();
+    search_.workers_.run(parts, [&](std::size_t part) {
+      for (std::size_t i = part; i < nodes.size(); i += parts) prices[i] = search_.price(nodes[i].choice, demands_);
+    });
+    for (const std::optional<Priced>& priced : prices)
+      if (priced) take(*priced);
+  }
+
+  // The whole programs decide among the best candidates and the best of the menu. A search that was stopped may not have
+  // priced the menu.
   void price_menu() {
+    std::optional<Priced> best;
     std::vector<Choice> open;
     for (const MeshShape& mesh : demands_.meshes)
       for (Choice& choice :
@@ -231,10 +254,13 @@ class Search::Run {
         const std::optional<Priced> priced = search_.price(choice, demands_);
         if (!priced) continue;
         if (std::ranges::find(found_.priced, choice, &Priced::choice) == found_.priced.end()) take(*priced);
+        if (fits(priced->predicted, demands_) && (!best || priced->value < best->value)) best = priced;
         if (has_loops_ || caches_matter_ || !by_time_ || !fits(priced->predicted, demands_)) still_open.push_back(choice);
       }
       open = std::move(still_open);
     }
+    if (best && std::ranges::find(found_.best, best->choice, &Priced::choice) == found_.best.end())
+      found_.best.push_back(*best);
   }
 
   bool respects_pins(const Choice& choice) const {
@@ -342,7 +368,8 @@ class Search::Run {
 
   void open_candidate(Node node) {
     if (waits_for(node, node.choice)) return;
-    if (const std::optional<Priced> priced = search_.price(node.choice, demands_)) take(*priced);
+    ready_.push_back(std::move(node));
+    if (ready_.size() >= kPricedAtOnce) price_ready();
   }
 
   void take(const Priced& priced) {
@@ -395,6 +422,7 @@ class Search::Run {
   std::priority_queue<Node> queue_;
   std::int64_t count_ = 0;
   std::vector<Node> waiting_;   // for programs
+  std::vector<Node> ready_;     // candidates that have theirs
   std::vector<Choice> needed_;  // by node that waits
   std::set<std::string> keys_;  // of the programs
   Found found_;
