@@ -247,9 +247,7 @@ class Backward : Attention {
       const Value& out = block_.value(instr_.outputs[at(of_bias)]);
       block_.define(instr_.outputs[at(of_bias)], w_.transpose(w_.convert(all[3], element_of(out.dtype)), out.shape));
     }
-    if (!operation.joined.empty()) return define_joined(operation, all);
-    for (std::size_t i = 0; i < 3; ++i)
-      block_.define(instr_.outputs[i], w_.transpose(all[i], block_.value(instr_.outputs[i]).shape));
+    define_derivatives(block_, instr_, operation, all);
   }
 
  private:
@@ -280,25 +278,32 @@ class Backward : Attention {
     if (!has_blocks(whole)) return w_.apply("add", {whole, sum});
     return put(whole, sum, begin);  // a block's rows occur in no other block
   }
-
-  // dq, dk and dv one after another along the joined dim, each with q's dims.
-  void define_joined(const AttendBack& operation, const Terms& all) {
-    const Shape& out = block_.value(instr_.outputs[0]).shape;
-    Terms parts;
-    for (int i = 0; i < 3; ++i) {
-      const Term ordered = w_.transpose(all[at(i)], joined_part(operation, out, i));
-      parts.push_back(w_.reshape(ordered, out.resized(operation.joined, 1)));
-    }
-    block_.define(instr_.outputs[0], w_.concatenate(parts, operation.joined));
-  }
 };
 
 }  // namespace
 
-void write_attend(Block& block, const Instr& instr, const Attend&) { Forward(block, instr).write(); }
+void write_attend(Block& block, const Instr& instr, const Attend&) {
+  if (!write_cudnn_attend(block, instr)) Forward(block, instr).write();
+}
 
 void write_attend_back(Block& block, const Instr& instr, const AttendBack& operation) {
-  Backward(block, instr).write(operation);
+  if (!write_cudnn_attend_back(block, instr, operation)) Backward(block, instr).write(operation);
+}
+
+// Joined: one after another along the joined dim, each with q's dims.
+void define_derivatives(Block& block, const Instr& instr, const AttendBack& operation, const Terms& all) {
+  const Shape& first = block.value(instr.outputs[0]).shape;
+  Terms parts;
+  for (int i = 0; i < 3; ++i) {
+    if (operation.joined.empty()) {
+      const ValueId id = instr.outputs[at(i)];
+      block.define(id, block.w.transpose(all[at(i)], block.value(id).shape));
+      continue;
+    }
+    const Term ordered = block.w.transpose(all[at(i)], joined_part(operation, first, i));
+    parts.push_back(block.w.reshape(ordered, first.resized(operation.joined, 1)));
+  }
+  if (!parts.empty()) block.define(instr.outputs[0], block.w.concatenate(parts, operation.joined));
 }
 
 }  // namespace weft::stablehlo

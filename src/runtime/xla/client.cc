@@ -238,6 +238,17 @@ std::string Client::device_kind() const {
   return {args.device_kind, args.device_kind_size};
 }
 
+std::string Client::attribute(const std::string& name) const {
+  if (devices_.empty()) return "";
+  auto args = args_of<PJRT_DeviceDescription_Attributes_Args>();
+  args.device_description = description_of(plugin(), devices_[0]);
+  WEFT_PJRT(plugin(), PJRT_DeviceDescription_Attributes, args);
+  for (std::size_t i = 0; i < args.num_attributes; ++i)
+    if (std::string_view(args.attributes[i].name, args.attributes[i].name_size) == name)
+      return text_of(args.attributes[i]);
+  return "";
+}
+
 std::vector<int> Client::device_ids() const {
   std::vector<int> ids;
   for (PJRT_Device* device : devices_) {

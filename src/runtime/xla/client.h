@@ -81,6 +81,7 @@ class Client {
   std::string platform() const;     // "cpu"
   std::string version() const;      // of the platform, in the plugin's words
   std::string device_kind() const;  // of the first device
+  std::string attribute(const std::string& name) const;  // of the first device; "" if it has none
   std::vector<int> device_ids() const;
 
   // Copies host memory to a device. `from` stays as it is until the event has ended.
