@@ -2,6 +2,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cmath>
 #include <fstream>
@@ -26,7 +28,7 @@ namespace weft::tools {
 namespace {
 
 struct LmOptions {
-  std::string config = "small", dtype = "f32", optimizer = "adam", wire, device = "cpu", plugin;
+  std::string config = "small", dtype, optimizer = "adam", wire, device = "cpu", plugin;
   std::string mesh, layout;
   std::vector<std::string> set;
   StoreWords store;
@@ -36,12 +38,6 @@ struct LmOptions {
   ReportPath report;
   bool json = false;
 };
-
-struct Config {
-  std::string name;
-  double rate;  // Adam's
-};
-const std::vector<Config> kConfigs = {{"tiny", 1e-3}, {"small", 1e-4}, {"medium", 3e-5}};
 
 // UserError, with the list of known words, if the word is not one of them.
 void check_word(const std::string& word, const std::vector<std::string>& known, const std::string& option,
@@ -67,19 +63,14 @@ void check_range(double number, double least, double most, const std::string& op
                    .fix = "give a number from " + text(least) + " to " + text(most)});
 }
 
-const Config& config_of(const LmOptions& o) {
-  std::vector<std::string> names;
-  for (const Config& config : kConfigs) {
-    if (config.name == o.config) return config;
-    names.push_back(config.name);
-  }
-  check_word(o.config, names, "--config", "config");
-  throw InternalError("a config that is none");
+std::string lower(std::string word) {
+  std::ranges::transform(word, word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return word;
 }
 
 void check(const LmOptions& o) {
-  config_of(o);
-  check_word(o.dtype, {"f32", "bf16"}, "--dtype", "dtype");
+  check_word(o.config, models::language_model_configs(), "--config", "config");
+  if (!o.dtype.empty()) check_word(o.dtype, {"f32", "bf16"}, "--dtype", "dtype");
   check_word(o.optimizer, {"adam", "adafactor"}, "--optimizer", "optimizer");
   check_range(o.steps, 1, 1e6, "--steps");
   check_range(o.warmup, 0, 1e6, "--warmup");
@@ -124,32 +115,42 @@ std::vector<LinePart> progress_parts(int done, int all, double loss, double seco
       {"step " + std::to_string(done) + " of " + std::to_string(all)}, {numbers.str(), 1}, {seconds_text(seconds), 2}};
 }
 
-std::unique_ptr<optim::Optimizer> optimizer_of(const LmOptions& o, const models::LanguageModel& lm) {
+std::unique_ptr<optim::Optimizer> optimizer_of(const LmOptions& o, const models::LanguageModelDesign& design,
+                                               const models::LanguageModel& lm) {
   const Site here = Site::current();
   if (o.optimizer == "adafactor")
     return std::make_unique<optim::Adafactor>(lm.loss, lm.graph.variables(), optim::AdafactorOptions{}, here);
-  return std::make_unique<optim::Adam>(lm.loss, lm.graph.variables(), optim::AdamOptions{}, here);
+  return std::make_unique<optim::Adam>(lm.loss, lm.graph.variables(), design.adam, here);
 }
 
-double rate_of(const LmOptions& o, const optim::Optimizer& optimizer, std::int64_t step) {
+double rate_of(const LmOptions& o, const optim::Optimizer& optimizer, double rate, std::int64_t step) {
   if (o.rate) return *o.rate;
   const auto* adafactor = dynamic_cast<const optim::Adafactor*>(&optimizer);
-  return adafactor ? adafactor->default_rate(step) : config_of(o).rate;
+  return adafactor ? adafactor->default_rate(step) : rate;
 }
 
-void train(const LmOptions& o, const Feeds& batch, const models::LanguageModel& lm, const optim::Optimizer& optimizer,
-           Executable& step, LmReport& report) {
+// Step s + 1 starts before the host reads step s; but the first step ends alone, because it ends the set-up. The time of a
+// step is from the end of the step before to its own end.
+void train(const LmOptions& o, const Feeds& batch, double rate, const models::LanguageModel& lm,
+           const optim::Optimizer& optimizer, Executable& step, LmReport& report) {
   const int all = o.warmup + o.steps;
   ProgressLine progress(wire::process() == 0, 0);
-  double cpu_begin = cpu_seconds();
-  for (int s = 0; s < all; ++s) {
-    const double begin = now();
-    if (s == o.warmup) cpu_begin = cpu_seconds();
-    Feeds feeds = optimizer.feeds(s + 1, rate_of(o, optimizer, s + 1));
+  const auto start = [&](int s) {
+    Feeds feeds = optimizer.feeds(s + 1, rate_of(o, optimizer, rate, s + 1));
     feeds.insert(feeds.end(), batch.begin(), batch.end());
-    const double loss = step.run(feeds).scalar(lm.loss);
-    const double seconds = now() - begin;
+    return step.start(feeds);
+  };
+  double cpu_begin = cpu_seconds(), end = now();
+  std::optional<PendingRun> next;
+  for (int s = 0; s < all; ++s) {
+    PendingRun run = next ? std::move(*next) : start(s);
+    next.reset();
+    if (s > 0 && s + 1 < all) next = start(s + 1);
+    const double loss = run.get().scalar(lm.loss);
+    const double seconds = now() - end;
+    end += seconds;
     if (s == 0) report.setup_s = process_seconds();
+    if (s + 1 == o.warmup) cpu_begin = cpu_seconds();
     if (s >= o.warmup) report.seconds.push_back(seconds);
     report.losses.push_back(loss);
     progress.draw(static_cast<double>(s + 1) / all, progress_parts(s + 1, all, loss, seconds));
@@ -209,17 +210,21 @@ class TraceFiles {
   std::string peaks_ = "given";
 };
 
-void run_lm(const LmOptions& o) {
+void run_lm(LmOptions o) {
+  o.config = lower(o.config);
   check(o);
   const models::Sizes sizes = sizes_of(o);
+  const models::LanguageModelDesign design = models::language_model_design(o.config, sizes);
+  if (o.dtype.empty()) o.dtype = name_of(design.activations);
   const Mesh mesh = Mesh::parse(o.mesh);
   const Layout layout = Layout::parse(o.layout);
   const Store store = store_of(o.store);
   const models::LanguageModel lm =
-      models::language_model(sizes, {.activation = o.dtype == "bf16" ? DType::kBF16 : DType::kF32,
+      models::language_model(sizes, {.design = design,
+                                     .activations = o.dtype == "bf16" ? DType::kBF16 : DType::kF32,
                                      .init = init::zeros(),
                                      .loss_chunks = o.loss_chunks});
-  const std::unique_ptr<optim::Optimizer> optimizer = optimizer_of(o, lm);
+  const std::unique_ptr<optim::Optimizer> optimizer = optimizer_of(o, design, lm);
   const CompileOptions compile{
       .fetch = {lm.loss},
       .update = optimizer->updates(),
@@ -247,8 +252,8 @@ void run_lm(const LmOptions& o) {
     report.predicted_s = predicted.seconds;
     report.predicted_bytes = predicted.variable_bytes + predicted.arena_bytes;
   }
-  set_lm_weights(session, sizes);
-  train(o, lm_batch(lm, sizes), lm, *optimizer, step, report);
+  set_lm_weights(session, sizes, design);
+  train(o, lm_batch(lm, sizes), design.rate, lm, *optimizer, step, report);
   report.peak_bytes = detail::peak_resident_bytes(session);
   const auto explained = [&](const Machine& machine) {
     return explain(lm.graph, mesh, layout, compile, machine, store, {o.device, o.plugin});
@@ -261,11 +266,13 @@ void run_lm(const LmOptions& o) {
 
 std::string config_list() {
   std::string text = "Configs, with the sizes that --set changes:\n";
-  for (const Config& config : kConfigs) {
+  for (const std::string& config : models::language_model_configs()) {
+    const models::Sizes sizes = models::default_sizes("lm/" + config);
+    const models::LanguageModelDesign design = models::language_model_design(config, sizes);
     std::ostringstream line;
-    line << "  " << config.name << ":";
-    for (const auto& [dim, size] : models::default_sizes("lm/" + config.name)) line << " " << dim << "=" << size;
-    line << "; Adam's rate " << config.rate << "\n";
+    line << "  " << config << ":";
+    for (const auto& [dim, size] : sizes) line << " " << dim << "=" << size;
+    line << "; " << name_of(design.activations) << "; Adam's rate " << design.rate << "\n";
     text += line.str();
   }
   return text + "`weft explain lm/small --mesh … --layout …` shows the program. docs/bench.md explains the numbers.\n";
@@ -277,7 +284,7 @@ void add_bench_lm(CLI::App& bench, Action& action) {
   CLI::App* sub = bench.add_subcommand(
       "lm", "Train a language model with fixed initial weights on a fixed batch and time its steps");
   const auto o = std::make_shared<LmOptions>();
-  sub->add_option("--config", o->config, "tiny, small or medium")->capture_default_str();
+  sub->add_option("--config", o->config, "A config of the list below, in any case")->capture_default_str();
   sub->add_option("--set", o->set, "dim=size[,dim=size…]: other sizes; may be repeated")->allow_extra_args(false);
   sub->add_option("--optimizer", o->optimizer, "adam or adafactor")->capture_default_str();
   sub->add_option("--lr", o->rate, "Learning rate; default: the config's for adam, the usual rate for adafactor");
@@ -286,7 +293,7 @@ void add_bench_lm(CLI::App& bench, Action& action) {
       "--layout", o->layout,
       "The layout: dims and the axes that split them, as in \"batch:data heads,d_ff,vocab:model\"; default: none");
   add_store_options(*sub, o->store);
-  sub->add_option("--dtype", o->dtype, "f32, or bf16: activations; weights stay f32")->capture_default_str();
+  sub->add_option("--dtype", o->dtype, "f32, or bf16: activations; weights stay f32. Default: the config's");
   add_wire_option(*sub, o->wire);
   sub->add_option("--device", o->device, "The device that computes: see weft doctor")->capture_default_str();
   sub->add_option("--plugin", o->plugin, "Of device xla: the PJRT plugin's shared library; see docs/xla.md");

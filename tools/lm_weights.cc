@@ -1,8 +1,10 @@
 #include "lm_weights.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <thread>
 
 namespace weft::tools {
 
@@ -31,45 +33,66 @@ void draw(std::uint64_t base, std::int64_t begin, std::int64_t count, float widt
   }
 }
 
+// On several threads, because the largest models have billions of weights.
 Array values_of(const LmWeight& weight) {
+  constexpr std::int64_t kLeast = 1 << 20, kMost = 16;  // elements of a thread; threads
   Array values(weight.shape, DType::kF32);
   auto* to = reinterpret_cast<float*>(values.bytes());
   const auto width = static_cast<float>(2 * std::numbers::sqrt3 * weight.deviation);
-  const std::int64_t rows = weight.streams == 1 ? 1 : weight.shape[0].size;
-  const std::int64_t run = values.elements() / rows / weight.streams;
-  for (int s = 0; s < weight.streams; ++s)
-    for (std::int64_t row = 0; row < rows; ++row)
-      draw(first_of(weight.stream + s), row * run, run, width, to + (row * weight.streams + s) * run);
+  const std::int64_t rows = weight.shape[0].size, run = values.elements() / rows / weight.streams;
+  const auto draw_rows = [&](std::int64_t begin, std::int64_t end) {
+    for (int s = 0; s < weight.streams; ++s)
+      for (std::int64_t row = begin; row < end; ++row)
+        draw(first_of(weight.stream + s), row * run, run, width, to + (row * weight.streams + s) * run);
+  };
+  const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const std::int64_t parts = std::clamp<std::int64_t>(values.elements() / kLeast, 1, std::min({cores, kMost, rows}));
+  std::vector<std::thread> others;
+  for (std::int64_t part = 1; part < parts; ++part)
+    others.emplace_back(draw_rows, rows * part / parts, rows * (part + 1) / parts);
+  draw_rows(0, rows / parts);
+  for (std::thread& other : others) other.join();
   return values;
 }
 
 // Lists the weights in the order of their streams.
 class WeightLister {
  public:
-  explicit WeightLister(const models::Sizes& sizes)
-      : sizes_(sizes), model_(of("d_model")), heads_(of("heads")), d_kv_(of("d_kv")), d_ff_(of("d_ff")) {}
+  WeightLister(const models::Sizes& sizes, const models::LanguageModelDesign& design)
+      : sizes_(sizes),
+        design_(design),
+        model_(of("d_model")),
+        heads_(of("heads")),
+        d_kv_(of("d_kv")),
+        d_ff_(of("d_ff")) {}
 
   std::vector<LmWeight> all() {
-    const double narrow = deviation({model_});
-    add("embedding", {of("vocab"), model_}, narrow);
-    add("positions", {of("length"), model_}, narrow);
+    add("embedding", {of("vocab"), model_}, deviation({model_}));
+    add("positions", {of("length"), model_}, deviation({model_}));
     for (std::int64_t i = 0; i < sizes_.at("layers"); ++i) {
       const std::string layer = "layer_" + std::to_string(i) + "/";
       norm(layer + "attention_norm");
       attention(layer + "attention/");
       norm(layer + "feed_forward_norm");
-      add(layer + "feed_forward/in/kernel", {model_, d_ff_}, narrow);
-      add(layer + "feed_forward/out/kernel", {d_ff_, model_}, deviation({d_ff_}));
+      add(layer + "feed_forward/in/kernel", {model_, d_ff_}, deviation({model_}));
+      bias(layer + "feed_forward/in/bias", {d_ff_});
+      add(layer + "feed_forward/out/kernel", {d_ff_, model_}, residual_deviation({d_ff_}));
+      bias(layer + "feed_forward/out/bias", {model_});
     }
     norm("final_norm");
-    add("logits/kernel", {model_, of("vocab")}, narrow);
+    if (!design_.tied) add("logits/kernel", {model_, of("vocab")}, deviation({model_}));
     return weights_;
   }
 
  private:
   Dim of(const std::string& name) const { return {name, sizes_.at(name)}; }
 
-  static double deviation(const Shape& in) { return 1 / std::sqrt(static_cast<double>(in.elements())); }
+  double deviation(const Shape& in) const {
+    return design_.deviation > 0 ? design_.deviation : 1 / std::sqrt(static_cast<double>(in.elements()));
+  }
+  double residual_deviation(const Shape& in) const {
+    return design_.residual_deviation > 0 ? design_.residual_deviation : deviation(in);
+  }
 
   void add(const std::string& variable, const Shape& shape, double deviation, int streams = 1) {
     weights_.push_back({variable, shape, deviation, next_, streams});
@@ -78,15 +101,22 @@ class WeightLister {
 
   void norm(const std::string& name) {
     add(name + "/scale", {model_}, 0);
-    add(name + "/bias", {model_}, 0);
+    if (design_.norm == models::Norm::kLayer) add(name + "/bias", {model_}, 0);
+  }
+
+  void bias(const std::string& name, const Shape& shape, int streams = 1) {
+    if (design_.biases) add(name, shape, 0, streams);
   }
 
   void attention(const std::string& name) {
     add(name + "qkv/kernel", {model_, {"qkv", 3}, heads_, d_kv_}, deviation({model_}), 3);
-    add(name + "o/kernel", {heads_, d_kv_, model_}, deviation({heads_, d_kv_}));
+    bias(name + "qkv/bias", {{"qkv", 3}, heads_, d_kv_}, 3);
+    add(name + "o/kernel", {heads_, d_kv_, model_}, residual_deviation({heads_, d_kv_}));
+    bias(name + "o/bias", {model_});
   }
 
   const models::Sizes& sizes_;
+  const models::LanguageModelDesign& design_;
   Dim model_, heads_, d_kv_, d_ff_;
   std::vector<LmWeight> weights_;
   int next_ = 0;
@@ -94,10 +124,12 @@ class WeightLister {
 
 }  // namespace
 
-std::vector<LmWeight> lm_weights(const models::Sizes& sizes) { return WeightLister(sizes).all(); }
+std::vector<LmWeight> lm_weights(const models::Sizes& sizes, const models::LanguageModelDesign& design) {
+  return WeightLister(sizes, design).all();
+}
 
-void set_lm_weights(Session& session, const models::Sizes& sizes) {
-  for (const LmWeight& weight : lm_weights(sizes))
+void set_lm_weights(Session& session, const models::Sizes& sizes, const models::LanguageModelDesign& design) {
+  for (const LmWeight& weight : lm_weights(sizes, design))
     if (weight.deviation > 0) session.set_value(weight.variable, values_of(weight));
 }
 
@@ -124,6 +156,12 @@ double lm_gflop(const models::Sizes& sizes) {
   const double layer = 4 * of("d_model") * inner + 2 * of("d_model") * of("d_ff") + 2 * of("length") * inner;
   const double token = of("layers") * layer + of("d_model") * of("vocab");
   return 3 * 2 * token * of("batch") * of("length") * 1e-9;  // forward, and twice that backward
+}
+
+double lm_attention_gflop(const models::Sizes& sizes) {
+  const auto of = [&](const char* name) { return static_cast<double>(sizes.at(name)); };
+  const double token = of("layers") * 2 * of("length") * of("heads") * of("d_kv");
+  return 3 * 2 * token * of("batch") * of("length") * 1e-9;
 }
 
 }  // namespace weft::tools

@@ -22,9 +22,9 @@ struct LmWeight {
 };
 
 // All variables of the language model of these sizes, in the order of the streams.
-std::vector<LmWeight> lm_weights(const models::Sizes& sizes);
+std::vector<LmWeight> lm_weights(const models::Sizes& sizes, const models::LanguageModelDesign& design);
 
-void set_lm_weights(Session& session, const models::Sizes& sizes);
+void set_lm_weights(Session& session, const models::Sizes& sizes, const models::LanguageModelDesign& design);
 
 // Fixed tokens as inputs, and the same tokens shifted by one as targets.
 Feeds lm_batch(const models::LanguageModel& lm, const models::Sizes& sizes);
@@ -32,5 +32,7 @@ Feeds lm_batch(const models::LanguageModel& lm, const models::Sizes& sizes);
 // Of the matrix products of one step, all processors together: attention counts as if unmasked, the embedding does not
 // count.
 double lm_gflop(const models::Sizes& sizes);
+// The part of lm_gflop that is attention's; causal attention needs half of it.
+double lm_attention_gflop(const models::Sizes& sizes);
 
 }  // namespace weft::tools

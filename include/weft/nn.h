@@ -110,6 +110,7 @@ struct Heads {
 
 struct ProjectionOptions {
   bool shared_kv = false;                // keys and values are the same
+  bool bias = false;                     // of all projections: "q/bias" [heads…, d_kv] and so on
   bool fold_scaling = false;             // q starts smaller by sqrt(d_kv), for unscaled scores
   std::optional<Init> kernel_init = {};  // default: like dense
   VariableOptions variables = {};
@@ -120,9 +121,9 @@ struct Projections {
   Tensor q, k, v;
 };
 
-// The projections of attention, without biases. All three from x. If they have the same heads, they are one product
-// with a variable "qkv/kernel" [model, qkv=3, heads…, d_kv], which is initialized exactly like "q/kernel", "k/kernel"
-// and "v/kernel".
+// The projections of attention. All three from x. If they have the same heads, they are one product with a variable
+// "qkv/kernel" [model, qkv=3, heads…, d_kv], which is initialized exactly like "q/kernel", "k/kernel" and "v/kernel",
+// and a variable "qkv/bias" [qkv=3, heads…, d_kv] if they have biases.
 Projections project(const Tensor& x, const DimRef& model, const Heads& heads, const ProjectionOptions& options = {},
                     Site site = Site::current());
 // Or separately: "q/kernel" [model, heads…, d_kv]; "k/kernel" and "v/kernel", or "kv/kernel" if shared.

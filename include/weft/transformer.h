@@ -38,7 +38,9 @@ struct TransformerOptions {
   double rotary_base = 10000;
   std::vector<std::string> activation = {"relu"};  // several: the product of a layer for each, like GEGLU and SwiGLU
   bool ff_bias = false;
-  bool tied = false;             // logits use the table of the embedding, times d_model^-1/2
+  bool attention_bias = false;   // of the projections to q, k and v and of the output projection
+  bool tied = false;             // logits use the table of the embedding
+  bool tied_scale = true;        // of tied: the hidden values are multiplied by d_model^-1/2 first
   bool shared_embedding = true;  // encoder and decoder have one embedding
   bool shared_kv = false;
   bool fold_scaling = false;               // the initial kernel of q has the factor 1/sqrt(d_kv), the scores do not

@@ -1,7 +1,6 @@
 #include "models/catalog.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 
 #include "weft/error.h"
@@ -48,26 +47,8 @@ Sizes merged(const Entry& entry, const Sizes& given) {
   return sizes;
 }
 
-// A language model that `weft bench lm` trains.
-Entry benchmark_lm(const std::string& config, const Sizes& sizes) {
-  return {"lm/" + config,
-          "the transformer as `weft bench lm --config " + config + "` trains it",
-          sizes,
-          "model:2",
-          "heads,d_ff,vocab:model",
-          build_transformer};
-}
-
-// vocab, d_model, heads, d_kv, d_ff, layers, length, batch.
-Sizes lm_sizes(const std::array<std::int64_t, 8>& s) {
-  return {{"vocab", s[0]}, {"d_model", s[1]}, {"heads", s[2]},  {"d_kv", s[3]},
-          {"d_ff", s[4]},  {"layers", s[5]},  {"length", s[6]}, {"batch", s[7]}};
-}
-
-}  // namespace
-
-const std::vector<Entry>& catalog() {
-  static const std::vector<Entry> kEntries = {
+std::vector<Entry> all_entries() {
+  std::vector<Entry> all = {
       {"two_layer",
        "y = relu(x w) v, and from a given dy the derivatives by w, v and x",
        {{"batch", 64}, {"io", 256}, {"hidden", 1024}},
@@ -93,10 +74,15 @@ const std::vector<Entry>& catalog() {
        "data:2 model:2",
        "batch:data heads,d_ff,vocab:model",
        build_transformer},
-      benchmark_lm("tiny", lm_sizes({256, 64, 4, 16, 128, 2, 32, 4})),
-      benchmark_lm("small", lm_sizes({8192, 256, 4, 64, 1024, 4, 128, 16})),
-      benchmark_lm("medium", lm_sizes({32768, 512, 8, 64, 2048, 6, 256, 8})),
   };
+  for (Entry& entry : benchmark_models()) all.push_back(std::move(entry));
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Entry>& catalog() {
+  static const std::vector<Entry> kEntries = all_entries();
   return kEntries;
 }
 

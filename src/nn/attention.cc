@@ -11,7 +11,7 @@ Tensor product(const Tensor& x, const Dim& model, const Shape& made, const Init&
                const std::string& name, Site site) {
   return dense(x, made,
                {.reduced = {model},
-                .bias = false,
+                .bias = options.bias,
                 .kernel_init = init,
                 .variables = options.variables,
                 .multiply = options.multiply,
@@ -70,7 +70,7 @@ Tensor project_back(const Tensor& mixed, const Dim& model, const Heads& heads, c
                     Site site) {
   return dense(mixed, {model},
                {.reduced = heads.query.plus({heads.d_kv}),
-                .bias = false,
+                .bias = options.bias,
                 .kernel_init = options.kernel_init,
                 .variables = options.variables,
                 .multiply = options.multiply,

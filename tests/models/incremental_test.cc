@@ -32,9 +32,11 @@ const std::vector<Variant> kVariants = {
     {"SharedKvRotary", [](auto& o) { o.shared_kv = true, o.positions = Positions::kRotary; }},
     {"ExtraLogit", [](auto& o) { o.extra_logit = 0.3; }},
     {"FoldedTiedScaled", [](auto& o) { o.fold_scaling = o.tied = true, o.norm = models::Norm::kScale; }},
+    {"AttentionBias", [](auto& o) { o.attention_bias = o.tied = true, o.tied_scale = false; }},
     {"EncoderDecoder", [](auto& o) { o.kind = Kind::kEncoderDecoder; }},
     {"EncoderDecoderGrouped",
      [](auto& o) { o.kind = Kind::kEncoderDecoder, o.memory_heads = 2, o.positions = Positions::kRelativeShared; }},
+    {"EncoderDecoderBias", [](auto& o) { o.kind = Kind::kEncoderDecoder, o.attention_bias = true; }},
     {"EncoderDecoderMultiQuery",
      [](auto& o) {
        o.kind = Kind::kEncoderDecoder, o.memory_heads = 1, o.positions = Positions::kRotary;

@@ -49,7 +49,16 @@ std::vector<Variant> variants() {
       {"AttentionDropout", [](auto& o) { o.attention_dropout = 0.3; }},
       {"AttentionDropoutAlongLength", [](auto& o) { o.attention_dropout = 0.3, o.dropout_along_length = true; }},
       {"FeedForwardBias", [](auto& o) { o.ff_bias = true; }},
+      {"AttentionBias", [](auto& o) { o.attention_bias = true; }},
+      {"AttentionBiasGrouped", [](auto& o) { o.attention_bias = true, o.memory_heads = 2; }},
+      {"AttentionBiasSharedKv", [](auto& o) { o.attention_bias = o.shared_kv = true; }},
       {"Tied", [](auto& o) { o.tied = true; }},
+      {"TiedUnscaled", [](auto& o) { o.tied = true, o.tied_scale = false; }},
+      {"Gpt2",
+       [](auto& o) {
+         o.norm = Norm::kLayer, o.norm_epsilon = 1e-5, o.activation = {"gelu"};
+         o.attention_bias = o.ff_bias = o.tied = true, o.tied_scale = false;
+       }},
       {"LabelSmoothing", [](auto& o) { o.label_smoothing = 0.1; }},
       {"ZLoss", [](auto& o) { o.z_loss = 0.1; }},
       {"Denominator", [](auto& o) { o.loss_denominator = 7; }},
@@ -70,6 +79,7 @@ std::vector<Variant> variants() {
        [](auto& o) {
          o.kind = Kind::kEncoderDecoder, o.memory_heads = 2, o.positions = Positions::kRelativeShared;
          o.activation = {"gelu", "linear"}, o.dropout = 0.2, o.label_smoothing = 0.1, o.recompute = true;
+         o.attention_bias = true;
        },
        true, 2},
   };

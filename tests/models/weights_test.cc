@@ -25,7 +25,7 @@ TEST(TransformerWeights, AreThoseOfTheGraph) {
           for (const bool flag : {false, true}) {
             TransformerOptions o = tiny();
             o.kind = kind, o.norm = norm, o.positions = positions, o.memory_heads = memory_heads;
-            o.tied = o.ff_bias = o.shared_kv = flag;
+            o.tied = o.ff_bias = o.attention_bias = o.shared_kv = flag;
             o.norm_bias = o.shared_embedding = !flag;
             if (flag) o.activation = {"gelu", "linear"};
             if (flag && kind == Kind::kEncoderDecoder) o.decoder_layers = 1;

@@ -12,7 +12,9 @@
 
 #include "weft/graph.h"
 #include "weft/mesh.h"
+#include "weft/optim.h"
 #include "weft/session.h"
+#include "weft/transformer.h"
 
 namespace weft::models {
 
@@ -38,8 +40,27 @@ Sizes complete_sizes(const std::string& name, const Sizes& given);
 // UserError for an unknown model or size.
 Model build(const std::string& name, const Sizes& sizes = {});
 
-// The model "transformer", which `weft bench lm` trains. It has an embedding, learned positions, and a separate output
-// table. A layer has causal attention and a relu feed-forward net, each after a layer norm, with residual connections.
+// What a language model of `weft bench lm` has besides its sizes, and how the bench trains it.
+struct LanguageModelDesign {
+  Norm norm = Norm::kLayer;  // with a bias
+  double norm_epsilon = 1e-6;
+  std::string activation = "relu";  // of the feed-forward nets
+  bool biases = false;              // of the feed-forward nets and of the projections of attention
+  bool tied = false;                // the output table is the embedding, unscaled
+  // Standard deviations of the initial tables, of kernels, and of the kernels that write to the residual stream. 0: 1 over
+  // the root of the number of terms of a sum.
+  double deviation = 0;
+  double residual_deviation = 0;
+  DType activations = DType::kF32;  // of all values between the tables and the loss, by default
+  double rate = 1e-3;               // of Adam
+  optim::AdamOptions adam = {};
+};
+// Of a config in the list: "tiny" for the model "lm/tiny".
+LanguageModelDesign language_model_design(const std::string& config, const Sizes& sizes);
+std::vector<std::string> language_model_configs();  // the names, in the order of the list
+
+// The model "transformer", which `weft bench lm` trains. It has an embedding, learned positions, and by default a separate
+// output table. A layer has causal attention and a feed-forward net, each after a norm, with residual connections.
 // Inputs and targets are separate, like in the programs of bench/peers.
 struct LanguageModel {
   Graph graph;
@@ -48,7 +69,8 @@ struct LanguageModel {
 };
 
 struct LanguageModelOptions {
-  DType activation = DType::kF32;  // of all values between the tables and the loss; variables stay f32
+  LanguageModelDesign design = {};
+  std::optional<DType> activations = {};  // in place of the design's; variables stay f32
   std::optional<Init> init = {};   // for all kernels and tables; default: a separate rule for each kind
   std::int64_t loss_chunks = 1;    // see nn::ProjectedLossOptions::chunks
 };

@@ -47,6 +47,7 @@ Tensor sum(const Tensor& a, const Tensor& b) { return a && b ? a + b : a ? a : b
 
 nn::ProjectionOptions projection_options(const Settings& s) {
   return {.shared_kv = s.o.shared_kv,
+          .bias = s.o.attention_bias,
           .fold_scaling = s.o.fold_scaling,
           .kernel_init = s.o.init,
           .variables = s.variables(),

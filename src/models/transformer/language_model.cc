@@ -15,11 +15,16 @@ LanguageModel language_model(const Sizes& given, const LanguageModelOptions& opt
                        .d_kv = sizes.at("d_kv"),
                        .d_ff = sizes.at("d_ff"),
                        .layers = sizes.at("layers")};
-  o.norm = Norm::kLayer;
+  o.norm = options.design.norm;
+  o.norm_epsilon = options.design.norm_epsilon;
+  o.activation = {options.design.activation};
+  o.ff_bias = o.attention_bias = options.design.biases;
+  o.tied = options.design.tied;
+  o.tied_scale = false;
   o.positions = Positions::kNone;  // its table has a row for each place, and is split with them
   o.init = options.init;
   o.loss_chunks = options.loss_chunks;
-  o.activations = options.activation;
+  o.activations = options.activations.value_or(options.design.activations);
   const Settings settings{o, true};
 
   LanguageModel lm;
@@ -34,11 +39,13 @@ LanguageModel language_model(const Sizes& given, const LanguageModelOptions& opt
   return lm;
 }
 
-void build_transformer(Model& model, const Sizes& sizes) {
-  const LanguageModel lm = language_model(sizes);
+void build_language_model(Model& model, const Sizes& sizes, const LanguageModelDesign& design) {
+  const LanguageModel lm = language_model(sizes, {.design = design});
   model.graph = lm.graph;
   model.options.fetch = {lm.loss};
-  model.options.update = optim::Adam(lm.loss, model.graph.variables()).updates();
+  model.options.update = optim::Adam(lm.loss, model.graph.variables(), design.adam).updates();
 }
+
+void build_transformer(Model& model, const Sizes& sizes) { build_language_model(model, sizes, {}); }
 
 }  // namespace weft::models

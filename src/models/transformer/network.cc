@@ -105,7 +105,7 @@ Tensor Network::decode(const Tokens& targets, const Encoded* encoded) {
 }
 
 Tensor Network::scaled(const Tensor& hidden) const {
-  return s_.o.tied ? hidden / std::sqrt(static_cast<double>(s_.o.d_model)) : hidden;
+  return s_.o.tied && s_.o.tied_scale ? hidden / std::sqrt(static_cast<double>(s_.o.d_model)) : hidden;
 }
 
 Tensor Network::tied_kernel(const Tensor& hidden) {

@@ -121,8 +121,8 @@ double count_weights(const TransformerOptions& o) {
   const auto real = [](std::int64_t n) { return static_cast<double>(n); };
   const double d_model = real(o.d_model), d_kv = real(o.d_kv), d_ff = real(o.d_ff), heads = real(o.heads);
   const double per_norm = o.norm == Norm::kScale ? 1 : o.norm == Norm::kLayer && o.norm_bias ? 2 * d_model : d_model;
-  const double attention =
-      d_model * d_kv * (2 * heads + (o.shared_kv ? 1 : 2) * static_cast<double>(s.heads().memory.elements()));
+  const double columns = d_kv * (heads + (o.shared_kv ? 1 : 2) * static_cast<double>(s.heads().memory.elements()));
+  const double attention = d_model * (columns + d_kv * heads) + (o.attention_bias ? columns + d_model : 0);
   const auto factors = static_cast<double>(o.activation.size());
   const double feed_forward = (factors + 1) * d_model * d_ff + (o.ff_bias ? factors * d_ff + d_model : 0);
   const double contextual = o.positions == Positions::kRelativeContextual ? heads * d_kv * real(o.buckets) : 0;
@@ -174,7 +174,7 @@ nn::Heads Settings::heads() const {
 Tensor Settings::table(Graph& g, const std::string& name, const Shape& shape) const {
   VariableOptions as = variables();
   as.activation = o.slice.value_or(o.stored);
-  return g.variable(name, shape, o.init.value_or(init::normal(o.tied ? 1 : 0.02)), as);
+  return g.variable(name, shape, o.init.value_or(init::normal(o.tied && o.tied_scale ? 1 : 0.02)), as);
 }
 
 std::int64_t weights(const TransformerOptions& o) { return static_cast<std::int64_t>(count_weights(o)); }
