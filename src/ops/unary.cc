@@ -1,4 +1,5 @@
 // Pointwise functions of one operand.
+#include <functional>
 #include <numbers>
 
 #include "ops/pointwise.h"
@@ -121,13 +122,52 @@ Tensor leaky_relu(const Tensor& x, double alpha, Site site) {
   return select(greater(x, 0.0, site), x, multiply(x, alpha, site), site);
 }
 
-Tensor swish(const Tensor& x, Site site) { return multiply(x, sigmoid(x, site), site); }
+namespace {
+
+// Computed in f32 if x is narrower. The backward pass needs x alone: it computes the terms of `value` again, so that they
+// are not kept.
+Tensor kept_as_x(const Tensor& x, const std::function<Tensor(const Tensor&)>& value,
+                 const std::function<Tensor(const Tensor&)>& derivative, Site site) {
+  const DType dtype = x.dtype();
+  const auto wide = [site](const Tensor& t) {
+    return t.dtype() == DType::kBF16 || t.dtype() == DType::kF16 ? cast(t, DType::kF32, site) : t;
+  };
+  const auto forward = [&](const Tensors& in) { return Tensors{cast(value(wide(in[0])), dtype, site)}; };
+  const auto backward = [=](const Tensors& in, const Tensors&, const Tensors& dys) {
+    return Tensors{cast(multiply(wide(dys[0]), derivative(wide(in[0])), site), dtype, site)};
+  };
+  return custom_gradient({x}, forward, backward, site)[0];
+}
+
+}  // namespace
+
+Tensor swish(const Tensor& x, Site site) {
+  const auto derivative = [site](const Tensor& t) {
+    const Tensor s = sigmoid(t, site);
+    return add(s, multiply(multiply(t, s, site), subtract(1.0, s, site), site), site);
+  };
+  return kept_as_x(
+      x, [site](const Tensor& t) { return multiply(t, sigmoid(t, site), site); }, derivative, site);
+}
 
 // 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
 Tensor gelu(const Tensor& x, Site site) {
-  const Tensor cubic = multiply(multiply(square(x, site), x, site), 0.044715, site);
-  const Tensor inner = multiply(add(x, cubic, site), std::sqrt(2 / std::numbers::pi), site);
-  return multiply(multiply(x, 0.5, site), add(tanh(inner, site), 1.0, site), site);
+  constexpr double kCubic = 0.044715;
+  static const double kScale = std::sqrt(2 / std::numbers::pi);
+  const auto tangent = [site](const Tensor& t) {
+    const Tensor cubic = multiply(multiply(square(t, site), t, site), kCubic, site);
+    return tanh(multiply(add(t, cubic, site), kScale, site), site);
+  };
+  const auto value = [=](const Tensor& t) {
+    return multiply(multiply(t, 0.5, site), add(tangent(t), 1.0, site), site);
+  };
+  const auto derivative = [=](const Tensor& t) {
+    const Tensor y = tangent(t);
+    const Tensor inner = multiply(add(multiply(square(t, site), 3 * kCubic, site), 1.0, site), kScale, site);
+    const Tensor curve = multiply(multiply(t, subtract(1.0, square(y, site), site), site), inner, site);
+    return multiply(add(add(y, 1.0, site), curve, site), 0.5, site);
+  };
+  return kept_as_x(x, value, derivative, site);
 }
 
 }  // namespace weft
