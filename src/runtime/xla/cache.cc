@@ -54,7 +54,7 @@ std::string cache_file(const CompileRequest& request) {
   const auto time = std::filesystem::last_write_time(request.plugin, ignored).time_since_epoch().count();
   const std::string about =
       str(std::filesystem::file_size(request.plugin, ignored), " ", time, "\n", request.devices, "\n", request.topology,
-          "\n", processor_flags(), "\n", compile_options({}, "cpu"), "\n");
+          "\n", processor_flags(), "\n", compile_options({}, "cpu"), compile_options({}, "cuda"), "\n");
   return str(place, "/", hexadecimal(hash_key(about + request.module, 1)),
              hexadecimal(hash_key(request.module + about, 2)), ".pjrt");
 }

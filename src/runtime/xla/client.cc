@@ -352,13 +352,17 @@ std::string compile_options(const std::vector<int>& ids, const std::string& plat
   build.number(5, 1);                 // num_partitions
   build.bytes(9, assignment.text);    // device_assignment
   options.bytes(3, build.text);       // executable_build_options
-  if (platform == "cpu") {  // the default of xla-cpu-pjrt 0.0.1 loses NaN in reductions by maximum and minimum
+  const auto turn_off = [&](const std::string& name) {
     ProtoText value, entry;
     value.number(2, 0);  // bool_field
-    entry.bytes(1, "xla_cpu_enable_fast_min_max");
+    entry.bytes(1, name);
     entry.bytes(2, value.text);
     options.bytes(7, entry.text);  // env_option_overrides
-  }
+  };
+  // The default of xla-cpu-pjrt 0.0.1 loses NaN in reductions by maximum and minimum.
+  if (platform == "cpu") turn_off("xla_cpu_enable_fast_min_max");
+  // The default drops roundings to 16 bits, so that values between kernels take twice the memory and time.
+  if (platform == "cuda") turn_off("xla_allow_excess_precision");
   return options.text;
 }
 

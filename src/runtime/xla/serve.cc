@@ -116,7 +116,8 @@ void compile_for_topology(const Plugin& plugin, const CompileRequest& request, C
   program.code_size = request.module.size();
   program.format = kFormat.data();
   program.format_size = kFormat.size();
-  const std::string options = compile_options(ids);
+  const bool is_cuda = platform_of_topology(request.topology) == stablehlo::Platform::kCuda;
+  const std::string options = compile_options(ids, is_cuda ? "cuda" : "");
   auto args = args_of<PJRT_Compile_Args>();
   args.topology = topology.get();
   args.program = &program;
