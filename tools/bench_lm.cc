@@ -15,6 +15,7 @@
 #include "lm_report.h"
 #include "lm_weights.h"
 #include "options.h"
+#include "product_roof.h"
 #include "report_file.h"
 #include "weft/detail/session_access.h"
 #include "weft/explain.h"
@@ -32,11 +33,14 @@ struct LmOptions {
   std::string mesh, layout;
   std::vector<std::string> set;
   StoreWords store;
-  std::optional<double> rate;
+  std::optional<double> rate, load;
   int steps = 20, warmup = 3, workers = 0, loss_chunks = 1;
   std::optional<std::string> trace, machine;
   ReportPath report;
-  bool json = false;
+  bool roofs = false, json = false;
+
+  bool is_card() const { return device == device::cuda().name; }
+  double load_seconds() const { return load.value_or(is_card() ? 1 : 0); }
 };
 
 // UserError, with the list of known words, if the word is not one of them.
@@ -77,6 +81,7 @@ void check(const LmOptions& o) {
   check_range(o.workers, 0, 1024, "--workers");
   check_range(o.loss_chunks, 1, 1e6, "--loss-chunks");
   if (o.rate) check_range(*o.rate, 0, 1e3, "--lr");
+  if (o.load) check_range(*o.load, 0, 3600, "--load");
 }
 
 models::Sizes sizes_of(const LmOptions& o) {
@@ -131,31 +136,63 @@ double rate_of(const LmOptions& o, const optim::Optimizer& optimizer, double rat
 
 // Step s + 1 starts before the host reads step s; but the first step ends alone, because it ends the set-up. The time of a
 // step is from the end of the step before to its own end.
-void train(const LmOptions& o, const Feeds& batch, double rate, const models::LanguageModel& lm,
-           const optim::Optimizer& optimizer, Executable& step, LmReport& report) {
-  const int all = o.warmup + o.steps;
-  ProgressLine progress(wire::process() == 0, 0);
-  const auto start = [&](int s) {
-    Feeds feeds = optimizer.feeds(s + 1, rate_of(o, optimizer, rate, s + 1));
-    feeds.insert(feeds.end(), batch.begin(), batch.end());
-    return step.start(feeds);
-  };
-  double cpu_begin = cpu_seconds(), end = now();
-  std::optional<PendingRun> next;
-  for (int s = 0; s < all; ++s) {
-    PendingRun run = next ? std::move(*next) : start(s);
-    next.reset();
-    if (s > 0 && s + 1 < all) next = start(s + 1);
-    const double loss = run.get().scalar(lm.loss);
-    const double seconds = now() - end;
-    end += seconds;
-    if (s == 0) report.setup_s = process_seconds();
-    if (s + 1 == o.warmup) cpu_begin = cpu_seconds();
-    if (s >= o.warmup) report.seconds.push_back(seconds);
-    report.losses.push_back(loss);
-    progress.draw(static_cast<double>(s + 1) / all, progress_parts(s + 1, all, loss, seconds));
+class Training {
+ public:
+  Training(const LmOptions& o, double rate, const models::LanguageModel& lm, const optim::Optimizer& optimizer,
+           Executable& step, double session_begin)
+      : o_(o), rate_(rate), lm_(lm), optimizer_(optimizer), step_(step), session_begin_(session_begin) {}
+
+  void run(const Session& session, const Feeds& batch, LmReport& report) {
+    ProgressLine progress(wire::process() == 0, 0);
+    const double begin = now();
+    double end = begin, cpu_begin = 0;
+    int first = -1;  // the first timed step; -1 before it is known
+    std::optional<PendingRun> next;
+    for (int s = 0; first < 0 || s < first + o_.steps; ++s) {
+      if (first < 0 && s >= o_.warmup && is_loaded(session, now() - begin)) {
+        first = s;
+        cpu_begin = cpu_seconds();
+      }
+      PendingRun pending = next ? std::move(*next) : start(s, batch);
+      next.reset();
+      if (s > 0 && (first < 0 || s + 1 < first + o_.steps)) next = start(s + 1, batch);
+      const double loss = pending.get().scalar(lm_.loss);
+      const double seconds = now() - end;
+      end += seconds;
+      if (s == 0) report.setup_s = process_seconds(), report.first_loss_s = end - session_begin_;
+      if (first >= 0) report.seconds.push_back(seconds);
+      report.losses.push_back(loss);
+      const int all = (first < 0 ? s + 1 : first) + o_.steps;
+      progress.draw(static_cast<double>(s + 1) / all, progress_parts(s + 1, all, loss, seconds));
+    }
+    report.cpu_s = cpu_seconds() - cpu_begin;
   }
-  report.cpu_s = cpu_seconds() - cpu_begin;
+
+ private:
+  PendingRun start(int s, const Feeds& batch) {
+    Feeds feeds = optimizer_.feeds(s + 1, rate_of(o_, optimizer_, rate_, s + 1));
+    feeds.insert(feeds.end(), batch.begin(), batch.end());
+    return step_.start(feeds);
+  }
+
+  bool is_loaded(const Session& session, double seconds) const {
+    return o_.load_seconds() == 0 || detail::any(session, seconds >= o_.load_seconds());
+  }
+
+  const LmOptions& o_;
+  const double rate_;
+  const models::LanguageModel& lm_;
+  const optim::Optimizer& optimizer_;
+  Executable& step_;
+  const double session_begin_;
+};
+
+// Of one processor: the median of several rounds, on a card under load.
+double measured_roof(const LmOptions& o) {
+  constexpr int kRounds = 5;
+  ProductRoofOptions product{.dtype = o.dtype == "bf16" ? DType::kBF16 : DType::kF32, .rounds = kRounds};
+  if (o.is_card()) product = {.dtype = product.dtype, .side = 8192, .chain = 10, .rounds = kRounds, .load_seconds = 1};
+  return product_rates({o.device, o.plugin}, o.workers, product)[kRounds / 2];
 }
 
 constexpr int kTracedSteps = 20;
@@ -231,6 +268,8 @@ void run_lm(LmOptions o) {
       .trace = {.first = o.warmup, .steps = TraceFiles::wanted(o) ? std::min(o.steps, kTracedSteps) : 0}};
   TraceFiles trace(o, mesh.size());
   const wire::Choice joined_by = wire::named(o.wire);
+  const double product_flops = o.roofs || o.is_card() ? measured_roof(o) : 0;
+  const double begin = now();
   Session session(mesh, joined_by, {o.device, o.plugin}, {.workers = o.workers, .store = store});
   LmReport report{.config = o.config,
                   .mesh = mesh.text(),
@@ -252,8 +291,11 @@ void run_lm(LmOptions o) {
     report.predicted_s = predicted.seconds;
     report.predicted_bytes = predicted.variable_bytes + predicted.arena_bytes;
   }
+  report.product_flops = product_flops;
+  const double weights_begin = now();
   set_lm_weights(session, sizes, design);
-  train(o, lm_batch(lm, sizes), design.rate, lm, *optimizer, step, report);
+  report.weights_s = now() - weights_begin;
+  Training(o, design.rate, lm, *optimizer, step, begin).run(session, lm_batch(lm, sizes), report);
   report.peak_bytes = detail::peak_resident_bytes(session);
   const auto explained = [&](const Machine& machine) {
     return explain(lm.graph, mesh, layout, compile, machine, store, {o.device, o.plugin});
@@ -307,6 +349,9 @@ void add_bench_lm(CLI::App& bench, Action& action) {
   sub->add_option("--machine", o->machine,
                   "A machine by its name or description, for a predicted step and the trace's roofs: docs/machines.md");
   add_report_option(*sub, o->report, "the step, predicted and measured,");
+  sub->add_option("--load", o->load, "Least seconds of untimed steps; default: 1 on device cuda, else 0. A trace begins after --warmup");
+  sub->add_flag("--roofs", o->roofs, "Measure a large product first, and compare; always on device cuda")
+      ->disable_flag_override();
   sub->add_flag("--json", o->json, "One object on one line, see docs/bench.md")->disable_flag_override();
   sub->footer(config_list);
   sub->callback([o, &action] { action = [o] { run_lm(*o); }; });

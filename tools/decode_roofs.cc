@@ -12,9 +12,9 @@
 #include <thread>
 #include <variant>
 
+#include "product_roof.h"
 #include "weft/detail/train_parts.h"
 #include "weft/explain.h"
-#include "weft/ops.h"
 
 namespace weft::tools {
 
@@ -109,23 +109,6 @@ double read_rate(std::size_t threads, std::size_t bytes) {
   return best;
 }
 
-// The best of several products, by the session's engine on one processor.
-double product_rate(const train::Config& config) {
-  constexpr std::int64_t kSize = 1536;
-  constexpr int kRounds = 8;
-  const Dim rows{"rows", kSize}, inner{"inner", kSize}, columns{"columns", kSize};
-  Graph graph;
-  const Tensor a = graph.variable("a", {rows, inner}), b = graph.variable("b", {inner, columns});
-  const Tensor c = graph.variable("c", {rows, columns});
-  Session session(Mesh::parse(""), wire::threads(), {config.mesh.device, config.mesh.plugin},
-                  {.workers = static_cast<int>(config.mesh.workers)});
-  Executable product = session.compile(graph, {}, {.update = {assign(c, einsum({a, b}, {rows, columns}))}});
-  double best = 0;
-  for (int round = 0; round < kRounds; ++round)
-    best = std::max(best, 2.0 * kSize * kSize * kSize / seconds_of([&] { product.run(); }));
-  return best;
-}
-
 }  // namespace
 
 DecodeWork decode_work(const train::Config& config, const std::vector<std::int64_t>& reads) {
@@ -156,7 +139,8 @@ DecodeWork decode_work(const train::Config& config, const std::vector<std::int64
 DecodeRoofs measure_decode_roofs(const train::Config& config, std::int64_t bytes) {
   return {
       .read_bytes_per_second = read_rate(threads_of(config), static_cast<std::size_t>(bytes)),
-      .product_flops = product_rate(config),
+      .product_flops = product_rates({config.mesh.device, config.mesh.plugin}, static_cast<int>(config.mesh.workers))
+                           .back(),  // the best of several
       .peak_flops = measure_machine({config.mesh.device, config.mesh.plugin}, 1, static_cast<int>(config.mesh.workers))
                         .peak()};
 }

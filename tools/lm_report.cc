@@ -25,9 +25,38 @@ double median(std::vector<double> numbers) {
   return numbers.size() % 2 == 1 ? numbers[half] : (numbers[half - 1] + numbers[half]) / 2;
 }
 
+// The keys of the peers for GPUs.
+void add_keys_of_cards(const LmReport& r, nlohmann::ordered_json& all) {
+  constexpr double kDataSheet = 989e12;  // bf16 products of an H100 or H200
+  const double step = r.step_seconds(), tokens = static_cast<double>(r.sizes.at("batch") * r.sizes.at("length"));
+  const double causal = r.causal_gflop() * 1e9 / step, full = lm_gflop(r.sizes) * 1e9 / step;
+  double sum = 0;
+  for (const double seconds : r.seconds) sum += seconds;
+  all["variant"] = r.device + "/" + r.dtype;
+  all["B"] = r.sizes.at("batch");
+  all["S"] = r.sizes.at("length");
+  all["ms"] = digits(step * 1e3, 3);
+  all["ms_mean"] = digits(sum * 1e3 / static_cast<double>(r.seconds.size()), 3);
+  all["tok_s"] = std::llround(tokens / step);
+  all["tflops_causal"] = digits(causal * 1e-12, 4);
+  if (r.product_flops > 0) {
+    all["gemm_tflops"] = digits(r.product_flops * 1e-12, 4);
+    all["mfu_causal_meas"] = digits(causal / r.product_flops, 4);
+    all["mfu_full_meas"] = digits(full / r.product_flops, 4);
+  }
+  if (r.device == device::cuda().name) {
+    all["mfu_causal_989"] = digits(causal / kDataSheet, 4);
+    all["mfu_full_989"] = digits(full / kDataSheet, 4);
+  }
+  all["peak_gib"] = digits(static_cast<double>(r.processors * r.planned.sum()) / (1 << 30), 3);
+  all["loss0"] = digits(r.losses.front(), 4);
+}
+
 }  // namespace
 
 double LmReport::step_seconds() const { return median(seconds); }
+
+double LmReport::causal_gflop() const { return lm_gflop(sizes) - lm_attention_gflop(sizes) / 2; }
 
 std::string LmReport::json() const {
   const double ms = step_seconds() * 1e3, gflop = lm_gflop(sizes);
@@ -60,6 +89,8 @@ std::string LmReport::json() const {
     all["predicted_bytes"] = predicted_bytes;
   }
   all["setup_s"] = digits(setup_s, 3);
+  all["first_loss_s"] = digits(first_loss_s, 3);
+  all["weights_s"] = digits(weights_s, 3);
   all["losses10"] =
       std::vector<double>(losses.begin(), losses.begin() + std::min<std::ptrdiff_t>(10, std::ssize(losses)));
   all["compile_s"] = digits(plan_s + bind_s, 4);
@@ -75,6 +106,7 @@ std::string LmReport::json() const {
   all["optimizer"] = optimizer;
   all["store"] = {{"layout", store}, {"level", store_level}};
   all["sizes"] = sizes;
+  add_keys_of_cards(*this, all);
   return all.dump();
 }
 
@@ -100,6 +132,9 @@ std::string LmReport::table() const {
       << " s to the plan, then " << bind_s << " s to bound kernels\n"
       << std::setprecision(6) << "  loss      " << losses.front() << " at first, " << losses.back() << " after "
       << losses.size() << " steps\n";
+  if (product_flops > 0)
+    out << std::setprecision(1) << "  roof      " << 100 * causal_gflop() * 1e9 / step / product_flops
+        << " % of a large product's " << product_flops * 1e-9 << " GFLOP/s, with half of the attention counted\n";
   if (processors > 1)
     out << std::setprecision(3) << "  work      " << work_ratio << " x that of one processor, in all\n";
   return out.str();

@@ -24,6 +24,11 @@ Json measured(const std::string& arguments) {
   return Json::accept(result.output) ? Json::parse(result.output) : Json();
 }
 
+std::string lower_case(std::string word) {
+  for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return word;
+}
+
 std::vector<double> golden_losses() {
   std::ifstream file(str(WEFT_TEST_DATA, "/golden/lm_tiny/case.json"));
   return Json::parse(file).at("losses_float64");
@@ -124,6 +129,39 @@ TEST(BenchLm, TakesOtherSizesDtypesAndOptimizers) {
   EXPECT_LT(adafactor["losses10"][2].get<double>(), adafactor["losses10"][0].get<double>());
 }
 
+// The models for cards, at sizes for a test: bf16 by default, any case, losses near log(vocab) that fall.
+TEST(BenchLm, HasTheModelsForCards) {
+  for (const char* config : {"gpt2-124M", "gpt2-1.5b", "WIDE", "llama-1B", "paper-0.67b", "paper-4.9b"}) {
+    const std::string sizes = "vocab=128,d_model=32,heads=2,d_kv=16,d_ff=64,layers=2,length=16,batch=2";
+    const Json json = measured(str("--config ", config, " --set ", sizes, " --steps 3 --warmup 2"));
+    EXPECT_EQ(json["dtype"], "bf16") << config;
+    EXPECT_EQ(json["config"], lower_case(config));
+    EXPECT_NEAR(json["loss_first"].get<double>(), std::log(128.0), 0.2) << config;
+    EXPECT_LT(json["loss_last"].get<double>(), json["loss_first"].get<double>()) << config;
+    const Json split = measured(str("--config ", config, " --set ", sizes, " --dtype f32 --steps 3 --warmup 2"));
+    const Json whole = measured(str("--config ", config, " --set ", sizes,
+                                    " --dtype f32 --steps 3 --warmup 2 --mesh 'rows:2 cols:2' --layout '", kBoth, "'"));
+    for (std::size_t i = 0; i < 5; ++i)
+      EXPECT_NEAR(split["losses10"][i].get<double>(), whole["losses10"][i].get<double>(), 1e-5) << config;
+  }
+}
+
+// The keys of the programs for GPUs in bench/peers; MFU beside a product that was measured.
+TEST(BenchLm, HasTheKeysOfThePeersForCards) {
+  const Json json = measured("--config tiny --dtype bf16 --steps 3 --warmup 1 --load 0.05 --roofs");
+  for (const char* key : {"ms", "ms_mean", "tok_s", "tflops_causal", "gemm_tflops", "mfu_causal_meas", "mfu_full_meas",
+                          "loss0", "first_loss_s"}) {
+    ASSERT_TRUE(json.contains(key)) << key;
+    EXPECT_GT(json[key].get<double>(), 0) << key;
+  }
+  EXPECT_EQ(json["B"], 4);
+  EXPECT_EQ(json["S"], 32);
+  EXPECT_EQ(json["ms"], json["ms_per_step"]);
+  EXPECT_EQ(json["steps"], 3);
+  EXPECT_GT(json["mfu_full_meas"], json["mfu_causal_meas"]);
+  EXPECT_FALSE(json.contains("mfu_causal_989"));  // of a card
+}
+
 TEST(BenchLm, TellsAPerson) {
   const Ran result = bench_lm("--config tiny --steps 1 --warmup 0 --mesh all:2 --layout batch:all");
   EXPECT_EQ(result.code, 0);
@@ -142,11 +180,12 @@ void expect_refused(const std::string& arguments, const std::string& what, const
 
 TEST(BenchLm, RefusesWhatMakesNoSense) {
   expect_refused("--config smal", "bench lm has no config 'smal'\nwhere: --config smal",
-                 "did you mean 'small'? it has: tiny, small, medium\n");
+                 "did you mean 'small'? it has: tiny, small, medium, gpt2-124m, gpt2-1.5b, wide, llama-1b, paper-0.67b, paper-4.9b\n");
   expect_refused("--dtype f64", "bench lm has no dtype 'f64'", "did you mean 'f32'? it has: f32, bf16\n");
   expect_refused("--optimizer sgd", "bench lm has no optimizer 'sgd'", "it has: adam, adafactor\n");
   expect_refused("--steps 0", "--steps of bench lm cannot be 0", "give a number from 1 to 1e+06\n");
   expect_refused("--loss-chunks 0", "--loss-chunks of bench lm cannot be 0", "give a number from 1 to 1e+06\n");
+  expect_refused("--load -1", "--load of bench lm cannot be -1", "give a number from 0 to 3600\n");
   expect_refused("--lr -1", "--lr of bench lm cannot be -1", "give a number from 0 to 1000\n");
   expect_refused("--config tiny --set seq=4", "model 'lm/tiny' has no size 'seq' to set", "it has: ");
   expect_refused("--config tiny --device fast", "there is no device 'fast'", "use ");

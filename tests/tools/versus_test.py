@@ -153,5 +153,74 @@ class WholeRuns(unittest.TestCase):
             self.assertIn(said, ran.stderr)
 
 
+class Cards(unittest.TestCase):
+    """bench/versus --device cuda, with systems that only pretend."""
+
+    def pretender(self, folder, name, ms, losses, more=""):
+        path = Path(folder) / name
+        line = json.dumps({"system": "weft" if name == "weft" else "torch", "variant": "v", "dtype": "bf16", "ms": ms, "peak_gib": ms,
+                           "losses10": losses})
+        path.write_text(f"#!/bin/sh\n{more}\necho first step done\necho '{line}'\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return str(path)
+
+    def versus(self, folder, *words):
+        out = Path(folder) / "out.jsonl"
+        ran = subprocess.run([sys.executable, str(VERSUS), "--device", "cuda", "--rows", "wide", "--out", str(out), "--cache", "",
+                              "--least", "0.1", *words], cwd=folder, capture_output=True, text=True,
+                             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+        return ran, [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+
+    def python(self, folder, ms, losses, more=""):
+        """An interpreter that says it has all modules, and is each peer."""
+        return self.pretender(folder, "python", ms, losses, 'if [ "$1" = -c ]; then exit 0; fi\n' + more)
+
+    def test_pairs_and_ratios(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ran, lines = self.versus(folder, "--weft", self.pretender(folder, "weft", 9, [7.0, 6.0]), "--rounds", "2", "--python",
+                                     self.python(folder, 10, [7.001, 6.001]))
+            self.assertEqual(ran.returncode, 0, ran.stderr + ran.stdout)
+            self.assertIn("torch v: weft 9.0 ms, peer 10.0 ms, ratio 0.900 (0.900 to 0.900, 2 pairs), memory 0.900", ran.stdout)
+            self.assertIn("bar 0.95: met with 0.900", ran.stdout)
+            self.assertEqual(sum(line.get("name") == "weft" for line in lines), 2)
+            self.assertEqual(lines[-1]["summary"]["ratios"]["torch v"]["time"], [0.9] * 3)
+            self.assertIn("commit", lines[0]["begin"])
+
+    def test_losses_differ(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ran, _ = self.versus(folder, "--weft", self.pretender(folder, "weft", 9, [7.0]), "--python", self.python(folder, 10, [7.1]))
+            self.assertEqual(ran.returncode, 1)
+            self.assertIn("FAULT losses: beside torch-fused-graph: loss of step 1 is 7.000000, not 7.100000", ran.stdout)
+
+    def test_slow_first_steps_and_lack_of_time_are_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            weft, slow = self.pretender(folder, "weft", 9, [7.0]), self.python(folder, 10, [7.0], "exec sleep 5")
+            ran, lines = self.versus(folder, "--weft", weft, "--python", slow, "--first-step", "0.2")
+            self.assertIn("FAULT torch-fused-graph: no first step after 0 s", ran.stdout)
+            self.assertTrue(any("no first step" in line.get("fault", "") for line in lines))
+            ran, lines = self.versus(folder, "--weft", weft, "--python", slow, "--seconds", "0.05")
+            self.assertIn("FAULT weft: not run: no time left", ran.stdout)
+
+    def test_peers_take_the_words_that_they_are_given(self):
+        scripts = VERSUS.parent / "peers"
+        for row, (_, _, _, peers) in versus.gpu_rows.ROWS.items():
+            o = versus.gpu_rows.options(["--weft", sys.executable, "--set", "layers=2", "--dtype", "f32"])
+            for peer in peers:
+                words = versus.gpu_rows.peer_command(o, row, peer)
+                known = (scripts / Path(words[1]).name).read_text() + (scripts / "gpu_model.py").read_text()
+                ast.parse(known)
+                for word in words[2:]:
+                    if word.startswith("--"):
+                        self.assertIn(f'"{word}"', known, (row, peer))
+
+    def test_refuses_what_makes_no_sense(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for words, said in ((["--rows", "big"], "there is no row 'big'"), (["--peers", "cafe"], "there is no peer 'cafe'"),
+                                (["--weft", "/nowhere/weft"], "there is no weft command '/nowhere/weft'")):
+                ran, _ = self.versus(folder, "--weft", sys.executable, *words)
+                self.assertEqual(ran.returncode, 2)
+                self.assertIn(said, ran.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()
