@@ -49,6 +49,17 @@ TEST_F(XlaCache, RebuildsADamagedExecutable) {
   EXPECT_EQ(said(), "");
 }
 
+TEST_F(XlaCache, CompilesAgainWhereAFolderIsInTheWay) {
+  run();
+  ASSERT_EQ(cached().size(), 1u);
+  const std::filesystem::path kept = cached()[0];
+  std::filesystem::remove(kept);
+  std::filesystem::create_directory(kept);
+  const std::string words = said();
+  EXPECT_NE(words.find("warning: the cached executable " + kept.string() + " is damaged; it is compiled again"),
+            std::string::npos);
+}
+
 TEST_F(XlaCache, CompilesHereWhatThePluginCannotLoadOrSerialize) {
   tell("load-error");
   EXPECT_NE(said().find("warning: the plugin cannot load an executable that it has compiled; it is compiled again"),
@@ -121,6 +132,9 @@ TEST_F(XlaCache, ShowsTheCompilersRefusal) {
 }
 
 TEST_F(XlaCache, RefusesTopologiesThatDoNotFit) {
+  EXPECT_USER_ERROR(ahead("v99:2"), "the plugin cannot compile for topology 'v99:2': Invalid external name",
+                    "write a topology of the plugin: v4:2x2x1 for libtpu, h200:1x1x8 for NVIDIA's plugin; docs/xla.md "
+                    "lists more. XLA's CPU plugin has none: leave --topology out");
   EXPECT_USER_ERROR(ahead("fake:3"), "mesh a:2 has 2 processors, but topology fake:3 has 3 devices",
                     "choose a mesh with as many processors as the topology has devices (a chip of TPU v2, v3, v4 and "
                     "TPU7x has two)");

@@ -23,6 +23,7 @@ std::string advice(PJRT_Error_Code code) {
       return "use a smaller model or batch, microbatches, a storage layout, or more devices";
     case PJRT_Error_Code_UNIMPLEMENTED: return "use another plugin or --device cpu, which has all instructions";
     case PJRT_Error_Code_NOT_FOUND:
+    case PJRT_Error_Code_FAILED_PRECONDITION:
     case PJRT_Error_Code_UNAVAILABLE:
     case PJRT_Error_Code_ABORTED:
       return "see that the devices of the plugin are in this machine and that no other process uses them";
