@@ -167,9 +167,13 @@ class Attention {
     }
   }
 
+  // Positions have 32 bits where that is enough: TPUs compute 64 bits in several steps.
+  Element index_of(std::int64_t largest) const { return largest < (std::int64_t{1} << 31) ? "i32" : "i64"; }
+
   Term before_end(const Term& end) const {
     const Shape shape = end.shape.plus({memory_});
-    return w_.compare("LT", w_.iota(shape, memory_.name, "i64"), w_.broadcast(w_.convert(end, "i64"), shape));
+    const Element index = end.element == "i32" ? index_of(memory_.size) : "i64";
+    return w_.compare("LT", w_.iota(shape, memory_.name, index), w_.broadcast(w_.convert(end, index), shape));
   }
 
   // Which scores count; nothing if all do.
@@ -180,16 +184,23 @@ class Attention {
       seen = seen ? w_.apply("and", {*seen, all}) : all;
     };
     if (roles_.query_ids >= 0) {
-      const Term query = w_.broadcast(w_.convert(parts[at(roles_.query_ids)], "i64"), shape);
-      add(w_.compare("EQ", query, w_.broadcast(w_.convert(parts[at(roles_.memory_ids)], "i64"), shape)));
+      const Term &query = parts[at(roles_.query_ids)], &memory = parts[at(roles_.memory_ids)];
+      const Element ids = query.element == memory.element ? query.element : "i64";
+      const auto all = [&](const Term& x) { return w_.broadcast(w_.convert(x, ids), shape); };
+      add(w_.compare("EQ", all(query), all(memory)));
     }
     if (roles_.memory_end >= 0) add(before_end(parts[at(roles_.memory_end)]));
     if (rules_.causal) {
       const Shape pairs = {shape.dim(rules_.length), memory_};
-      Term position = w_.iota(pairs, rules_.length, "i64");
-      if (along_ == rules_.length) position = w_.apply("add", {position, w_.broadcast(begin, pairs)});
-      if (length_begin_) position = w_.apply("add", {position, w_.broadcast(*length_begin_, pairs)});
-      add(w_.compare("LE", w_.iota(pairs, memory_.name, "i64"), position));
+      const std::int64_t queries = q_shape_.size_of(rules_.length) * block_.program.mesh.size();
+      const Element index = index_of(std::max(queries, memory_.size));
+      Term position = w_.iota(pairs, rules_.length, index);
+      const auto from = [&](const Term& first) {
+        position = w_.apply("add", {position, w_.broadcast(w_.convert(first, index), pairs)});
+      };
+      if (along_ == rules_.length) from(begin);
+      if (length_begin_) from(*length_begin_);
+      add(w_.compare("LE", w_.iota(pairs, memory_.name, index), position));
     }
     return seen;
   }

@@ -87,10 +87,10 @@ class Call {
   }
 
   void write_forward() {
-    const Terms made = w_.library_call(
-        "__cudnn$fmhaSoftmax", {operand(0, length_), operand(1, memory_), operand(2, memory_)},
-        description(forward_products()), {{"", element_, result(length_)}, {"", "f32", statistics()}},
-        {order(), {2, 1, 0}});
+    const Terms made =
+        w_.library_call("__cudnn$fmhaSoftmax", {operand(0, length_), operand(1, memory_), operand(2, memory_)},
+                        description(forward_products()), {{"", element_, result(length_)}, {"", "f32", statistics()}},
+                        {order(), {2, 1, 0}});
     define(instr_.outputs[0], w_.rename(laid(made[0], length_), rules_.key, rules_.value));
     const Term of_rows = w_.reshape(made[1], batch_.plus(heads_).plus({length_}));
     define(instr_.outputs[1], of_rows);
@@ -107,9 +107,9 @@ class Call {
         description(backward_products()),
         {{"", element_, result(length_)}, {"", element_, result(memory_)}, {"", element_, result(memory_)}},
         {order(), order(), order()});
-    define_derivatives(block_, instr_, operation,
-                       {laid(made[0], length_), laid(made[1], memory_),
-                        w_.rename(laid(made[2], memory_), rules_.key, rules_.value)});
+    define_derivatives(
+        block_, instr_, operation,
+        {laid(made[0], length_), laid(made[1], memory_), w_.rename(laid(made[2], memory_), rules_.key, rules_.value)});
   }
 
  private:
@@ -164,8 +164,7 @@ class Call {
                R"("math_type": "TENSOR_OP_MATH", "tuning_knobs": {"17": "1", "24": "0"}, "is_cudnn_frontend": true, )",
                R"("workspace_size": "0"}, "fmha_scale": )", exact(rules_.scale),
                R"(, "intermediate_tensor_shape": {"element_type": ")", element_ == "bf16" ? "BF16" : "F16",
-               R"(", "dimensions": [)", join(sizes, ", "),
-               R"(], "layout": {"minor_to_major": ["3", "2", "1", "0"]}, )",
+               R"(", "dimensions": [)", join(sizes, ", "), R"(], "layout": {"minor_to_major": ["3", "2", "1", "0"]}, )",
                R"("is_dynamic_dimension": [false, false, false, false]}, "is_flash_attention": true, "mask_type": ")",
                rules_.causal ? "CAUSAL" : "NO_MASK", R"(", )", join(texts, ", "),
                R"(, "dropout_rate": 0.0, "seed": 42, "sliding_window_length": 0, "max_seg_per_batch": 1, )",

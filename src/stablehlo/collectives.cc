@@ -52,7 +52,8 @@ class OrderedBits {
     if (!is_used_) return given;
     const Term x = w_.convert(given, wide_);
     const Term is_nan = w_.compare("NE", x, x);
-    const Term most = w_.number(start_of(how_ == Reduce::kMax ? Reduce::kMin : Reduce::kMax, integer()), integer(), x.shape);
+    const Term most =
+        w_.number(start_of(how_ == Reduce::kMax ? Reduce::kMin : Reduce::kMax, integer()), integer(), x.shape);
     return w_.select(is_nan, most, turned(w_.generic("bitcast_convert", {x}, "", integer(), x.shape)));
   }
   Term to_float(const Term& ordered) const {
@@ -64,8 +65,8 @@ class OrderedBits {
  private:
   Element integer() const { return wide_ == "f64" ? "i64" : "i32"; }
   Term turned(const Term& bits) const {
-    const Term sign = w_.apply("shift_right_arithmetic",
-                               {bits, w_.number(wide_ == "f64" ? 63 : 31, integer(), bits.shape)});
+    const Term sign =
+        w_.apply("shift_right_arithmetic", {bits, w_.number(wide_ == "f64" ? 63 : 31, integer(), bits.shape)});
     const Term mask = w_.apply("and", {sign, w_.number(start_of(Reduce::kMin, integer()), integer(), bits.shape)});
     return w_.apply("xor", {bits, mask});
   }

@@ -163,8 +163,8 @@ Terms Writer::loop(const Terms& carried, const Terms& outside, const Condition& 
 
 Terms Writer::barrier(const Terms& values) {
   const std::string id = fresh();
-  line(str(id, values.size() == 1 ? "" : str(":", values.size()), " = stablehlo.optimization_barrier ", ids_text(values),
-           " : ", types_text(values), location_));
+  line(str(id, values.size() == 1 ? "" : str(":", values.size()), " = stablehlo.optimization_barrier ",
+           ids_text(values), " : ", types_text(values), location_));
   Terms same = values;
   for (std::size_t i = 0; i < same.size(); ++i) same[i].id = values.size() == 1 ? id : str(id, "#", i);
   return same;

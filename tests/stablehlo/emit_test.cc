@@ -197,9 +197,9 @@ TEST(StableHloCudnn, LeavesOthersToTheLoop) {
   EXPECT_EQ(cudnn_calls({{" m=16 h=4 ", " m=16 "}}), 0);        // heads that share keys
   EXPECT_EQ(cudnn_calls({{"output y %4", "output y %5"}}), 0);  // the total means something else
   EXPECT_EQ(cudnn_calls({{"input dy", "input t %9 f32 [b=4 l=16 h=4]\ninput dy"}, {"%5, %3", "%9, %3"}}), 1);
-  EXPECT_EQ(cudnn_calls({{"b=4 l=16 h=4 d=8]", "b=4 l=16 h=4 d=8] {l:data}"},
-                         {"b=4 l=16 h=4]", "b=4 l=16 h=4] {l:data}"}}),
-            0);  // positions that begin elsewhere
+  EXPECT_EQ(
+      cudnn_calls({{"b=4 l=16 h=4 d=8]", "b=4 l=16 h=4 d=8] {l:data}"}, {"b=4 l=16 h=4]", "b=4 l=16 h=4] {l:data}"}}),
+      0);  // positions that begin elsewhere
 }
 
 TEST(StableHloRefusals, ListAllWithTheirReasons) {

@@ -78,9 +78,9 @@ class Client {
   const Plugin& plugin() const { return client_.plugin(); }
   int devices() const { return static_cast<int>(devices_.size()); }
   bool makes_devices() const { return makes_devices_; }
-  std::string platform() const;     // "cpu"
-  std::string version() const;      // of the platform, in the plugin's words
-  std::string device_kind() const;  // of the first device
+  std::string platform() const;                          // "cpu"
+  std::string version() const;                           // of the platform, in the plugin's words
+  std::string device_kind() const;                       // of the first device
   std::string attribute(const std::string& name) const;  // of the first device; "" if it has none
   std::vector<int> device_ids() const;
 
