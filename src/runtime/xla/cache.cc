@@ -53,8 +53,9 @@ std::string cache_file(const CompileRequest& request) {
   std::error_code ignored;
   const auto time = std::filesystem::last_write_time(request.plugin, ignored).time_since_epoch().count();
   const std::string about =
-      str(std::filesystem::file_size(request.plugin, ignored), " ", time, "\n", request.devices, "\n", request.topology,
-          "\n", processor_flags(), "\n", compile_options({}, "cpu"), compile_options({}, "cuda"), "\n");
+      str(compile_options({}, "cuda"), std::filesystem::file_size(request.plugin, ignored), " ", time, "\n",
+          request.devices, "\n", request.topology,
+          "\n", processor_flags(), "\n", compile_options({}, "cpu"), "\n");
   return str(place, "/", hexadecimal(hash_key(about + request.module, 1)),
              hexadecimal(hash_key(request.module + about, 2)), ".pjrt");
 }
