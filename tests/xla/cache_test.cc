@@ -49,17 +49,6 @@ TEST_F(XlaCache, RebuildsADamagedExecutable) {
   EXPECT_EQ(said(), "");
 }
 
-TEST_F(XlaCache, CompilesAgainWhereAFolderIsInTheWay) {
-  run();
-  ASSERT_EQ(cached().size(), 1u);
-  const std::filesystem::path kept = cached()[0];
-  std::filesystem::remove(kept);
-  std::filesystem::create_directory(kept);
-  const std::string words = said();
-  EXPECT_NE(words.find("warning: the cached executable " + kept.string() + " is damaged; it is compiled again"),
-            std::string::npos);
-}
-
 TEST_F(XlaCache, CompilesHereWhatThePluginCannotLoadOrSerialize) {
   tell("load-error");
   EXPECT_NE(said().find("warning: the plugin cannot load an executable that it has compiled; it is compiled again"),
@@ -91,6 +80,13 @@ TEST_F(XlaCache, CanBeOffOrUnwritable) {
   std::ofstream(file("plain")) << "a file";
   setenv("WEFT_XLA_CACHE", file("plain").c_str(), 1);
   EXPECT_NE(said().find("warning: executables cannot be kept in "), std::string::npos);
+  setenv("WEFT_XLA_CACHE", cache.c_str(), 1);
+  run();
+  ASSERT_EQ(cached().size(), 1u);
+  const std::filesystem::path kept = cached()[0];
+  std::filesystem::remove(kept);
+  std::filesystem::create_directory(kept);
+  EXPECT_EQ(said(), "warning: the cached executable " + kept.string() + " is damaged; it is compiled again\n");
 }
 
 TEST_F(XlaCache, RequestsAndResultsSurviveTheirBytes) {
@@ -138,8 +134,6 @@ TEST_F(XlaCache, RefusesTopologiesThatDoNotFit) {
   EXPECT_USER_ERROR(ahead("fake:3"), "mesh a:2 has 2 processors, but topology fake:3 has 3 devices",
                     "choose a mesh with as many processors as the topology has devices (a chip of TPU v2, v3, v4 and "
                     "TPU7x has two)");
-  EXPECT_RUN_ERROR(ahead("v9:2"),
-                   "PJRT_TopologyDescription_Create failed with INVALID_ARGUMENT: Invalid external name");
   device::Choice choice = device();
   choice.topology = "fake:2";
   EXPECT_USER_ERROR(Session(Mesh::parse("a:2"), wire::threads(), choice),
