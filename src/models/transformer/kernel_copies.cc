@@ -49,12 +49,13 @@ std::int64_t KernelCopies::words_of(const Tensor& kernel, const Shape& reduced, 
 }
 
 const KernelCopies::Copy& KernelCopies::copy_of(const Tensor& kernel, const Shape& reduced, DType dtype, Site site) {
-  Copy& copy = copies_[kernel.name()];
+  const std::string trained = variable_name(kernel, site);
+  Copy& copy = copies_[trained];
   if (copy.kernel) return copy;
   const Shape made = kernel.shape().minus(reduced);
-  WeightCopy& how = made_.emplace_back(WeightCopy{.kernel = kernel.name(), .updates = {}, .sum = {}});
+  WeightCopy& how = made_.emplace_back(WeightCopy{.kernel = trained, .updates = {}, .sum = {}});
   const auto variable = [&](const std::string& form, const std::string& name, const Shape& shape, DType stored) {
-    return g_.variable("/copy/" + std::string(name_of(dtype)) + form + "/" + kernel.name() + name, shape, init::zeros(),
+    return g_.variable("/copy/" + std::string(name_of(dtype)) + form + "/" + trained + name, shape, init::zeros(),
                        {.stored = stored, .trainable = false}, site);
   };
   const Tensor wide = cast(kernel, DType::kF32, site);
