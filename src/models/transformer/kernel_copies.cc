@@ -49,7 +49,7 @@ std::int64_t KernelCopies::words_of(const Tensor& kernel, const Shape& reduced, 
 }
 
 const KernelCopies::Copy& KernelCopies::copy_of(const Tensor& kernel, const Shape& reduced, DType dtype, Site site) {
-  const std::string trained = variable_name(kernel, site);
+  const std::string trained = variable_name(kernel);
   Copy& copy = copies_[trained];
   if (copy.kernel) return copy;
   const Shape made = kernel.shape().minus(reduced);
