@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/index.h"
+#include "plan/cost.h"
 #include "program/attend.h"
 #include "program/builder.h"
 #include "program/cost.h"
