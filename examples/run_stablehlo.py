@@ -7,7 +7,8 @@ r"""Runs a training step that `weft export --stablehlo` wrote, in JAX on virtual
 
 STEP.mlir.json, the manifest beside the module, says what its arguments and results are. Values come from --values, a
 .safetensors file with unsplit tensors under the manifest's names, from --set, one number for all elements of an input,
-and from --random: floats in [-1, 1) (variables: times --scale), integers from 0 to 9, and zeros for the optimizer's state.
+and from --random: floats in [-1, 1) (variables: times --scale), integers from 0 to 9, and zeros for the optimizer's state;
+single numbers, as the learning rate, are never drawn.
 --save writes the values of the first step. `weft run` runs the same program on the same values:
 
     weft explain configs/lm-demo.toml --mesh "data:2 model:4" --program step.weft
@@ -23,7 +24,14 @@ import math
 import os
 import zlib
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:
+    raise SystemExit("error: this Python has no numpy, nor JAX\nfix:   pip install jax, in a virtual environment") from None
+
+
+def refuse(what, fix):
+    raise SystemExit(f"error: {what}\nfix:   {fix}")
 
 
 def options():
@@ -94,20 +102,28 @@ def drawn(argument, seed, scale):
 def first_values(manifest, given):
     """Unsplit inputs and variables by name."""
     known = read_safetensors(given.values) if given.values else {}
-    known.update((word.split("=")[0], float(word.split("=")[1])) for word in given.set)
+    wanted = [argument for argument in manifest["arguments"] if argument["role"] in ("input", "variable")]
+    for word in given.set:
+        name, _, number = word.partition("=")
+        if name not in [argument["name"] for argument in wanted]:
+            refuse(f"--set {word}: the module has no such input",
+                   "choose from: " + ", ".join(a["name"] for a in wanted if a["role"] == "input"))
+        try:
+            known[name] = float(number)
+        except ValueError:
+            refuse(f"--set {word}: '{number}' is not a number", f"write --set {name}=0.5")
     values, missing = {}, []
-    for argument in manifest["arguments"]:
+    for argument in wanted:
         name, shape = argument["name"], [dim["size"] for dim in argument["dims"]]
-        if argument["role"] not in ("input", "variable"):
-            continue
         if name in known:
             values[name] = np.broadcast_to(np.asarray(known[name]), shape).astype(dtype_of(argument["dtype"]))
-        elif given.random is not None:
+        elif given.random is not None and not (argument["role"] == "input" and not shape):
             values[name] = drawn(argument, given.random, given.scale)
         else:
             missing.append(name)
     if missing:
-        raise SystemExit(f"error: there is no value of {', '.join(missing)}\nfix:   add --random SEED or --values FILE")
+        refuse(f"there is no value of {', '.join(missing)}",
+               "add --values FILE, --random SEED, or --set NAME=NUMBER; single numbers, as the learning rate, are never drawn")
     return values
 
 
@@ -127,13 +143,22 @@ def shard_of(place, mesh, processor):
 
 def main():
     given = options()
-    with open(given.module + ".json", encoding="utf-8") as file:
-        manifest = json.load(file)
+    try:
+        with open(given.module + ".json", encoding="utf-8") as file:
+            manifest = json.load(file)
+    except OSError as error:
+        refuse(f"cannot read the manifest {given.module}.json: {error.strerror}",
+               "keep it beside the module: weft export --stablehlo writes both")
+    except ValueError as error:
+        refuse(f"the manifest {given.module}.json is no JSON: {error}", "write it again: weft export --stablehlo")
     mesh = {axis["axis"]: axis["size"] for axis in manifest["mesh"]}
     count = math.prod(mesh.values())
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={count}"
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    import jax
+    try:
+        import jax
+    except ImportError:
+        refuse("this Python has no JAX", "pip install jax, in a virtual environment")
     from jax._src.interpreters import mlir
     from jax._src.lib import xla_client
     from jaxlib.mlir import ir
@@ -144,8 +169,11 @@ def main():
     compile_options.num_replicas, compile_options.num_partitions = 1, count
     compile_options.device_assignment = xla_client.DeviceAssignment.create(np.arange(count).reshape(1, count))
     compile_options.executable_build_options.use_spmd_partitioning = True
-    with open(given.module, encoding="utf-8") as file, mlir.make_ir_context(), ir.Location.unknown():
-        module = mlir.module_to_bytecode(ir.Module.parse(file.read()))
+    try:
+        with open(given.module, encoding="utf-8") as file, mlir.make_ir_context(), ir.Location.unknown():
+            module = mlir.module_to_bytecode(ir.Module.parse(file.read()))
+    except (OSError, ir.MLIRError) as error:
+        refuse(f"cannot read the module {given.module}: {error}", "write it again: weft export --stablehlo")
     step = devices[0].client.compile_and_load(module, xla_client.DeviceList(tuple(devices)), compile_options)
 
     # JAX sees the shards as one array that is split along its first dim; the module never sees this array.

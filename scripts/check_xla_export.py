@@ -20,6 +20,25 @@ run(weft, "export", "--config", *CONFIG, "--stablehlo", module)
 told = run(python, "examples/run_stablehlo.py", module, "--random", 1, "--set", "adam/rate=0.003", "--set", "adam/second_scale=1",
            "--steps", STEPS, "--save", values)
 theirs = [json.loads(line)["loss"] for line in told.splitlines()]
+
+
+def refused(text, *words):
+    """The example must refuse these words with this text."""
+    ran = subprocess.run([str(word) for word in (python, "examples/run_stablehlo.py", *words)], cwd=repository, capture_output=True,
+                         text=True)
+    if ran.returncode == 0 or text not in ran.stderr or "Traceback" in ran.stderr:
+        sys.exit(f"error: run_stablehlo.py {' '.join(map(str, words))} does not say '{text}': {ran.stderr}")
+
+
+refused("the module has no such input", module, "--random", 1, "--set", "adam/rat=0.003")
+refused("'fast' is not a number", module, "--random", 1, "--set", "adam/rate=fast")
+refused("there is no value of adam/rate", module, "--random", 1)
+refused("cannot read the manifest", folder / "none.mlir", "--random", 1)
+for name, text in (("broken", "{"), ("other", (folder / "step.mlir.json").read_text())):
+    (folder / f"{name}.mlir").write_text("no module")
+    (folder / f"{name}.mlir.json").write_text(text)
+refused("is no JSON", folder / "broken.mlir", "--random", 1)
+refused("cannot read the module", folder / "other.mlir", "--random", 1, "--set", "adam/rate=0.1", "--set", "adam/second_scale=1")
 run(weft, "explain", *CONFIG, "--program", program)
 ours = []
 for steps in range(1, STEPS + 1):  # weft run prints the results of the last step

@@ -34,7 +34,7 @@ struct LmOptions {
   std::vector<std::string> set;
   StoreWords store;
   std::optional<double> rate, load;
-  int steps = 20, warmup = 3, workers = 0, loss_chunks = 1;
+  int steps = 20, warmup = 3, workers = 0, loss_chunks = 1, microbatches = 1;
   std::optional<std::string> trace, machine;
   ReportPath report;
   bool roofs = false, json = false, nondeterministic = false;
@@ -80,6 +80,7 @@ void check(const LmOptions& o) {
   check_range(o.warmup, 0, 1e6, "--warmup");
   check_range(o.workers, 0, 1024, "--workers");
   check_range(o.loss_chunks, 1, 1e6, "--loss-chunks");
+  check_range(o.microbatches, 1, 1e6, "--microbatches");
   if (o.rate) check_range(*o.rate, 0, 1e3, "--lr");
   if (o.load) check_range(*o.load, 0, 3600, "--load");
 }
@@ -260,7 +261,8 @@ void run_lm(LmOptions o) {
       models::language_model(sizes, {.design = design,
                                      .activations = o.dtype == "bf16" ? DType::kBF16 : DType::kF32,
                                      .init = init::zeros(),
-                                     .loss_chunks = o.loss_chunks});
+                                     .loss_chunks = o.loss_chunks,
+                                     .microbatches = o.microbatches});
   const std::unique_ptr<optim::Optimizer> optimizer = optimizer_of(o, design, lm);
   const CompileOptions compile{
       .fetch = {lm.loss},
@@ -346,6 +348,8 @@ void add_bench_lm(CLI::App& bench, Action& action) {
   sub->add_option("--steps", o->steps, "Timed steps; the median counts")->capture_default_str();
   sub->add_option("--warmup", o->warmup, "Untimed steps before them")->capture_default_str();
   sub->add_option("--loss-chunks", o->loss_chunks, "Number of parts of the batch; logits exist for one part at a time")
+      ->capture_default_str();
+  sub->add_option("--microbatches", o->microbatches, "Parts of the batch whose gradients are added, one after another")
       ->capture_default_str();
   sub->add_option("--workers", o->workers, "Threads of each processor; 0: the cores over the processors")
       ->capture_default_str();

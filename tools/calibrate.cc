@@ -23,13 +23,34 @@ namespace weft::tools {
 namespace {
 
 struct CalibrateOptions {
-  std::string out, wire;
+  std::string out, wire, device = "cpu";
 };
 
-const std::vector<double> kSides = {16, 64, 256, 1024, 2048};  // of products
-const std::vector<double> kLengths = {64, 256, 1024}, kKeys = {16, 64};
 constexpr int kRuns = 5;
-constexpr double kAttendFlops = 2e7;  // of one probe of attention, about
+
+// What is measured, as large as the device is fast.
+struct Probes {
+  std::vector<double> sides;          // of products
+  std::vector<double> lengths, keys;  // of attention
+  double attend_flops = 0;            // of one probe of attention, about
+  std::int64_t most_swept = 0;        // elements: more than caches hold
+  std::vector<int> groups;            // of collectives: processors
+  int passes = 1;                     // each number is the median of the passes: a busy host slows all of a moment
+};
+const Probes kOfHosts = {.sides = {16, 64, 256, 1024, 2048},
+                         .lengths = {64, 256, 1024},
+                         .keys = {16, 64},
+                         .attend_flops = 2e7,
+                         .most_swept = 1 << 24,
+                         .groups = {2, 4, 8},
+                         .passes = 3};
+const Probes kOfCards = {.sides = {64, 256, 1024, 4096},
+                         .lengths = {256, 1024, 2048},
+                         .keys = {32, 64, 128},
+                         .attend_flops = 2e10,
+                         .most_swept = 1 << 26,
+                         .groups = {2, 4, 8}};
+const std::vector<std::size_t> kMoved = {64, 4096, 65536, 1 << 20, 8 << 20, 32 << 20};  // bytes of collectives
 
 std::int64_t whole(double size) { return static_cast<std::int64_t>(size); }
 std::string number(double size) { return std::to_string(whole(size)); }
@@ -40,14 +61,19 @@ int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurre
 // The processors of one calibration, and what is measured with them.
 class Calibration {
  public:
-  Calibration(int processors, const wire::Choice& wire)
-      : mesh_(Mesh::parse(processors == 1 ? "" : "all:" + std::to_string(processors))), wire_(wire) {}
+  Calibration(const ProbePlace& place, const Probes& probes, int cores)
+      : place_(place), probes_(probes), cores_(std::max(1, cores / place.mesh.size())) {}
 
   Rates rates() {
     Rates all;
-    all.cores = std::max(1, cores() / mesh_.size());
+    all.cores = cores_;
+    const double smallest = instruction_seconds(place_, false);
+    all.overhead = std::max(smallest, instruction_seconds(place_, true));
+    // Of what is divided among workers. A trace waits for each instruction, which a step on a card does not.
+    traced_overhead_ = sweep(64).seconds + all.overhead - smallest;
     measure_sweeps(all);
-    all.pointwise = pointwise(all.overhead);
+    all.pointwise = pointwise();
+    all.hidden = hidden();
     all.random = random();
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
       all.products.push_back(products(dtype));
@@ -55,22 +81,22 @@ class Calibration {
     }
     return all;
   }
-  double step_seconds() const { return empty_step_seconds(mesh_, wire_); }
+  double step_seconds() const { return empty_step_seconds(place_); }
 
  private:
   std::map<std::string, ProbeTime> timed(const Graph& graph, const CompileOptions& options,
                                          const std::string& kind = {}) const {
-    return time_probes(graph, options, mesh_, wire_, kind, kRuns);
+    return time_probes(graph, options, place_, kind, kRuns);
   }
+  double work_seconds(const ProbeTime& time) const { return std::max(time.seconds - traced_overhead_, 1e-9); }
 
   // x = x / 2 + 1 in place, again and again on the same bytes: from a few to more than caches hold.
   void measure_sweeps(Rates& rates) const {
-    rates.overhead = sweep(64).seconds;
     rates.sweep.axes = {{}};
-    for (std::int64_t elements = 1 << 12; elements <= (1 << 24); elements *= 4) {
+    for (std::int64_t elements = 1 << 12; elements <= probes_.most_swept; elements *= 4) {
       const ProbeTime time = sweep(elements);
       rates.sweep.axes[0].push_back(static_cast<double>(elements * 4));
-      rates.sweep.values.push_back(time.bytes / std::max(time.seconds - rates.overhead, 1e-9));
+      rates.sweep.values.push_back(time.bytes / work_seconds(time));
     }
   }
   ProbeTime sweep(std::int64_t elements) const {
@@ -80,23 +106,38 @@ class Calibration {
     return timed(graph, {.update = {assign(x, x * 0.5 + 1.0)}}).at("sweep");
   }
 
-  double pointwise(double overhead) const {
+  double pointwise() const {
     Graph graph;
-    const Tensor x = graph.variable("of_map", {{"element", 1 << 18}});
+    const Tensor x = graph.variable("of_map", {{"element", probes_.most_swept / 64}});
     const auto scope = graph.scope("map");
     Tensor y = x;
     for (int i = 0; i < 8; ++i) y = tanh(exp(y * 0.5) * 0.25 + 0.125);
     const ProbeTime time = timed(graph, {.update = {assign(x, y)}}).at("map");
-    return time.flops / (time.seconds - overhead);
+    return time.flops / work_seconds(time);
+  }
+
+  // A function of an array that caches hold, a sweep over one that they do not, and the function of that one.
+  double hidden() const {
+    constexpr std::int64_t kCached = 1 << 16;
+    const auto each = [&](std::int64_t elements, bool computes) {
+      Graph graph;
+      const Tensor x = graph.variable("of_both", {{"element", elements}});
+      const auto scope = graph.scope("both");
+      const Tensor y = computes ? x / (sqrt(x * x + 1.0) + 0.5) : x * 0.5 + 1.0;
+      return work_seconds(timed(graph, {.update = {assign(x, y)}}).at("both")) / static_cast<double>(elements);
+    };
+    const double flops = each(kCached, true), bytes = each(probes_.most_swept, false);
+    const double both = each(probes_.most_swept, true);
+    return std::clamp(1 - (both - std::max(flops, bytes)) / std::min(flops, bytes), 0.0, 1.0);
   }
 
   double random() const {
-    constexpr std::int64_t kDraws = 1 << 20;
+    const std::int64_t draws = probes_.most_swept / 16;
     Graph graph;
-    const Tensor x = graph.variable("of_draw", {{"element", kDraws}});
+    const Tensor x = graph.variable("of_draw", {{"element", draws}});
     const auto scope = graph.scope("draw");
-    const Tensor y = random_uniform(graph, {{"element", kDraws}});
-    return static_cast<double>(kDraws) / timed(graph, {.update = {assign(x, y)}}, "random").at("draw").seconds;
+    const Tensor y = random_uniform(graph, {{"element", draws}});
+    return static_cast<double>(draws) / work_seconds(timed(graph, {.update = {assign(x, y)}}, "random").at("draw"));
   }
 
   ProductRates products(DType dtype) const {
@@ -107,11 +148,11 @@ class Calibration {
       return factors.at(name);
     };
     Tensors sums;
-    ProductRates all{.dtype = dtype, .rate = {{kSides, kSides, kSides}, {}}};
+    ProductRates all{.dtype = dtype, .rate = {{probes_.sides, probes_.sides, probes_.sides}, {}}};
     std::vector<std::string> names;
-    for (const double m : kSides)
-      for (const double n : kSides)
-        for (const double k : kSides) {
+    for (const double m : probes_.sides)
+      for (const double n : probes_.sides)
+        for (const double k : probes_.sides) {
           const Dim rows{"m", whole(m)}, columns{"n", whole(n)}, summed{"k", whole(k)};
           const Tensor x = factor("x" + number(m) + "_" + number(k), {rows, summed});
           const Tensor y = factor("y" + number(k) + "_" + number(n), {summed, columns});
@@ -120,16 +161,16 @@ class Calibration {
           sums.push_back(reduce_sum(cast(einsum({x, y}, {rows, columns}), DType::kF32)));
         }
     const auto times = timed(graph, {.fetch = sums}, "contract");
-    for (const std::string& name : names) all.rate.values.push_back(times.at(name).flops / times.at(name).seconds);
+    for (const std::string& name : names) all.rate.values.push_back(times.at(name).flops / work_seconds(times.at(name)));
     return all;
   }
 
   AttendRates attention(DType dtype) const {
-    AttendRates all{.dtype = dtype, .forward = {{kLengths, kKeys}, {}}, .backward = {{kLengths, kKeys}, {}}};
-    for (const double length : kLengths)
-      for (const double key : kKeys) {
+    AttendRates all{.dtype = dtype, .forward = {{probes_.lengths, probes_.keys}, {}}, .backward = {{probes_.lengths, probes_.keys}, {}}};
+    for (const double length : probes_.lengths)
+      for (const double key : probes_.keys) {
         Graph graph;
-        const std::int64_t heads = std::max<std::int64_t>(4, whole(kAttendFlops / (length * length * key * 2)));
+        const std::int64_t heads = std::max<std::int64_t>(4, whole(probes_.attend_flops / (length * length * key * 2)));
         const Dim head{"heads", heads}, query{"length", whole(length)}, memory{"memory", whole(length)},
             depth{"key", whole(key)};
         const auto operand = [&](const char* name, const Dim& along) {
@@ -141,7 +182,7 @@ class Calibration {
         for (const Tensor& d : gradients({loss}, {q, k, v})) fetch.push_back(reduce_sum(d));
         const auto rate = [&](const std::string& kind) {
           const ProbeTime time = timed(graph, {.fetch = fetch}, kind).begin()->second;
-          return time.flops / time.seconds;
+          return time.flops / work_seconds(time);
         };
         all.forward.values.push_back(rate("attend"));
         all.backward.values.push_back(rate("attend_back"));
@@ -149,40 +190,73 @@ class Calibration {
     return all;
   }
 
-  Mesh mesh_;
-  wire::Choice wire_;
+  ProbePlace place_;
+  const Probes& probes_;
+  int cores_;
+  double traced_overhead_ = 0;
 };
+
+ProbePlace place_of(int processors, const CalibrateOptions& o) {
+  const std::string mesh = processors == 1 ? "" : "all:" + std::to_string(processors);
+  return {Mesh::parse(mesh), wire::named(o.wire), {o.device}};
+}
 
 // In a program the members of a group do not come at once, as they do where collectives are timed by themselves. With more
 // processors than cores the time in which the others compute is theirs, not the collective's: as many as cores are timed.
 // Only the first process has times.
-void add_waits(std::vector<CollectiveTimes>& times, const std::string& wire) {
-  const Mesh mesh = Mesh::parse("all:" + std::to_string(std::max(2, cores())));
-  const double together = meeting_seconds(mesh, wire::named(wire), 3 * kRuns);
+void add_waits(std::vector<CollectiveTimes>& times, const CalibrateOptions& o) {
+  const ProbePlace place = place_of(std::max(2, cores()), o);
+  const double together = meeting_seconds(place, 3 * kRuns);
   if (wire::process() != 0) return;
-  const double sizes[2] = {static_cast<double>(mesh.size()), static_cast<double>(kMeetingBytes)};
+  const double sizes[2] = {static_cast<double>(place.mesh.size()), static_cast<double>(kMeetingBytes)};
   const double wait = std::max(0.0, together - times[0].seconds.at(sizes));
   for (CollectiveTimes& one : times)
     for (double& seconds : one.seconds.values) seconds += wait;
 }
 
-std::vector<CollectiveTimes> measure_collectives(const std::vector<int>& processors, const std::string& wire) {
+CollectiveTimes no_times(const std::string& kind) {
+  CollectiveTimes one{kind, {{{}, {}}, {}}};
+  for (const std::size_t size : kMoved) one.seconds.axes[1].push_back(static_cast<double>(size));
+  return one;
+}
+
+// Between the processors' own threads or processes.
+std::vector<CollectiveTimes> measure_collectives(const std::vector<int>& processors, const CalibrateOptions& o) {
   const bench::CollectivesOptions all;
-  const std::vector<std::size_t> bytes = {64, 4096, 65536, 1 << 20, 8 << 20, 32 << 20};
   std::vector<CollectiveTimes> times;
   for (const std::string& kind : all.kinds) {
-    CollectiveTimes one{kind, {{{}, {}}, {}}};
-    for (const std::size_t size : bytes) one.seconds.axes[1].push_back(static_cast<double>(size));
+    CollectiveTimes one = no_times(kind);
     for (const int group : processors) {
       one.seconds.axes[0].push_back(group);
       const bench::CollectivesOptions options{
-          .kinds = {kind}, .processors = {group}, .bytes = bytes, .repeats = 5, .wire = wire};
+          .kinds = {kind}, .processors = {group}, .bytes = kMoved, .repeats = 5, .wire = wire::named(o.wire).name};
       for (const bench::CollectiveTime& time : bench::collectives(options))
         one.seconds.values.push_back(time.median_seconds);
     }
     times.push_back(std::move(one));
   }
-  add_waits(times, wire);
+  add_waits(times, o);
+  return times;
+}
+
+// Of processors that share a card: instructions that copy and add.
+std::vector<CollectiveTimes> measure_copies(const std::vector<int>& processors, const CalibrateOptions& o,
+                                            double overhead) {
+  std::map<std::string, CollectiveTimes> by_kind;
+  for (const int group : processors) {
+    const ProbePlace place = place_of(group, o);
+    const double traced_overhead = collective_seconds(place, 64 * group, kRuns).at("all_reduce");
+    for (const std::size_t size : kMoved) {
+      const auto bytes = std::max(static_cast<std::int64_t>(size), std::int64_t{64} * group);
+      for (const auto& [kind, seconds] : collective_seconds(place, bytes, kRuns)) {
+        CollectiveTimes& one = by_kind.try_emplace(kind, no_times(kind)).first->second;
+        one.seconds.values.push_back(overhead + std::max(0.0, seconds - traced_overhead));
+      }
+    }
+    for (auto& [kind, one] : by_kind) one.seconds.axes[0].push_back(group);
+  }
+  std::vector<CollectiveTimes> times;
+  for (auto& [kind, one] : by_kind) times.push_back(std::move(one));
   return times;
 }
 
@@ -204,7 +278,7 @@ std::vector<double*> numbers_of(Machine& machine) {
     for (double& value : table.values) all.push_back(&value);
   };
   for (Rates& rates : machine.rates) {
-    for (double* number : {&rates.overhead, &rates.pointwise, &rates.random}) all.push_back(number);
+    for (double* number : {&rates.overhead, &rates.pointwise, &rates.hidden, &rates.random}) all.push_back(number);
     take(rates.sweep);
     for (ProductRates& one : rates.products) take(one.rate);
     for (AttendRates& one : rates.attention) take(one.forward), take(one.backward);
@@ -227,42 +301,70 @@ Machine merged(std::vector<Machine> passes) {
 }
 
 constexpr int kParts = 3;  // of a pass
-// `show` is told what is measured next, kParts times.
-Machine measured(const wire::Choice& wire, const std::function<void(const std::string&)>& show) {
-  const bool is_threads = wire.name == wire::threads().name;
-  Machine machine = measure_machine(device::cpu(), cores(), 1);
+using Show = std::function<void(const std::string&)>;  // is told what is measured next, kParts times
+
+Machine measured_host(const CalibrateOptions& o, const Show& show) {
+  const bool is_threads = wire::named(o.wire).name == wire::threads().name;
+  Machine machine = measure_machine({o.device}, cores(), 1);
   machine.processors = 64;
   machine.cores = cores();
   machine.memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   machine.overlaps = false;  // the processors' own cores move the bytes
   show("kernels of one core");
-  Calibration many(cores(), wire);
+  Calibration many(place_of(cores(), o), kOfHosts, cores());
   machine.rates = {many.rates()};
   machine.step_seconds = many.step_seconds();
   show("kernels of all cores");
-  if (is_threads && cores() > 1) machine.rates.push_back(Calibration(1, wire).rates());
+  if (is_threads && cores() > 1) machine.rates.push_back(Calibration(place_of(1, o), kOfHosts, cores()).rates());
   show("collectives");
   machine.collectives =
-      measure_collectives(is_threads ? std::vector<int>{2, 4, 8} : std::vector<int>{std::max(2, cores())}, wire.name);
+      measure_collectives(is_threads ? kOfHosts.groups : std::vector<int>{std::max(2, cores())}, o);
   return machine;
 }
 
+// One card, which all processors of a mesh share.
+Machine measured_card(const CalibrateOptions& o, const Show& show) {
+  Machine machine = measure_machine({o.device}, 1, 1);
+  machine.processors = 64;
+  machine.cores = 1;
+  machine.overlaps = false;
+  show("the step and its kernels");
+  Calibration one(place_of(1, o), kOfCards, 1);
+  machine.rates = {one.rates()};
+  machine.step_seconds = one.step_seconds();
+  show("collectives");
+  machine.collectives = measure_copies(kOfCards.groups, o, machine.rates[0].overhead);
+  show("done");
+  return machine;
+}
+
+// Rates are measured instruction by instruction.
+void check_device(const CalibrateOptions& o) {
+  if (o.device != device::xla().name) return;
+  throw UserError({.code = "calibrate.no-instructions",
+                   .what = "the device 'xla' compiles whole programs, so its instructions cannot be timed",
+                   .where = "--device " + o.device,
+                   .fix = "calibrate the device cpu or cuda"});
+}
+
 void run_calibrate(const CalibrateOptions& o) {
-  constexpr int kPasses = 3;  // a busy host slows all that is measured in a moment: each number is measured at three
+  check_device(o);
   const auto begin = std::chrono::steady_clock::now();
-  const wire::Choice wire = wire::named(o.wire);
+  const bool is_card = o.device == device::cuda().name;
+  const int passes = (is_card ? kOfCards : kOfHosts).passes;
+  wire::named(o.wire);  // before the file is touched
   if (wire::process() == 0) write(o.out, "");  // before minutes of work
   ProgressLine progress(wire::process() == 0, 5);
-  std::vector<Machine> passes;
+  std::vector<Machine> all;
   int done = 0;
-  for (int pass = 0; pass < kPasses; ++pass)
-    passes.push_back(measured(wire, [&](const std::string& what) {
-      progress.draw(static_cast<double>(done++) / (kPasses * kParts),
-                    {{"pass " + std::to_string(pass + 1) + " of " + std::to_string(kPasses)}, {what, 1}});
+  for (int pass = 0; pass < passes; ++pass)
+    all.push_back((is_card ? measured_card : measured_host)(o, [&](const std::string& what) {
+      progress.draw(static_cast<double>(done++) / (passes * kParts),
+                    {{"pass " + std::to_string(pass + 1) + " of " + std::to_string(passes)}, {what, 1}});
     }));
   progress.clear();
   if (wire::process() != 0) return;
-  write(o.out, merged(std::move(passes)).text());
+  write(o.out, merged(std::move(all)).text());
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::cout << "wrote " << o.out << " after " << duration_text(seconds) << "\n";
 }
@@ -274,6 +376,8 @@ void add_calibrate(CLI::App& app, Action& action) {
   const auto o = std::make_shared<CalibrateOptions>();
   sub->add_option("--out", o->out, "The file to write: docs/machines.md")->required();
   add_wire_option(*sub, o->wire);
+  sub->add_option("--device", o->device, "The device whose kernels are measured: see weft doctor")
+      ->capture_default_str();
   sub->callback([o, &action] { action = [o] { run_calibrate(*o); }; });
 }
 

@@ -13,8 +13,8 @@ namespace weft::tools {
 namespace {
 
 void write_text(const std::string& path, const std::string& text) {
-  detail::WrittenFile file(path);
   errno = 0;
+  detail::WrittenFile file(path);
   if (file.stream()) file.stream() << text;
   if (!file.stream() || !file.finish())
     throw RunError({.code = "export.cannot-write-module",

@@ -45,11 +45,22 @@ struct GenerateWords {
   }
 
  private:
+  static void check_utf8(const std::string& text) {
+    try {
+      (void)nlohmann::json(text).dump();
+    } catch (const nlohmann::json::type_error&) {
+      throw UserError({.code = "generate.stop-not-utf8",
+                       .what = "a stop text is not UTF-8",
+                       .where = "--stop",
+                       .fix = "give a text in UTF-8: no text that is made contains half a character"});
+    }
+  }
   // As TOML. A comma would end an assignment.
   static std::string list_of(const std::vector<std::string>& texts) {
     constexpr char kDigits[] = "0123456789abcdef";
     std::string list;
     for (const std::string& text : texts) {
+      check_utf8(text);
       list += list.empty() ? "\"" : ", \"";
       for (const char c : text) {
         const auto byte = static_cast<unsigned char>(c);
@@ -89,6 +100,13 @@ void print_json(const train::TrainedModel& model, const data::Vocabulary& vocabu
   std::cout << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
 }
 
+// Ends the generation of texts that nobody reads: the reader has closed the pipe, and its signal is ignored.
+struct ReaderGone {};
+
+void flush() {
+  if (!flush_output()) throw ReaderGone();
+}
+
 // Prints the texts of each prompt as soon as all prompts before it are done.
 void print_in_order(train::TrainedModel& model, const GenerateWords& o, const std::vector<std::string>& prompts) {
   const data::Vocabulary vocabulary = data::Vocabulary::of(model.config().data.vocabulary);
@@ -98,7 +116,7 @@ void print_in_order(train::TrainedModel& model, const GenerateWords& o, const st
     if (o.json) print_json(model, vocabulary, prompts[i], texts);
     else
       for (const train::TrainedModel::Text& best : texts) print(o, best, goes_on ? prompts[i] : "");
-    std::cout << std::flush;
+    flush();
   });
 }
 
@@ -118,7 +136,10 @@ void print_plan(const train::TrainedModel::Plan& plan, const train::Config& conf
 void stream(train::TrainedModel& model, const std::string& prompt, const std::string& before) {
   std::string unsaid = before;
   const auto say = [&](const std::string& piece) {
-    if (wire::process() == 0) std::cout << unsaid << piece << std::flush;
+    if (wire::process() == 0) {
+      std::cout << unsaid << piece;
+      flush();
+    }
     unsaid.clear();
   };
   model.generate({prompt}, [&](std::size_t, const std::string& piece) { say(piece); });
@@ -174,8 +195,12 @@ void run_generate(const GenerateWords& o, bool translates) {
     if (wire::process() == 0) print_plan(plan, model.config());
     return;
   }
-  if (streams) stream(model, prompts[0], goes_on ? prompts[0] : "");
-  else print_in_order(model, o, prompts);
+  try {
+    if (streams) stream(model, prompts[0], goes_on ? prompts[0] : "");
+    else print_in_order(model, o, prompts);
+  } catch (const ReaderGone&) {
+    return;
+  }
   if (wire::process() != 0) return;
   if (!o.quiet) print_speed(model);
 }

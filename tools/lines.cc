@@ -1,5 +1,6 @@
 #include "lines.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -68,6 +69,16 @@ void write_text(const std::string& path, const std::string& text, const std::str
                   .what = "cannot write '" + path + "'",
                   .where = option + " " + path,
                   .fix = "see that the folder exists and that you may write there"});
+}
+
+bool flush_output() {
+  if (std::cout.flush()) return true;
+  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  if (poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0) return false;
+  throw RunError({.code = "command.cannot-print",
+                  .what = "what the command prints cannot be written",
+                  .where = "standard output",
+                  .fix = "see that the file it goes to may be written and that its disk has room"});
 }
 
 }  // namespace weft::tools

@@ -1,4 +1,4 @@
-// Files of lines.
+// Files of lines, and standard output.
 #pragma once
 
 #include <string>
@@ -25,5 +25,9 @@ class StandardInputFile {
 
 // RunError, naming the option, if it cannot be written.
 void write_text(const std::string& path, const std::string& text, const std::string& option);
+
+// Flushes standard output. False if its reader has closed the pipe (`| head`), which is no error. RunError if output was
+// lost in another way, for example on a full disk.
+bool flush_output();
 
 }  // namespace weft::tools

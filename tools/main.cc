@@ -1,11 +1,9 @@
 // The weft command. Exit codes: 0, 2 for a mistake of the user, 3 for a failed run, 70 for a bug in Weft.
-#include <poll.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <iostream>
 #include <new>
 
+#include "lines.h"
 #include "options.h"
 #include "weft/session.h"
 
@@ -18,17 +16,6 @@ constexpr int kInternalError = 70;
 int fail(const std::exception& error, int code) {
   weft::wire::report(error);
   return code;
-}
-
-// RunError if output was lost, for example on a full disk. A closed pipe (`| head`) is no error.
-void check_output() {
-  if (std::cout.flush()) return;
-  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
-  if (poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0) return;
-  throw weft::RunError({.code = "command.cannot-print",
-                        .what = "what the command prints cannot be written",
-                        .where = "standard output",
-                        .fix = "see that the file it goes to may be written and that its disk has room"});
 }
 
 // Runs the subcommand; returns 0 for help.
@@ -67,7 +54,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     const int code = run(argc, argv);
-    check_output();
+    weft::tools::flush_output();
     return code;
   } catch (const weft::UserError& error) {
     return fail(error, kUserError);

@@ -19,16 +19,41 @@ double median(std::vector<double> all) {
   return all[all.size() / 2];
 }
 
+// The trace of some steps, after a warm-up.
+nlohmann::json traced(const Graph& graph, const Layout& layout, CompileOptions options, const ProbePlace& place,
+                      int runs) {
+  options.trace = {.first = kWarmUp, .steps = runs};
+  Session session(place.mesh, place.wire, place.device);
+  Executable step = session.compile(graph, layout, options);
+  for (int i = 0; i < kWarmUp + runs; ++i) step.run();
+  return nlohmann::json::parse(step.trace(Machine::uniform(1, 1)));
+}
+
+// Seconds of a step that adds one to each of some small variables, of at least so many elements: the median of many.
+double small_step_seconds(const ProbePlace& place, int variables, std::int64_t elements) {
+  constexpr int kRuns = 200;
+  Graph graph;
+  Updates updates;
+  for (int i = 0; i < variables; ++i) {  // of unlike sizes, so that no two are one instruction
+    const Tensor x = graph.variable("x" + std::to_string(i), {{"element", elements + i}});
+    updates.push_back(assign(x, x + 1.0));
+  }
+  Session session(place.mesh, place.wire, place.device);
+  Executable step = session.compile(graph, Layout(), {.update = updates});
+  std::vector<double> all;
+  for (int i = 0; i < kRuns; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    step.run();
+    all.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  return median(all);
+}
+
 }  // namespace
 
-std::map<std::string, ProbeTime> time_probes(const Graph& graph, const CompileOptions& options, const Mesh& mesh,
-                                             const wire::Choice& wire, const std::string& kind, int runs) {
-  CompileOptions traced = options;
-  traced.trace = {.first = kWarmUp, .steps = runs};
-  Session session(mesh, wire);
-  Executable step = session.compile(graph, Layout(), traced);
-  for (int i = 0; i < kWarmUp + runs; ++i) step.run();
-  const auto trace = nlohmann::json::parse(step.trace(Machine::uniform(1, 1)));
+std::map<std::string, ProbeTime> time_probes(const Graph& graph, const CompileOptions& options, const ProbePlace& place,
+                                             const std::string& kind, int runs) {
+  const nlohmann::json trace = traced(graph, Layout(), options, place, runs);
   std::map<std::string, std::map<std::int64_t, double>> longest;  // by scope and step
   std::map<std::string, ProbeTime> times;
   for (const auto& event : trace.at("traceEvents")) {
@@ -51,9 +76,10 @@ std::map<std::string, ProbeTime> time_probes(const Graph& graph, const CompileOp
   return times;
 }
 
-double meeting_seconds(const Mesh& mesh, const wire::Choice& wire, int runs) {
+double meeting_seconds(const ProbePlace& place, int runs) {
   constexpr int kMeetings = 16;
-  const Dim rows{"m", 128}, columns{"n", 128}, summed{"k", 3072 * mesh.size()};
+  const int processors = place.mesh.size();
+  const Dim rows{"m", 128}, columns{"n", 128}, summed{"k", 3072 * processors};
   static_assert(128 * 128 * sizeof(float) == kMeetingBytes);
   Graph graph;
   const Tensor x = graph.variable("x", {rows, summed}, init::normal(1));
@@ -63,32 +89,58 @@ double meeting_seconds(const Mesh& mesh, const wire::Choice& wire, int runs) {
     const Tensor product = einsum({x + last, y}, {rows, columns});
     last = reduce_sum(product * product) * 1e-30;
   }
-  Session session(mesh, wire);
-  Executable step = session.compile(graph, Layout::parse("k:" + mesh.axes()[0].name),
-                                    {.fetch = {last}, .trace = {.first = kWarmUp, .steps = runs}});
-  for (int i = 0; i < kWarmUp + runs; ++i) step.run();
-  const auto trace = nlohmann::json::parse(step.trace(Machine::uniform(1, 1)));
+  const nlohmann::json trace =
+      traced(graph, Layout::parse("k:" + place.mesh.axes()[0].name), {.fetch = {last}}, place, runs);
   std::map<std::int64_t, double> by_step;  // of all processors together
   for (const auto& event : trace.at("traceEvents"))
     if (event.at("ph") == "X" && event.at("args").at("use") == "collective")
       by_step[event.at("args").at("step").get<std::int64_t>()] += event.at("dur").get<double>() * 1e-6;
   std::vector<double> all;
   for (const auto& [number, seconds] : by_step) all.push_back(seconds);
-  return median(all) / (kMeetings * mesh.size());
+  return median(all) / (kMeetings * processors);
 }
 
-double empty_step_seconds(const Mesh& mesh, const wire::Choice& wire) {
+std::map<std::string, double> collective_seconds(const ProbePlace& place, std::int64_t bytes, int runs) {
+  const std::int64_t processors = place.mesh.size(), elements = bytes / static_cast<std::int64_t>(sizeof(float));
+  const Dim part{"part", processors}, whole{"whole", elements}, split{"split", elements};
   Graph graph;
-  const Tensor x = graph.variable("x", {});
-  Session session(mesh, wire);
-  Executable step = session.compile(graph, Layout(), {.update = {assign(x, x + 1.0)}});
-  std::vector<double> all;
-  for (int i = 0; i < 200; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    step.run();
-    all.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  const Tensor parts = graph.variable("parts", {part, whole}), shards = graph.variable("shards", {split});
+  const Dim rows{"rows", processors}, columns{"columns", elements};
+  const Tensor table = graph.variable("table", {rows, columns});
+  const std::string axis = place.mesh.axes()[0].name;
+  const auto sum = [](const Tensor& x) { return reduce_sum(x * x); };
+  const Tensor reduced = reduce_sum(parts, {part});
+  const Tensor scattered = rename(reduce_sum(parts * 2.0, {part}), whole, "split");
+  const Tensor gathered = rename(shards, split, "whole");
+  const Tensor exchanged = with_layout(with_layout(table, "rows:" + axis) * 2.0, "columns:" + axis);
+  const nlohmann::json trace =
+      traced(graph, Layout::parse("part:" + axis + " split:" + axis),
+             {.fetch = {sum(reduced), sum(scattered), sum(gathered), sum(exchanged)}}, place, runs);
+  std::map<std::string, std::map<std::int64_t, double>> longest;  // by kind and step
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X" || event.at("pid") != 0 || event.at("args").at("use") != "collective") continue;
+    double& most = longest[event.at("args").at("kind")][event.at("args").at("step").get<std::int64_t>()];
+    most = std::max(most, event.at("dur").get<double>() * 1e-6);
   }
-  return median(all);
+  std::map<std::string, double> seconds;
+  for (const auto& [kind, by_step] : longest) {
+    std::vector<double> all;
+    for (const auto& [number, one] : by_step) all.push_back(one);
+    seconds[kind] = median(all);
+  }
+  return seconds;
+}
+
+double empty_step_seconds(const ProbePlace& place) { return small_step_seconds(place, 1, 1); }
+
+double instruction_seconds(const ProbePlace& place, bool is_divided) {
+  constexpr int kMore = 32;
+  const auto each = [&](std::int64_t elements) {
+    return (small_step_seconds(place, 1 + kMore, elements) - small_step_seconds(place, 1, elements)) / kMore;
+  };
+  if (!is_divided) return std::max(0.0, each(1));
+  constexpr std::int64_t kElements = 8192;
+  return std::max(0.0, 2 * each(kElements) - each(2 * kElements));  // without the time that grows with the elements
 }
 
 }  // namespace weft::tools

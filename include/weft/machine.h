@@ -42,10 +42,17 @@ struct Rates {
   // Bytes per second that an instruction reads or writes of a value, over the bytes that the processor has touched since
   // it last touched the value: what caches hold is faster.
   Table sweep;
-  double pointwise = 0;                     // flops per second of functions of single elements
+  double pointwise = 0;  // flops per second of functions of single elements
+  // Of the time for bytes and the time for flops of an instruction: the share of the shorter that the longer hides.
+  double hidden = 1;
   double random = 0;                        // draws per second
   std::vector<ProductRates> products = {};  // by dtype; a missing dtype has the machine's peak
   std::vector<AttendRates> attention = {};  // a missing dtype is computed as products
+
+  // Seconds of an instruction that takes so many seconds for its bytes alone, and for its flops alone.
+  double seconds_of_both(double of_bytes, double of_flops) const {
+    return of_bytes > of_flops ? of_bytes + (1 - hidden) * of_flops : of_flops + (1 - hidden) * of_bytes;
+  }
 };
 
 enum class Topology : std::uint8_t { kRing, kTorus, kSwitch, kSharedMemory };

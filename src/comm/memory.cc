@@ -72,6 +72,35 @@ Memory allocate(Wire& wire, ProcessorId processor, std::size_t bytes) {
   return Memory(std::move(data), bytes);
 }
 
+// Whether the area has room for as many bytes; takes a new area if the last one has not.
+bool MemoryPool::has_room(std::size_t bytes) {
+  constexpr std::size_t kArea = 256 << 20;
+  if (area_ && used_ + bytes <= reserved_) return true;
+  for (std::size_t size = std::max(kArea, whole_pages(bytes)); size >= bytes; size /= 2) {
+    area_ = address_space(size, begin_);
+    used_ = usable_ = 0;
+    reserved_ = area_ ? size : 0;
+    if (area_) return true;
+  }
+  return false;
+}
+
+Memory MemoryPool::allocate(std::size_t bytes) {
+  constexpr std::size_t kLeast = 64 << 10;
+  const std::size_t size = (bytes + kPage - 1) / kPage * kPage;
+  if (bytes < kLeast || wire_.peer_memory(processor_) || !has_room(size))
+    return comm::allocate(wire_, processor_, bytes);
+  if (used_ + size > usable_) {
+    const std::size_t usable = whole_pages(used_ + size);
+    if (!make_usable(begin_ + usable_, usable - usable_)) throw_no_memory(processor_, bytes);
+    usable_ = usable;
+  }
+  std::byte* piece = begin_ + used_;
+  used_ += size;
+  const auto free = [area = area_, size](void* data) { madvise(data, size, MADV_DONTNEED); };
+  return Memory(std::shared_ptr<void>(piece, free), bytes);
+}
+
 GrowingMemory::GrowingMemory(Wire& wire, ProcessorId processor) : wire_(wire), processor_(processor) {}
 
 GrowingMemory::~GrowingMemory() = default;

@@ -42,6 +42,25 @@ class Memory {
 // RunError if the system has no more memory. Called by the thread that will use the memory.
 Memory allocate(Wire& wire, ProcessorId processor, std::size_t bytes);
 
+// Gives out memory that lies side by side, so that pieces below a large page lie in large pages too: a processor then waits
+// less for translations of addresses. Small pieces, and memory that peers reach, are as allocate() gives them.
+class MemoryPool {
+ public:
+  MemoryPool(Wire& wire, ProcessorId processor) : wire_(wire), processor_(processor) {}
+
+  // As allocate(). A piece that is freed returns its memory to the system; its addresses are not given out again.
+  Memory allocate(std::size_t bytes);
+
+ private:
+  bool has_room(std::size_t bytes);
+
+  Wire& wire_;
+  const ProcessorId processor_;
+  std::shared_ptr<void> area_;
+  std::byte* begin_ = nullptr;
+  std::size_t used_ = 0, usable_ = 0, reserved_ = 0;  // of the area
+};
+
 // Memory that grows where it lies: address space for all of the machine's memory, of which the first bytes are usable.
 class GrowingMemory {
  public:

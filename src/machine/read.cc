@@ -69,6 +69,13 @@ class Section {
     if (!value) refuse(key, *node, "true or false");
     return *value;
   }
+  double share(const std::string& key, double otherwise) {
+    const toml::node* node = find(key);
+    if (!node) return otherwise;
+    const auto value = node->value<double>();
+    if (!node->is_number() || !value || !(*value >= 0 && *value <= 1)) refuse(key, *node, "a number from 0 to 1");
+    return *value;
+  }
   std::string word(const std::string& key) {
     const toml::node& node = need(key);
     const auto value = node.value_exact<std::string>();
@@ -218,6 +225,7 @@ Rates read_rates(Section& section, const Machine& machine) {
   all.cores = section.count("cores", 1);
   all.overhead = section.seconds("overhead");
   all.pointwise = section.number("pointwise", machine.peak());
+  all.hidden = section.share("hidden", 1);
   all.random = section.number("random", machine.peak());
   all.sweep = read_sweep(section, machine);
   for (Section& one : section.sections("product")) all.products.push_back(read_products(one));

@@ -33,7 +33,8 @@ std::string rate_text(const std::string& name, const Table& table) {
 
 std::string rates_text(const Rates& rates) {
   std::string text = str("\n[[rates]]\ncores = ", rates.cores, "\noverhead = ", number(rates.overhead),
-                         "\npointwise = ", number(rates.pointwise), "\nrandom = ", number(rates.random), "\n");
+                         "\npointwise = ", number(rates.pointwise), "\nhidden = ", number(rates.hidden),
+                         "\nrandom = ", number(rates.random), "\n");
   text += rates.sweep.axes.empty()
               ? rate_text("sweep", rates.sweep)
               : str("[rates.sweep]\n", axes_text(rates.sweep, {"bytes"}), rate_text("rate", rates.sweep));

@@ -53,14 +53,15 @@ class Partitioner : private LoweringContext {
   explicit Partitioner(const PartitionRequest& request)
       : request_(request),
         graph_(*request.graph),
+        names_(dim_names(graph_)),
         builder_(request.mesh, request.layout.text()),
-        global_(resolve(request.layout, request.mesh, dim_names(graph_))) {}
+        global_(resolve(request.layout, request.mesh, names_)) {}
 
   Program run() {
     check_updates();
     const std::vector<NodeId> needed = needed_nodes(request_);
     if (request_.store.level() > 0) {
-      const DimAxes rules = resolve(request_.store, request_.mesh, dim_names(graph_));
+      const DimAxes rules = resolve(request_.store, request_.mesh, names_);
       plan_ = StorePlan({graph_, needed, request_.mesh, request_.layout, global_, request_.store, rules});
     }
     for (const NodeId n : needed) lower(n);
@@ -309,6 +310,7 @@ class Partitioner : private LoweringContext {
 
   const PartitionRequest& request_;
   const GraphData& graph_;
+  const std::vector<std::string> names_;  // of all dims
   Builder builder_;
   DimAxes global_;
   StorePlan plan_;

@@ -15,6 +15,17 @@ std::string unused_name(const std::string& name, const std::vector<std::string>&
     if (const std::string next = str(name, i); std::ranges::find(used, next) == used.end()) return next;
 }
 
+// The axes of the storage layout, those that split the batch last. The order depends on that of the mesh only where axes
+// split the same dims.
+std::vector<std::size_t> stored_axes(const Choice& choice, DimSet batch) {
+  std::vector<std::size_t> stored;
+  for (std::size_t i = 0; i < choice.axes.size(); ++i)
+    if (choice.stored >> i & 1) stored.push_back(i);
+  const auto key = [&](std::size_t i) { return std::pair((choice.axes[i].dims & batch) != 0, ~choice.axes[i].dims); };
+  std::ranges::stable_sort(stored, {}, key);
+  return stored;
+}
+
 // "data" splits the batch, "model" other dims, "spare" nothing.
 std::vector<std::string> axis_names(const Choice& choice, DimSet batch) {
   std::vector<std::string> names = choice.names;
@@ -61,13 +72,12 @@ std::vector<int> sizes_of(const std::vector<AxisRole>& axes) {
 
 PlanChoice named(const Choice& choice, const SplitRules& rules, const std::string& batch) {
   const int batch_dim = rules.find(batch);
-  const std::vector<std::string> names = axis_names(choice, batch_dim < 0 ? 0 : DimSet{1} << batch_dim);
+  const DimSet batch_dims = batch_dim < 0 ? 0 : DimSet{1} << batch_dim;
+  const std::vector<std::string> names = axis_names(choice, batch_dims);
   std::vector<Axis> axes;
+  for (std::size_t i = 0; i < names.size(); ++i) axes.push_back({names[i], choice.axes[i].size});
   std::vector<std::string> stored;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    axes.push_back({names[i], choice.axes[i].size});
-    if (choice.stored >> i & 1) stored.push_back(names[i]);
-  }
+  for (const std::size_t i : stored_axes(choice, batch_dims)) stored.push_back(names[i]);
   std::vector<std::pair<std::string, std::string>> groups;  // axes, dims: dims with the same axes share a rule
   for (std::size_t d = 0; d < rules.dims().size(); ++d) {
     std::vector<std::string> over;

@@ -32,6 +32,15 @@ double bytes_of_all(const Program& p, const std::vector<ValueId>& values) {
 
 }  // namespace
 
+ByValue<bool> updates_of(const Program& program) {
+  ByValue<bool> is_update(program.values.size());
+  for (const ProgramVariable& variable : program.variables)
+    if (variable.update && *variable.update != variable.value) is_update[*variable.update] = true;
+  for (auto instr = program.body.rbegin(); instr != program.body.rend(); ++instr)
+    if (is_view(*instr) && is_update[instr->outputs[0]]) is_update[instr->inputs[0]] = true;
+  return is_update;
+}
+
 Pricer::Pricer(const Machine& machine, const Mesh& mesh)
     : machine_(machine), mesh_(mesh), rates_(machine.rates_of(mesh.size())), crowding_(machine.crowding(mesh.size())) {
   check_size(machine, mesh);
@@ -40,7 +49,8 @@ Pricer::Pricer(const Machine& machine, const Mesh& mesh)
 // Which values the caches still hold. A value that a step reads before it writes it was last touched in the step before.
 class Pricer::Touched {
  public:
-  Touched(const Program& program, const Table& sweep) : p_(program), sweep_(sweep), base_(program.values.size()) {
+  Touched(const Program& program, const Table& sweep)
+      : p_(program), sweep_(sweep), base_(program.values.size()), is_update_(updates_of(program)) {
     for (const ProgramVariable& variable : p_.variables) step_ += bytes(variable.value);
     for (const Instr& instr : p_.body) {
       if (is_view(instr)) base_[instr.outputs[0]] = base(instr.inputs[0]);
@@ -55,7 +65,8 @@ class Pricer::Touched {
     double seconds = 0;
     for (const ValueId id : instr.inputs) seconds += touch(base(id), bytes(id));
     for (const ValueId id : instr.outputs) {
-      last_[id] = std::max(last_[id], now_ - bytes(id));  // its place was freed a moment ago
+      // Its place was freed a moment ago. But a variable's new contents go to memory before the next step reads them.
+      last_[id] = is_update_[id] ? now_ - step_ : std::max(last_[id], now_ - bytes(id));
       seconds += touch(id, bytes(id));
     }
     return seconds;
@@ -73,7 +84,8 @@ class Pricer::Touched {
 
   const Program& p_;
   const Table& sweep_;
-  ByValue<ValueId> base_;  // of views: the value whose storage they share
+  ByValue<ValueId> base_;    // of views: the value whose storage they share
+  ByValue<bool> is_update_;  // a variable's new contents
   ByValue<double> last_;   // per value: the bytes that had been touched when it was last touched
   double now_ = 0, step_ = 0;
 };
@@ -159,7 +171,7 @@ double Pricer::compute_seconds(const Program& program, const Instr& instr, const
                       : instr.is<Convolve>() ? convolve_seconds(program, instr)
                       : attend_rules(instr)  ? attend_seconds(program, instr, cost.flops)
                       : instr.is<Random>()   ? cost.bytes / 4 / rates_.random
-                                             : std::max(memory_seconds, cost.flops / rates_.pointwise);
+                                             : rates_.seconds_of_both(memory_seconds, cost.flops / rates_.pointwise);
   return (work + rates_.overhead) * crowding_;
 }
 

@@ -66,4 +66,7 @@ class Pricer {
 
 StepCost price(const Program& program, const Machine& machine);
 
+// The values that become the new contents of variables.
+ByValue<bool> updates_of(const Program& program);
+
 }  // namespace weft

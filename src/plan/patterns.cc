@@ -55,7 +55,7 @@ Patterns::Patterns(const Facts& facts) : facts_(facts) {
   }
 }
 
-// Sorts neighbouring axes that share no dim and are not both stored. Dims and storage layouts list their axes from major to minor, so others keep their order.
+// Sorts neighbouring axes that share no dim. A dim lists its axes from major to minor, so others keep their order.
 Patterns::Ordered Patterns::ordered(const Choice& choice) const {
   Ordered result{choice, std::vector<std::size_t>(choice.axes.size())};
   result.choice.names.clear();
@@ -64,8 +64,7 @@ Patterns::Ordered Patterns::ordered(const Choice& choice) const {
   std::vector<std::size_t>& from = result.from;
   for (std::size_t pass = 0; pass < from.size() && !facts_.own_mesh; ++pass)
     for (std::size_t i = 0; i + 1 < from.size(); ++i)
-      if (!(choice.axes[from[i]].dims & choice.axes[from[i + 1]].dims) &&
-          !(is_stored(choice, from[i]) && is_stored(choice, from[i + 1])) && rank(from[i + 1]) < rank(from[i]))
+      if (!(choice.axes[from[i]].dims & choice.axes[from[i + 1]].dims) && rank(from[i + 1]) < rank(from[i]))
         std::swap(from[i], from[i + 1]);
   result.choice.stored = 0;
   for (std::size_t i = 0; i < from.size(); ++i) {
@@ -202,6 +201,7 @@ void Patterns::prepare(const std::vector<Choice>& choices, Workers& workers) {
 }
 
 const MeshGroups& Patterns::groups(const std::vector<int>& sizes) {
+  const std::lock_guard lock(mutex_);
   return groups_.try_emplace(sizes, facts_.machine, sizes).first->second;
 }
 

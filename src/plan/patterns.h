@@ -2,7 +2,7 @@
 // layers (plan/folded.h), and that all candidates of one pattern share.
 //
 // Two candidates have one pattern if their meshes differ only in the sizes of axes, or in the order of axes that share no
-// dim and are not both in the storage layout, and if a storage layout splits the same dim of every variable. The program is compiled on the mesh of the pattern
+// dim, and if a storage layout splits the same dim of every variable. The program is compiled on the mesh of the pattern
 // whose largest axis is the smallest; a candidate's price is that program with the sizes of the candidate's own mesh, on
 // its own links. If some value does not divide by these sizes, the candidate is compiled on its own mesh.
 #pragma once
@@ -42,7 +42,7 @@ class Patterns {
   void prepare(const std::vector<Choice>& choices, Workers& workers);
   // A text for the programs that price() would compile, the same for choices that share them; empty: they are there.
   std::string needs(const Choice& choice);
-  // Empty: the partitioner refuses the choice.
+  // Empty: the partitioner refuses the choice. Thread-safe for choices whose programs are there.
   std::optional<Price> price(const Choice& choice);
 
   const MeshGroups& groups(const std::vector<int>& sizes);
@@ -87,7 +87,7 @@ class Patterns {
   std::vector<Variable> variables_;  // each kind once
   std::map<std::string, Programs> programs_;
   std::map<std::vector<int>, MeshGroups> groups_;
-  std::mutex mutex_;  // of the failures and the count
+  std::mutex mutex_;  // of the groups, the failures and the count
   std::vector<std::string> failures_;
   std::int64_t compiled_ = 0;
 };

@@ -74,6 +74,7 @@ struct ResizedCost::Clock {
   std::vector<double> arrives;       // by value: what a started collective gives
   std::vector<double> last_touched;  // by value: the bytes that had been touched when it was last touched
   double bytes = 0;
+  double step_bytes = 0;  // that the body touches, if caches matter
 
   void wait_until(double time) {
     step.exposed += std::max(0.0, time - now);
@@ -132,7 +133,8 @@ double ResizedCost::memory_seconds(const Step& step, const ResizedMesh& mesh, Cl
   for (const Touch& touch : step.touches) {
     const double bytes = mesh.local(touch.bytes);
     double& last = clock.last_touched[static_cast<std::size_t>(touch.value)];
-    if (touch.is_written) last = std::max(last, clock.bytes - bytes);  // its place was freed a moment ago
+    if (touch.is_update) last = clock.bytes - clock.step_bytes;
+    else if (touch.is_written) last = std::max(last, clock.bytes - bytes);  // its place was freed a moment ago
     const double since = std::max(clock.bytes - last, bytes);
     clock.bytes += bytes;
     last = clock.bytes;
@@ -147,7 +149,7 @@ double ResizedCost::work_seconds(const Body& body, const Step& step, const Resiz
     case Step::Kind::kProduct: return product_seconds(body.products[static_cast<std::size_t>(step.item)], mesh);
     case Step::Kind::kAttend: return sum_of(step.flops, mesh) / step.rate;
     case Step::Kind::kRandom: return sum_of(step.flops, mesh) / rates_.random;
-    default: return std::max(memory, sum_of(step.flops, mesh) / rates_.pointwise);
+    default: return rates_.seconds_of_both(memory, sum_of(step.flops, mesh) / rates_.pointwise);
   }
 }
 
@@ -167,7 +169,11 @@ void ResizedCost::run(const Body& body, const ResizedMesh& mesh, bool is_top, Cl
   std::vector<double> arrives = std::exchange(clock.arrives, std::vector<double>(values));
   std::vector<double> touched = std::exchange(clock.last_touched, {});
   const double bytes = std::exchange(clock.bytes, 0);
-  if (!rates_.sweep.axes.empty()) clock.last_touched.assign(values, -sum_of(body.touched_in_step, mesh));
+  const double step_bytes = std::exchange(clock.step_bytes, 0);
+  if (!rates_.sweep.axes.empty()) {
+    clock.step_bytes = sum_of(body.touched_in_step, mesh);
+    clock.last_touched.assign(values, -clock.step_bytes);
+  }
   for (const Step& step : body.steps) {
     if (step.kind == Step::Kind::kDone) {
       clock.wait_until(clock.arrives[static_cast<std::size_t>(step.value)]);
@@ -195,6 +201,7 @@ void ResizedCost::run(const Body& body, const ResizedMesh& mesh, bool is_top, Cl
   clock.arrives = std::move(arrives);
   clock.last_touched = std::move(touched);
   clock.bytes = bytes;
+  clock.step_bytes = step_bytes;
 }
 
 }  // namespace weft

@@ -65,6 +65,7 @@ class ResizedCost {
     int value = 0;  // whose storage it is
     AxisExtent bytes;
     bool is_written = false;
+    bool is_update = false;  // it is a variable's new contents
   };
   struct Step {
     enum class Kind : std::uint8_t { kProduct, kAttend, kRandom, kSweep, kCollective, kDone, kLoop };

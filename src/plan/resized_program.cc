@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/index.h"
+#include "plan/cost.h"
 #include "program/attend.h"
 #include "program/builder.h"
 #include "program/cost.h"
@@ -222,6 +223,7 @@ Step ResizedProgram::collective(const Program& p, const Instr& instr, ResizedCos
 void ResizedProgram::add_touches(const Program& p, ResizedCost::Body& body,
                                  const std::vector<const Instr*>& instrs) const {
   ByValue<ValueId> base = identity<ValueId>(p.values.size());
+  const ByValue<bool> is_update = updates_of(p);
   for (const ProgramVariable& variable : p.variables) merge(body.touched_in_step, bytes(p.values[variable.value]));
   for (const Instr& instr : p.body) {
     if (is_view(instr)) base[instr.outputs[0]] = base[instr.inputs[0]];
@@ -230,9 +232,9 @@ void ResizedProgram::add_touches(const Program& p, ResizedCost::Body& body,
   }
   for (std::size_t i = 0; i < instrs.size(); ++i) {
     for (const ValueId id : instrs[i]->inputs)
-      body.steps[i].touches.push_back({base[id].number(), bytes(p.values[id]), false});
+      body.steps[i].touches.push_back({base[id].number(), bytes(p.values[id])});
     for (const ValueId id : instrs[i]->outputs)
-      body.steps[i].touches.push_back({id.number(), bytes(p.values[id]), true});
+      body.steps[i].touches.push_back({id.number(), bytes(p.values[id]), true, is_update[id]});
   }
 }
 

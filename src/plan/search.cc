@@ -9,11 +9,17 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "language/op_def.h"
+#include "plan/menu.h"
 #include "weft/error.h"
 
 namespace weft {
 
 namespace {
+
+// Programs for each worker. Workers that are done wait for the last one, so more is better; but what is compiled now may
+// not be needed after the next price.
+constexpr std::size_t kCompiledAtOnce = 8;
+constexpr std::size_t kPricedAtOnce = 64;  // in all
 
 bool respects_pins(DimSet role, const std::string& axis, const Demands& demands) {
   return std::ranges::all_of(demands.pinned, [&](const PinnedDim& pin) {
@@ -135,17 +141,20 @@ class Search::Run {
         break;
       }
       if (queue_.empty() || queue_.top().bound >= limit()) {
-        if (waiting_.empty()) break;
-        compile_waiting();
+        if (!ready_.empty()) price_ready();
+        else if (!waiting_.empty()) compile_waiting();
+        else break;
         continue;
       }
       Node node = queue_.top();
       queue_.pop();
       visit(std::move(node));
-      if (keys_.size() >= 2 * search_.workers_.count()) compile_waiting();
+      if (keys_.size() >= kCompiledAtOnce * search_.workers_.count()) compile_waiting();
     }
+    price_ready();
     double least = queue_.empty() ? limit() : queue_.top().bound;
     for (const Node& node : waiting_) least = std::min(least, node.bound);
+    price_menu();
     found_.bound = std::min(limit(), least);
     found_.bounded = count_;
     found_.compiled = patterns_.compiled();
@@ -210,6 +219,57 @@ class Search::Run {
       if (priced) take(*priced);
   }
 
+  // Candidates whose programs are there, by all workers.
+  void price_ready() {
+    if (ready_.empty()) return;
+    std::vector<Node> nodes = std::exchange(ready_, {});
+    std::erase_if(nodes, [&](const Node& node) { return node.bound >= limit(); });
+    std::vector<std::optional<Priced>> prices(nodes.size());
+    const std::size_t parts = search_.workers_.count();
+    search_.workers_.run(parts, [&](std::size_t part) {
+      for (std::size_t i = part; i < nodes.size(); i += parts) prices[i] = search_.price(nodes[i].choice, demands_);
+    });
+    for (const std::optional<Priced>& priced : prices)
+      if (priced) take(*priced);
+  }
+
+  // The whole programs decide among the best candidates and the best of the menu. A search that was stopped may not have
+  // priced the menu.
+  void price_menu() {
+    std::optional<Priced> best;
+    std::vector<Choice> open;
+    for (const MeshShape& mesh : demands_.meshes)
+      for (Choice& choice :
+           menu_of(facts_.rules, facts_.graphs.family().batch, mesh.sizes, demands_.allowed, demands_.allow_store)) {
+        choice.names = mesh.names;
+        if (respects_pins(choice)) open.push_back(std::move(choice));
+      }
+    const int batch = facts_.rules.find(facts_.graphs.family().batch);
+    for (const std::int64_t microbatches : facts_.graphs.family().microbatches) {
+      for (Choice& choice : open) choice.microbatches = microbatches;
+      std::erase_if(open, [&](const Choice& c) { return microbatches > 1 && !divides_batch(c, batch, microbatches); });
+      patterns_.prepare(open, search_.workers_);
+      std::vector<Choice> still_open;  // more microbatches may be worth it
+      for (const Choice& choice : open) {
+        const std::optional<Priced> priced = search_.price(choice, demands_);
+        if (!priced) continue;
+        if (std::ranges::find(found_.priced, choice, &Priced::choice) == found_.priced.end()) take(*priced);
+        if (fits(priced->predicted, demands_) && (!best || priced->value < best->value)) best = priced;
+        if (has_loops_ || caches_matter_ || !by_time_ || !fits(priced->predicted, demands_)) still_open.push_back(choice);
+      }
+      open = std::move(still_open);
+    }
+    if (best && std::ranges::find(found_.best, best->choice, &Priced::choice) == found_.best.end())
+      found_.best.push_back(*best);
+  }
+
+  bool respects_pins(const Choice& choice) const {
+    for (std::size_t i = 0; i < choice.axes.size(); ++i)
+      if (!weft::respects_pins(choice.axes[i].dims, i < choice.names.size() ? choice.names[i] : "", demands_))
+        return false;
+    return true;
+  }
+
   // The next axis takes each role that it may have.
   void open_axes(const Node& node) {
     const std::size_t axis = node.choice.axes.size();
@@ -217,7 +277,7 @@ class Search::Run {
     double after = 1;
     for (std::size_t i = 1; i < node.rest.size(); ++i) after *= node.rest[i];
     for (const DimSet role : facts_.rules.roles(size, demands_.allowed)) {
-      if (!respects_pins(role, axis < node.choice.names.size() ? node.choice.names[axis] : "", demands_)) continue;
+      if (!weft::respects_pins(role, axis < node.choice.names.size() ? node.choice.names[axis] : "", demands_)) continue;
       Node next{.kind = Node::Kind::kAxes, .choice = node.choice, .rest = {node.rest.begin() + 1, node.rest.end()}};
       next.choice.axes.push_back({size, role});
       if (!divides(facts_.rules, next.choice.axes)) continue;
@@ -308,7 +368,8 @@ class Search::Run {
 
   void open_candidate(Node node) {
     if (waits_for(node, node.choice)) return;
-    if (const std::optional<Priced> priced = search_.price(node.choice, demands_)) take(*priced);
+    ready_.push_back(std::move(node));
+    if (ready_.size() >= kPricedAtOnce) price_ready();
   }
 
   void take(const Priced& priced) {
@@ -361,6 +422,7 @@ class Search::Run {
   std::priority_queue<Node> queue_;
   std::int64_t count_ = 0;
   std::vector<Node> waiting_;   // for programs
+  std::vector<Node> ready_;     // candidates that have theirs
   std::vector<Choice> needed_;  // by node that waits
   std::set<std::string> keys_;  // of the programs
   Found found_;

@@ -167,9 +167,13 @@ class Attention {
     }
   }
 
+  // Positions have 32 bits where that is enough: TPUs compute 64 bits in several steps.
+  Element index_of(std::int64_t largest) const { return largest < (std::int64_t{1} << 31) ? "i32" : "i64"; }
+
   Term before_end(const Term& end) const {
     const Shape shape = end.shape.plus({memory_});
-    return w_.compare("LT", w_.iota(shape, memory_.name, "i64"), w_.broadcast(w_.convert(end, "i64"), shape));
+    const Element index = end.element == "i32" ? index_of(memory_.size) : "i64";
+    return w_.compare("LT", w_.iota(shape, memory_.name, index), w_.broadcast(w_.convert(end, index), shape));
   }
 
   // Which scores count; nothing if all do.
@@ -180,16 +184,23 @@ class Attention {
       seen = seen ? w_.apply("and", {*seen, all}) : all;
     };
     if (roles_.query_ids >= 0) {
-      const Term query = w_.broadcast(w_.convert(parts[at(roles_.query_ids)], "i64"), shape);
-      add(w_.compare("EQ", query, w_.broadcast(w_.convert(parts[at(roles_.memory_ids)], "i64"), shape)));
+      const Term &query = parts[at(roles_.query_ids)], &memory = parts[at(roles_.memory_ids)];
+      const Element ids = query.element == memory.element ? query.element : "i64";
+      const auto all = [&](const Term& x) { return w_.broadcast(w_.convert(x, ids), shape); };
+      add(w_.compare("EQ", all(query), all(memory)));
     }
     if (roles_.memory_end >= 0) add(before_end(parts[at(roles_.memory_end)]));
     if (rules_.causal) {
       const Shape pairs = {shape.dim(rules_.length), memory_};
-      Term position = w_.iota(pairs, rules_.length, "i64");
-      if (along_ == rules_.length) position = w_.apply("add", {position, w_.broadcast(begin, pairs)});
-      if (length_begin_) position = w_.apply("add", {position, w_.broadcast(*length_begin_, pairs)});
-      add(w_.compare("LE", w_.iota(pairs, memory_.name, "i64"), position));
+      const std::int64_t queries = q_shape_.size_of(rules_.length) * block_.program.mesh.size();
+      const Element index = index_of(std::max(queries, memory_.size));
+      Term position = w_.iota(pairs, rules_.length, index);
+      const auto from = [&](const Term& first) {
+        position = w_.apply("add", {position, w_.broadcast(w_.convert(first, index), pairs)});
+      };
+      if (along_ == rules_.length) from(begin);
+      if (length_begin_) from(*length_begin_);
+      add(w_.compare("LE", w_.iota(pairs, memory_.name, index), position));
     }
     return seen;
   }
@@ -247,9 +258,7 @@ class Backward : Attention {
       const Value& out = block_.value(instr_.outputs[at(of_bias)]);
       block_.define(instr_.outputs[at(of_bias)], w_.transpose(w_.convert(all[3], element_of(out.dtype)), out.shape));
     }
-    if (!operation.joined.empty()) return define_joined(operation, all);
-    for (std::size_t i = 0; i < 3; ++i)
-      block_.define(instr_.outputs[i], w_.transpose(all[i], block_.value(instr_.outputs[i]).shape));
+    define_derivatives(block_, instr_, operation, all);
   }
 
  private:
@@ -280,25 +289,32 @@ class Backward : Attention {
     if (!has_blocks(whole)) return w_.apply("add", {whole, sum});
     return put(whole, sum, begin);  // a block's rows occur in no other block
   }
-
-  // dq, dk and dv one after another along the joined dim, each with q's dims.
-  void define_joined(const AttendBack& operation, const Terms& all) {
-    const Shape& out = block_.value(instr_.outputs[0]).shape;
-    Terms parts;
-    for (int i = 0; i < 3; ++i) {
-      const Term ordered = w_.transpose(all[at(i)], joined_part(operation, out, i));
-      parts.push_back(w_.reshape(ordered, out.resized(operation.joined, 1)));
-    }
-    block_.define(instr_.outputs[0], w_.concatenate(parts, operation.joined));
-  }
 };
 
 }  // namespace
 
-void write_attend(Block& block, const Instr& instr, const Attend&) { Forward(block, instr).write(); }
+void write_attend(Block& block, const Instr& instr, const Attend&) {
+  if (!write_cudnn_attend(block, instr)) Forward(block, instr).write();
+}
 
 void write_attend_back(Block& block, const Instr& instr, const AttendBack& operation) {
-  Backward(block, instr).write(operation);
+  if (!write_cudnn_attend_back(block, instr, operation)) Backward(block, instr).write(operation);
+}
+
+// Joined: one after another along the joined dim, each with q's dims.
+void define_derivatives(Block& block, const Instr& instr, const AttendBack& operation, const Terms& all) {
+  const Shape& first = block.value(instr.outputs[0]).shape;
+  Terms parts;
+  for (int i = 0; i < 3; ++i) {
+    if (operation.joined.empty()) {
+      const ValueId id = instr.outputs[at(i)];
+      block.define(id, block.w.transpose(all[at(i)], block.value(id).shape));
+      continue;
+    }
+    const Term ordered = block.w.transpose(all[at(i)], joined_part(operation, first, i));
+    parts.push_back(block.w.reshape(ordered, first.resized(operation.joined, 1)));
+  }
+  if (!parts.empty()) block.define(instr.outputs[0], block.w.concatenate(parts, operation.joined));
 }
 
 }  // namespace weft::stablehlo

@@ -106,6 +106,11 @@ void write_fused(Block& block, const Instr& instr, const Fused& operation);
 
 // A pointwise function of operands of one shape and one dtype, without their broadcast.
 Term pointwise_term(Writer& w, std::string_view function, const Terms& operands);
+// attend and attend_back as cuDNN's fused attention; false, and nothing is written, if they do not fit it.
+bool write_cudnn_attend(Block& block, const Instr& instr);
+bool write_cudnn_attend_back(Block& block, const Instr& instr, const AttendBack& operation);
+// The derivatives by q, k and v as the results of attend_back: apart, or joined.
+void define_derivatives(Block& block, const Instr& instr, const AttendBack& operation, const Terms& all);
 // x at `dim` = index, which is within x. Dims that both have are matched, all but `dim`. Gives the dims `out`.
 Term gathered(Writer& w, const Term& x, std::string_view dim, const Term& index, const Shape& out);
 // All group members' numbers, group by group: "dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>".

@@ -36,6 +36,47 @@ std::string channel_text(Block& block, bool global_ids) {
              global_ids ? ", use_global_device_ids" : "");
 }
 
+// Collectives lose NaN in maxima and minima of floats (seen with xla-cpu-pjrt 0.0.1). So floats are reduced as integers of
+// the same order, in which NaN is the most extreme: the bits, with all but the sign turned around where the sign is set.
+class OrderedBits {
+ public:
+  OrderedBits(Writer& w, Reduce how, Element element)
+      : w_(w),
+        how_(how),
+        element_(element),
+        wide_(wide_of(element)),
+        is_used_(is_float(element) && (how == Reduce::kMax || how == Reduce::kMin)) {}
+
+  Element element() const { return is_used_ ? integer() : element_; }
+  Term from_float(const Term& given) const {
+    if (!is_used_) return given;
+    const Term x = w_.convert(given, wide_);
+    const Term is_nan = w_.compare("NE", x, x);
+    const Term most =
+        w_.number(start_of(how_ == Reduce::kMax ? Reduce::kMin : Reduce::kMax, integer()), integer(), x.shape);
+    return w_.select(is_nan, most, turned(w_.generic("bitcast_convert", {x}, "", integer(), x.shape)));
+  }
+  Term to_float(const Term& ordered) const {
+    if (!is_used_) return ordered;
+    const Term bits = turned(ordered);
+    return w_.convert(w_.generic("bitcast_convert", {bits}, "", wide_, bits.shape), element_);
+  }
+
+ private:
+  Element integer() const { return wide_ == "f64" ? "i64" : "i32"; }
+  Term turned(const Term& bits) const {
+    const Term sign =
+        w_.apply("shift_right_arithmetic", {bits, w_.number(wide_ == "f64" ? 63 : 31, integer(), bits.shape)});
+    const Term mask = w_.apply("and", {sign, w_.number(start_of(Reduce::kMin, integer()), integer(), bits.shape)});
+    return w_.apply("xor", {bits, mask});
+  }
+
+  Writer& w_;
+  const Reduce how_;
+  const Element element_, wide_;
+  const bool is_used_;
+};
+
 bool alone(Block& block, const Axes& axes) { return block.program.mesh.size(axes) == 1; }
 
 void pass_on(Block& block, const Instr& instr) {
@@ -51,22 +92,25 @@ void write_all_reduce(Block& block, const Instr& instr, const AllReduce& operati
   if (alone(block, operation.axes)) return pass_on(block, instr);
   const std::size_t together = block.state.options.mode == Mode::kReplicas ? instr.inputs.size() : 1;
   for (std::size_t begin = 0; begin < instr.inputs.size(); begin += together) {
+    const OrderedBits bits(block.w, operation.how, block.term(instr.inputs[begin]).element);
     Terms operands;
-    for (std::size_t i = begin; i < begin + together; ++i) operands.push_back(block.term(instr.inputs[i]));
-    const Element element = operands[0].element;
+    for (std::size_t i = begin; i < begin + together; ++i)
+      operands.push_back(bits.from_float(block.term(instr.inputs[i])));
+    const Element element = bits.element();
     const Terms results = block.w.with_region(
         "all_reduce", operands, {element, element},
         [&](const Terms& xy) { return block.w.apply(join_of(operation.how, element), xy); },
         str("{replica_groups = ", groups_text(block.program.mesh, operation.axes), channel_text(block, true), "}"),
         operands);
-    for (std::size_t i = 0; i < together; ++i) block.define(instr.outputs[begin + i], results[i]);
+    for (std::size_t i = 0; i < together; ++i) block.define(instr.outputs[begin + i], bits.to_float(results[i]));
   }
 }
 
 void write_reduce_scatter(Block& block, const Instr& instr, const ReduceScatter& operation) {
   if (alone(block, operation.axes)) return pass_on(block, instr);
   for (std::size_t i = 0; i < instr.inputs.size(); ++i) {
-    const Term x = block.term(instr.inputs[i]);
+    const OrderedBits bits(block.w, operation.how, block.term(instr.inputs[i]).element);
+    const Term x = bits.from_float(block.term(instr.inputs[i]));
     const Shape& out = block.value(instr.outputs[i]).shape;
     const Terms results =
         block.w.with_region("reduce_scatter", {x}, {x.element, x.element},
@@ -74,7 +118,7 @@ void write_reduce_scatter(Block& block, const Instr& instr, const ReduceScatter&
                             str("{scatter_dimension = ", out.position(operation.dim), " : i64, replica_groups = ",
                                 groups_text(block.program.mesh, operation.axes), channel_text(block, true), "}"),
                             {{"", x.element, out}});
-    block.define(instr.outputs[i], results[0]);
+    block.define(instr.outputs[i], bits.to_float(results[0]));
   }
 }
 

@@ -17,8 +17,13 @@ namespace weft::stablehlo {
 // partition p is processor p, with manual shardings and channels; JAX runs this form.
 enum class Mode : std::uint8_t { kReplicas, kPartitions };
 
+// What the module may use besides StableHLO. kCuda: cuDNN's fused attention, for NVIDIA cards of compute capability 8.0 or
+// later.
+enum class Platform : std::uint8_t { kAny, kCuda };
+
 struct EmitOptions {
   Mode mode = Mode::kReplicas;
+  Platform platform = Platform::kAny;
   // Attention works on blocks of queries, whose scores take about this many bytes; a block has 32 queries or more.
   std::int64_t attend_block_bytes = std::int64_t{16} << 20;
 };

@@ -1,6 +1,7 @@
 #include "stablehlo/writer.h"
 
 #include <limits>
+#include <numeric>
 
 #include "base/index.h"
 #include "base/str.h"
@@ -162,11 +163,34 @@ Terms Writer::loop(const Terms& carried, const Terms& outside, const Condition& 
 
 Terms Writer::barrier(const Terms& values) {
   const std::string id = fresh();
-  line(str(id, values.size() == 1 ? "" : str(":", values.size()), " = stablehlo.optimization_barrier ", ids_text(values),
-           " : ", types_text(values), location_));
+  line(str(id, values.size() == 1 ? "" : str(":", values.size()), " = stablehlo.optimization_barrier ",
+           ids_text(values), " : ", types_text(values), location_));
   Terms same = values;
   for (std::size_t i = 0; i < same.size(); ++i) same[i].id = values.size() == 1 ? id : str(id, "#", i);
   return same;
+}
+
+Terms Writer::library_call(std::string_view name, const Terms& operands, std::string_view description,
+                           const Terms& results, const std::vector<Sizes>& orders) {
+  const auto layout = [](const Sizes& order) {
+    return str("dense<", list_text(order), "> : tensor<", order.size(), "xindex>");
+  };
+  std::vector<std::string> of_operands, of_results;
+  for (const Term& operand : operands) {
+    Sizes order(operand.shape.rank());
+    std::iota(order.rbegin(), order.rend(), 0);
+    of_operands.push_back(layout(order));
+  }
+  for (const Sizes& order : orders) of_results.push_back(layout(order));
+  of_results.push_back(layout({0}));
+  const std::string id = fresh();
+  line(str(id, ":", results.size() + 1, " = stablehlo.custom_call @", name, "(", ids_text(operands),
+           ") {api_version = 2 : i32, backend_config = ", quoted(description), ", operand_layouts = [",
+           join(of_operands, ", "), "], result_layouts = [", join(of_results, ", "), "]} : (", types_text(operands),
+           ") -> (", types_text(results), ", tensor<0xui8>)", location_));
+  Terms named = results;
+  for (std::size_t i = 0; i < named.size(); ++i) named[i].id = str(id, "#", i);
+  return named;
 }
 
 Terms Writer::with_region(std::string_view op, const Terms& operands, const std::vector<Element>& elements,

@@ -66,6 +66,11 @@ class Writer {
   // The same values, which the compiler can neither merge with others nor compute before all of them exist.
   Terms barrier(const Terms& values);
 
+  // A call of a library's function, which XLA knows by its name and `description`. Operands are row-major, results lie in
+  // the given orders, the innermost dim first. XLA adds a workspace as the last result.
+  Terms library_call(std::string_view name, const Terms& operands, std::string_view description, const Terms& results,
+                     const std::vector<Sizes>& orders);
+
   // An operation in generic form: "stablehlo.op"(operands) {attributes}; `result` gives the type.
   Term generic(std::string_view op, const Terms& operands, std::string_view attributes, Element element,
                const Shape& shape);

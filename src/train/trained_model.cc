@@ -11,6 +11,7 @@
 #include "train/text_stream.h"
 #include "weft/error.h"
 #include "weft/detail/progress.h"
+#include "weft/detail/session_access.h"
 #include "weft/detail/words.h"
 
 namespace weft::train {
@@ -169,6 +170,8 @@ std::vector<std::vector<TrainedModel::Text>> TrainedModel::generate(const std::v
                                                                     const Listener& listener,
                                                                     const TextListener& text_listener) {
   State& s = *state_;
+  check_decodes(s.config, path());
+  if (!detail::any(s.session, !prompts.empty())) return {};
   const Prompts read = this->read(prompts);
   const auto& ids = read.ids;
   const std::unique_ptr<TextDecoder> decoder = placed(s.config, kDecoding, [&] {

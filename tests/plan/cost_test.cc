@@ -175,6 +175,27 @@ output o %2)");
   EXPECT_NEAR(price(p, machine).seconds, 4000 / 1e3 + 3 * 4000 / 1e12, 1e-6);
 }
 
+TEST(ProgramCost, NewContentsOfVariablesGoToMemory) {
+  const Program p = test::program_of(R"(
+variable w %0 f32 [a=1000] trainable update=%1
+%1 f32 [a=1000] = map %0 expr=negative($0)  @update)");
+  Machine machine = machine_of(link("switch", "8"), 8);
+  machine.rates[0].sweep = {{{4000, 8000}}, {1e12, 1e3}};
+  machine.rates[0].pointwise = 1e15;
+  EXPECT_NEAR(price(p, machine).seconds, 2 * 4000 / 1e3, 1e-6);
+}
+
+TEST(ProgramCost, BytesAndFlopsMayTakeTheirTimesInTurn) {
+  const Program p = test::program_of("\ninput x %0 f32 [a=1000]\n%1 f32 [a=1000] = map %0 expr=negative($0)\noutput o %1");
+  Machine machine = test_machine();
+  machine.rates[0].sweep = Table::constant(1e3);
+  machine.rates[0].pointwise = 1e3;
+  machine.rates[0].overhead = 0;
+  EXPECT_NEAR(price(p, machine).compute, 8, 1e-9);
+  machine.rates[0].hidden = 0.25;
+  EXPECT_NEAR(price(p, machine).compute, 8 + 0.75, 1e-9);
+}
+
 TEST(ProgramCost, ProcessorsTakeTurnsOnCores) {
   const Program p = test::program_of("\ninput x %0 f32 [a=4]\n%1 f32 [a=4] = map %0 expr=negative($0)\noutput o %1");
   Machine machine = test_machine();

@@ -119,6 +119,7 @@ TEST(MachineErrors, WrongValues) {
   refused("bf16 = 0\n", "'peak.bf16' is a number from 1e-12 to 1e+30, but it was given 0");
   refused("bf16 = \"fast\"\n", "'peak.bf16' is a number from");
   refused("[[rates]]\noverhead = -1.0\n", "'rates.overhead' is a number from");
+  refused("[[rates]]\nhidden = 2\n", "'rates.hidden' is a number from 0 to 1, but it was given 2");
   refused("[[rates]]\n[rates.sweep]\nbytes = [2, 1]\nrate = [1, 1]\n",
           "'rates.sweep.bytes' is a list of sizes in ascending order");
   refused("[[rates]]\n[[rates.product]]\ndtype = \"f31\"\nrate = 1.0\n",

@@ -90,5 +90,12 @@ TEST(CalibrateCommand, RefusesAFileThatItCannotWrite) {
   EXPECT_EQ(out.count("cannot write the description to '/no/such/folder/here.toml'"), 1u) << out.output;
 }
 
+TEST(CalibrateCommand, RefusesDevicesWithoutInstructions) {
+  const test::Ran out = weft("calibrate --out here.toml --device xla 2>&1");
+  EXPECT_EQ(out.code, 2);
+  EXPECT_EQ(out.count("the device 'xla' compiles whole programs, so its instructions cannot be timed"), 1u) << out.output;
+  EXPECT_EQ(out.count("calibrate the device cpu or cuda"), 1u);
+}
+
 }  // namespace
 }  // namespace weft

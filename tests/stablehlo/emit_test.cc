@@ -15,6 +15,7 @@ namespace {
 using stablehlo::Argument;
 using stablehlo::Mode;
 using stablehlo::Module;
+using stablehlo::Platform;
 using stablehlo::Result;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -142,6 +143,63 @@ input dy %3 f32 [b=2 l=4096 h=4 d=8]
   EXPECT_EQ(count(text, "\"stablehlo.while\""), 2);
   EXPECT_EQ(count(text, "4096x4x4096"), 0);
   EXPECT_EQ(count(text, "4096x4096"), 0);
+}
+
+// A pair of attend and attend_back, with some of its text replaced.
+std::string attend_pair(const std::vector<std::pair<std::string, std::string>>& changes) {
+  std::string text = R"(
+input q %0 bf16 [b=4 l=16 h=4 d=8]
+input k %1 bf16 [b=4 m=16 h=4 d=8]
+input v %2 bf16 [b=4 m=16 h=4 d=8]
+input dy %3 bf16 [b=4 l=16 h=4 d=8]
+%4 bf16 [b=4 l=16 h=4 d=8], %5 f32 [b=4 l=16 h=4] = attend %0, %1, %2 RULES
+%6 bf16 [b=4 l=16 h=4 d=8], %7 bf16 [b=4 m=16 h=4 d=8], %8 bf16 [b=4 m=16 h=4 d=8] = attend_back %0, %1, %2, %4, %5, %3 RULES joined=""
+output y %4
+output dq %6
+output dk %7
+output dv %8)";
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    ASSERT_NE(text.find(from), std::string::npos) << from;
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+      text.replace(at, from.size(), to);
+  };
+  replace("RULES",
+          "length=l memory=m key=d value=d scale=1 causal=true biased=false segments=false bounded=false sources=\"\"");
+  for (const auto& [from, to] : changes) replace(from, to);
+  return text;
+}
+
+// How many calls of cuDNN the pair has for NVIDIA cards.
+int cudnn_calls(const std::vector<std::pair<std::string, std::string>>& changes) {
+  const Program program =
+      parse_verified(str("weft program 1\nmesh data:2\nlayout \"\"\n", attend_pair(changes), "\nend\n"));
+  const std::string cuda = stablehlo::emit(program, {.platform = Platform::kCuda}).text;
+  EXPECT_EQ(count(stablehlo::emit(program).text, "custom_call"), 0);
+  return count(cuda, "custom_call @__cudnn$fmhaSoftmax(") + count(cuda, "custom_call @__cudnn$fmhaSoftmaxBackward(");
+}
+
+TEST(StableHloCudnn, TakesPairsThatFit) {
+  EXPECT_EQ(cudnn_calls({}), 2);
+  EXPECT_EQ(cudnn_calls({{"bf16", "f16"}}), 2);
+  EXPECT_EQ(cudnn_calls({{"d=8", "d=128"}}), 2);
+  EXPECT_EQ(cudnn_calls({{"causal=true", "causal=false"}, {"m=16", "m=5"}}), 2);
+  EXPECT_EQ(cudnn_calls({{"b=4 l=16 h=4 d=8]", "b=4 l=16 h=4 d=8] {b:data}"},
+                         {"b=4 l=16 h=4]", "b=4 l=16 h=4] {b:data}"},
+                         {"b=4 m=16 h=4 d=8]", "b=4 m=16 h=4 d=8] {b:data}"}}),
+            2);
+}
+
+TEST(StableHloCudnn, LeavesOthersToTheLoop) {
+  EXPECT_EQ(cudnn_calls({{"bf16", "f32"}}), 0);
+  EXPECT_EQ(cudnn_calls({{"d=8", "d=12"}}), 0);
+  EXPECT_EQ(cudnn_calls({{"d=8", "d=136"}}), 0);
+  EXPECT_EQ(cudnn_calls({{"m=16", "m=5"}}), 0);                 // causal, and queries behind the memory's end
+  EXPECT_EQ(cudnn_calls({{" m=16 h=4 ", " m=16 "}}), 0);        // heads that share keys
+  EXPECT_EQ(cudnn_calls({{"output y %4", "output y %5"}}), 0);  // the total means something else
+  EXPECT_EQ(cudnn_calls({{"input dy", "input t %9 f32 [b=4 l=16 h=4]\ninput dy"}, {"%5, %3", "%9, %3"}}), 1);
+  EXPECT_EQ(
+      cudnn_calls({{"b=4 l=16 h=4 d=8]", "b=4 l=16 h=4 d=8] {l:data}"}, {"b=4 l=16 h=4]", "b=4 l=16 h=4] {l:data}"}}),
+      0);  // positions that begin elsewhere
 }
 
 TEST(StableHloRefusals, ListAllWithTheirReasons) {

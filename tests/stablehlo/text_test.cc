@@ -1,5 +1,5 @@
 // Text in, text out: cases/NAME.weft is a program, cases/NAME.mlir the module that it gives. All instructions have a case.
-// WEFT_WRITE_CASES=1 writes the modules anew.
+// A case cuda_… is for NVIDIA cards. WEFT_WRITE_CASES=1 writes the modules anew.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -35,7 +35,9 @@ class StableHloText : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(StableHloText, GivesItsModule) {
   const Program program = parse_verified(read(folder() / (GetParam() + ".weft")));
-  const std::string text = stablehlo::emit(program).text;
+  const bool is_cuda = GetParam().starts_with("cuda_");
+  const std::string text =
+      stablehlo::emit(program, {.platform = is_cuda ? stablehlo::Platform::kCuda : stablehlo::Platform::kAny}).text;
   const fs::path path = folder() / (GetParam() + ".mlir");
   if (std::getenv("WEFT_WRITE_CASES") != nullptr) std::ofstream(path) << text;
   EXPECT_EQ(text, read(path)) << path;

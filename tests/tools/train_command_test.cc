@@ -220,6 +220,7 @@ TEST_F(TrainCommand, TranslatesLineByLine) {
   const Json& best = first["hypotheses"][0];
   EXPECT_EQ(best["log_probabilities"].size(), best["ids"].size() + best.contains("end_token"));
   EXPECT_EQ(first["inputs"].back(), 1);
+  EXPECT_EQ(output("translate " + folder_ + "/mt /dev/null --quiet"), "") << "a file without lines";
 }
 
 // A text that is made without a stop text has the stop text; with it, it ends before. Streamed and at the end alike.
@@ -281,6 +282,18 @@ TEST_F(TrainCommand, DecodesInBatchesThatFit) {
   EXPECT_THAT(output(line + with_memory()), HasSubstr(" of 2000 positions, 2 beams")) << "fewer rows are chosen";
 }
 
+// Scores and translations come from one session, with copies of the weights of different forms.
+TEST_F(TrainCommand, ScoresRoundedWeights) {
+  const std::string line = "eval " + folder_ + "/mt --json --bleu";
+  const Json exact = Json::parse(output(line));
+  for (const std::string weights : {"bf16", "int8"}) {
+    const Json rounded = Json::parse(output(line + " --set decode.weights=" + weights));
+    EXPECT_NEAR(rounded["log_perplexity"], exact["log_perplexity"], 0.05) << weights;
+    EXPECT_NE(rounded["log_perplexity"], exact["log_perplexity"]) << weights;
+    EXPECT_EQ(rounded["sentences"], exact["sentences"]);
+  }
+}
+
 // A vocabulary of bytes divides a text anywhere: prefix and prompt together are a prompt.
 TEST_F(TrainCommand, ReadsAPrefixOfAllPromptsOnce) {
   const std::string line = "generate " + folder_ + "/lm --quiet --length 24 ";
@@ -305,6 +318,19 @@ TEST_F(TrainCommand, ABrokenPipeEndsAStream) {
     std::ifstream file(stderr_file);
     const std::string text((std::istreambuf_iterator<char>(file)), {});
     EXPECT_TRUE(text == "141\n" || text == "0\n") << text;  // SIGPIPE, or it was faster than the reader
+  }
+}
+
+// Nothing is generated for a reader that has gone, also where its signal is ignored, nor for a full disk.
+TEST_F(TrainCommand, LostOutputEndsAStream) {
+  const std::string line = std::string(WEFT_COMMAND) + " generate " + folder_ + "/lm --length 16 ";
+  for (const std::string& prompts : {std::string("--prompt one"), "--prompts " + folder_ + "/words.txt"}) {
+    const Ran full = ran(line + prompts + " 2>&1 > /dev/full");
+    EXPECT_EQ(full.code, 3);
+    EXPECT_THAT(full.output, StartsWith("error: what the command prints cannot be written\n")) << "and no speed";
+    const Ran gone =
+        ran("bash -c 'trap \"\" PIPE; { sleep 0.1; " + line + prompts + " 2>&1 1>&3; echo $?; } 3> >(exec true)'");
+    EXPECT_EQ(gone.output, "0\n");
   }
 }
 
@@ -333,6 +359,8 @@ TEST_F(TrainCommand, RefusesWhatCannotBe) {
   expect("generate /nowhere", "/nowhere", "");
   expect("generate " + folder_ + "/lm --prompts /nowhere.txt", "cannot read '/nowhere.txt'",
          "give the path of a text file, or - for standard input");
+  expect("generate " + folder_ + "/lm --stop $(printf '\\377')", "a stop text is not UTF-8",
+         "give a text in UTF-8: no text that is made contains half a character");
   expect("generate " + folder_ + "/lm --set model.layers=2",
          "the model is another than that of '" + folder_ + "/lm/step-00000008': model.layers is 1 there and 2 here; ",
          "leave the settings of [model] as they were in training");

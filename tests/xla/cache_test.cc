@@ -80,6 +80,13 @@ TEST_F(XlaCache, CanBeOffOrUnwritable) {
   std::ofstream(file("plain")) << "a file";
   setenv("WEFT_XLA_CACHE", file("plain").c_str(), 1);
   EXPECT_NE(said().find("warning: executables cannot be kept in "), std::string::npos);
+  setenv("WEFT_XLA_CACHE", cache.c_str(), 1);
+  run();
+  ASSERT_EQ(cached().size(), 1u);
+  const std::filesystem::path kept = cached()[0];
+  std::filesystem::remove(kept);
+  std::filesystem::create_directory(kept);
+  EXPECT_EQ(said(), "warning: the cached executable " + kept.string() + " is damaged; it is compiled again\n");
 }
 
 TEST_F(XlaCache, RequestsAndResultsSurviveTheirBytes) {
@@ -121,11 +128,12 @@ TEST_F(XlaCache, ShowsTheCompilersRefusal) {
 }
 
 TEST_F(XlaCache, RefusesTopologiesThatDoNotFit) {
+  EXPECT_USER_ERROR(ahead("v99:2"), "the plugin cannot compile for topology 'v99:2': Invalid external name",
+                    "write a topology of the plugin: v4:2x2x1 for libtpu, h200:1x1x8 for NVIDIA's plugin; docs/xla.md "
+                    "lists more. XLA's CPU plugin has none: leave --topology out");
   EXPECT_USER_ERROR(ahead("fake:3"), "mesh a:2 has 2 processors, but topology fake:3 has 3 devices",
                     "choose a mesh with as many processors as the topology has devices (a chip of TPU v2, v3, v4 and "
                     "TPU7x has two)");
-  EXPECT_RUN_ERROR(ahead("v9:2"),
-                   "PJRT_TopologyDescription_Create failed with INVALID_ARGUMENT: Invalid external name");
   device::Choice choice = device();
   choice.topology = "fake:2";
   EXPECT_USER_ERROR(Session(Mesh::parse("a:2"), wire::threads(), choice),

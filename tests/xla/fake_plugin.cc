@@ -213,8 +213,21 @@ PJRT_Error* client_destroy(PJRT_Client_Destroy_Args* a) {
   return nullptr;
 }
 PJRT_Error* platform_name(PJRT_Client_PlatformName_Args* a) {
-  a->platform_name = "fake";
+  a->platform_name = told("cuda") ? "cuda" : "fake";  // cuda=8.0: cards of this compute capability
   a->platform_name_size = 4;
+  return nullptr;
+}
+PJRT_Error* device_attributes(PJRT_DeviceDescription_Attributes_Args* a) {
+  static std::string capability;
+  static PJRT_NamedValue value{};
+  capability = told("cuda").value_or("");
+  value.name = "compute_capability";
+  value.name_size = std::strlen(value.name);
+  value.type = PJRT_NamedValue_kString;
+  value.string_value = capability.data();
+  value.value_size = capability.size();
+  a->attributes = &value;
+  a->num_attributes = 1;
   return nullptr;
 }
 PJRT_Error* client_devices(PJRT_Client_AddressableDevices_Args* a) {
@@ -395,6 +408,7 @@ PJRT_Api make_api() {
   api.PJRT_Device_GetDescription = device_description;
   api.PJRT_DeviceDescription_Id = device_id;
   api.PJRT_DeviceDescription_Kind = device_kind;
+  api.PJRT_DeviceDescription_Attributes = device_attributes;
   api.PJRT_Client_BufferFromHostBuffer = upload;
   api.PJRT_Buffer_ToHostBuffer = download;
   api.PJRT_Buffer_Destroy = buffer_destroy;

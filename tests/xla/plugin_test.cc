@@ -1,5 +1,6 @@
 // Plugins that cannot be used, or that fail: what a user reads.
 #include "runtime/engine.h"
+#include "runtime/xla/compiler.h"
 #include "xla/fake.h"
 
 namespace weft::xla_test {
@@ -93,6 +94,32 @@ TEST_F(XlaPlugin, MayHang) {
                    "the devices have not finished a step in 0.2 s; XLA does not say which processor is missing",
                    "see the device's own tools, or run the step with --device cpu, which names the processor, the "
                    "collective and the tensor");
+}
+
+// cuDNN's fused attention needs cards of compute capability 8.0.
+TEST_F(XlaPlugin, TellsWhatModulesMayUse) {
+  const auto platform = [&](const std::string& words) {
+    tell(words);
+    return xla::platform_of(xla::Client(xla::Plugin::open(plugin, plugin), 1));
+  };
+  EXPECT_EQ(platform(""), stablehlo::Platform::kAny);
+  EXPECT_EQ(platform("cuda=7.5"), stablehlo::Platform::kAny);
+  EXPECT_EQ(platform("cuda=8.0"), stablehlo::Platform::kCuda);
+  EXPECT_EQ(platform("cuda=10.3"), stablehlo::Platform::kCuda);
+  EXPECT_EQ(platform("cuda"), stablehlo::Platform::kCuda);  // a plugin that says nothing of it is new
+}
+
+TEST_F(XlaPlugin, OfATopologyTellsWhatModulesMayUse) {
+  EXPECT_EQ(xla::platform_of_topology("h200:1x1x8"), stablehlo::Platform::kCuda);
+  EXPECT_EQ(xla::platform_of_topology("v4:2x2x1"), stablehlo::Platform::kAny);
+  const auto card = [&](const char* name, const std::string& text) {
+    std::ofstream(file(name)) << text;
+    return xla::platform_of_topology(file(name).string() + ":1x1x8");
+  };
+  const std::string of_cuda = "gpu_device_info { cuda_compute_capability { major: ";
+  EXPECT_EQ(card("old", of_cuda + "7 minor: 5 } }\nplatform_name: \"CUDA\"\n"), stablehlo::Platform::kAny);
+  EXPECT_EQ(card("new", of_cuda + "8 } }\nplatform_name: \"CUDA\"\n"), stablehlo::Platform::kCuda);
+  EXPECT_EQ(card("other", "platform_name: \"ROCM\"\n"), stablehlo::Platform::kAny);
 }
 
 }  // namespace

@@ -73,6 +73,7 @@ struct LanguageModelOptions {
   std::optional<DType> activations = {};  // in place of the design's; variables stay f32
   std::optional<Init> init = {};   // for all kernels and tables; default: a separate rule for each kind
   std::int64_t loss_chunks = 1;    // see nn::ProjectedLossOptions::chunks
+  std::int64_t microbatches = 1;   // of the batch, one after another: see microbatch_loss()
 };
 
 // Sizes that are not given are the defaults of "transformer". UserError for an unknown size.

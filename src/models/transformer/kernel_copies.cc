@@ -49,19 +49,20 @@ std::int64_t KernelCopies::words_of(const Tensor& kernel, const Shape& reduced, 
 }
 
 const KernelCopies::Copy& KernelCopies::copy_of(const Tensor& kernel, const Shape& reduced, DType dtype, Site site) {
-  Copy& copy = copies_[kernel.name()];
+  const std::string trained = variable_name(kernel);
+  Copy& copy = copies_[trained];
   if (copy.kernel) return copy;
   const Shape made = kernel.shape().minus(reduced);
-  WeightCopy& how = made_.emplace_back(WeightCopy{.kernel = kernel.name(), .updates = {}, .sum = {}});
-  const auto variable = [&](const std::string& name, const Shape& shape, DType stored) {
-    return g_.variable("/copy/" + std::string(name_of(dtype)) + "/" + kernel.name() + name, shape, init::zeros(),
+  WeightCopy& how = made_.emplace_back(WeightCopy{.kernel = trained, .updates = {}, .sum = {}});
+  const auto variable = [&](const std::string& form, const std::string& name, const Shape& shape, DType stored) {
+    return g_.variable("/copy/" + std::string(name_of(dtype)) + form + "/" + trained + name, shape, init::zeros(),
                        {.stored = stored, .trainable = false}, site);
   };
   const Tensor wide = cast(kernel, DType::kF32, site);
   how.sum = reduce_sum(abs(wide, site), site);
   Tensor value = cast(kernel, dtype, site);
   if (dtype == DType::kI8) {
-    copy.scale = variable("/scale", made, DType::kF32);
+    copy.scale = variable("", "/scale", made, DType::kF32);
     const Tensor step = step_of(wide, reduced, site);
     how.updates.push_back(assign(copy.scale, step, site));
     value = in_steps(wide, step, site);
@@ -76,7 +77,7 @@ const KernelCopies::Copy& KernelCopies::copy_of(const Tensor& kernel, const Shap
                             .plus(copy.words > 1 ? Shape{{kWords, copy.words}} : Shape{});
     value = transpose(reshape(value, outputs.plus(sums), site), order, site);
   }
-  copy.kernel = variable("", value.shape(), dtype);
+  copy.kernel = variable(copy.words > 0 ? "_panels" : "", "", value.shape(), dtype);
   how.updates.push_back(assign(copy.kernel, value, site));
   return copy;
 }

@@ -1,8 +1,9 @@
-// Copies of the kernels that a decoder multiplies with, in variables "copy/<dtype>/<kernel>".
+// Copies of the kernels that a decoder multiplies with. Graphs of one session may have both forms of a kernel.
 //
-// Plain: [made…, reduced…]. The numbers of one output lie side by side.
-// In panels: [made… / lanes, reduced… / word, lanes, word]. The outputs are divided into panels of `lanes`. A panel has, for
-// each word of the summed dims, that word of each of its outputs. A word is 32 bits: one f32, two bf16 or four i8.
+// Plain, "copy/<dtype>/<kernel>": [made…, reduced…]. The numbers of one output lie side by side.
+// In panels, "copy/<dtype>_panels/<kernel>": [made… / lanes, reduced… / word, lanes, word]. The outputs are divided into
+// panels of `lanes`. A panel has, for each word of the summed dims, that word of each of its outputs. A word is 32 bits: one
+// f32, two bf16 or four i8.
 #pragma once
 
 #include <map>

@@ -1,6 +1,7 @@
 // The model called "transformer", which reads and guesses given tokens: a language model's layers and loss alone.
 #include "models/catalog.h"
 #include "models/transformer/network.h"
+#include "weft/ops.h"
 #include "weft/optim.h"
 
 namespace weft::models {
@@ -33,9 +34,14 @@ LanguageModel language_model(const Sizes& given, const LanguageModelOptions& opt
   lm.targets = g.input("targets", {batch, length}, DType::kI32);
   Network network(g, settings);
   const Tensor positions = settings.table(g, "positions", {length, settings.d_model()});
-  const Tensor x = gather(network.embedding(""), lm.inputs, settings.vocab()) + positions;
-  const Tensor hidden = stack(cast(x, o.activations), settings, network.pass_over(length, {}, true), o.layers, "");
-  lm.loss = network.loss(hidden, lm.targets, batch, {}).named("loss");
+  const auto loss_of = [&](const Tensors& part) {
+    const Tensor x = gather(network.embedding(""), part[0], settings.vocab()) + positions;
+    const Tensor hidden = stack(cast(x, o.activations), settings, network.pass_over(length, {}, true), o.layers, "");
+    return network.loss(hidden, part[1], hidden.shape()[0], {});
+  };
+  const Tensors whole = {lm.inputs, lm.targets};
+  lm.loss = options.microbatches == 1 ? loss_of(whole) : microbatch_loss(whole, batch, options.microbatches, loss_of);
+  lm.loss = lm.loss.named("loss");
   return lm;
 }
 

@@ -10,8 +10,9 @@ namespace weft::cpu::avx512 {
 namespace {
 
 constexpr int kDotRows = 6;
+constexpr std::int64_t kRowsAtOnce = 2 * kDotRows;
 constexpr std::int64_t kAhead = 8192;  // bytes of b that are on their way while others are multiplied
-constexpr std::int64_t kEach = 4;  // numbers of i8 in a word
+constexpr std::int64_t kEach = 4;      // numbers of i8 in a word
 
 constexpr std::int64_t bytes_of(Words kind) { return kind == Words::kF32 ? 4 : kind == Words::kBF16 ? 2 : 1; }
 
@@ -36,32 +37,43 @@ struct Sum<Words::kBF16> : Sum<Words::kF32> {
   static V add(V sum, __m512i a, __m512i b) { return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b); }
 };
 
-// The instruction takes unsigned numbers of a, so a is raised by 128. 128 times the sum of a column is taken off.
+// The instruction takes unsigned numbers of one operand. So b is raised by 128, and 128 times the sum of a row is taken off.
 template <>
 struct Sum<Words::kI8> {
   using V = __m512i;
   using Number = std::int32_t;
   static V zero() { return _mm512_setzero_si512(); }
-  static V add(V sum, __m512i a, __m512i b) { return _mm512_dpbusd_epi32(sum, a, b); }
+  static V add(V sum, __m512i a, __m512i b) { return _mm512_dpbusd_epi32(sum, b, a); }
   static V plus(V a, V b) { return _mm512_add_epi32(a, b); }
   static std::int32_t total(V sum) { return _mm512_reduce_add_epi32(sum); }
 };
 
 template <Words kKind>
-__m512i raised(__m512i a) {
-  return kKind == Words::kI8 ? _mm512_xor_si512(a, _mm512_set1_epi8(static_cast<char>(0x80))) : a;
+__m512i raised(__m512i b) {
+  return kKind == Words::kI8 ? _mm512_xor_si512(b, _mm512_set1_epi8(static_cast<char>(0x80))) : b;
+}
+
+__mmask64 bytes_there(std::int64_t left) { return left >= 64 ? ~0ull : (1ull << left) - 1; }
+
+// 128 times the sum of a row of i8.
+std::int32_t raised_by(const char* row, std::int64_t bytes) {
+  __m512i sum = _mm512_setzero_si512();
+  for (std::int64_t i = 0; i < bytes; i += 64)
+    sum = _mm512_dpbusd_epi32(sum, _mm512_set1_epi8(static_cast<char>(0x80)),
+                              _mm512_maskz_loadu_epi8(bytes_there(bytes - i), row + i));
+  return _mm512_reduce_add_epi32(sum);
 }
 
 // --- dots ---
 
+// `off`: what is taken off the sums, of i8.
 template <Words kKind, int kRows>
-void dot_column(const char* a, std::int64_t row, const char* column, std::int64_t bytes, char* c, std::int64_t c_row,
-                bool adds) {
+void dot_column(const char* a, std::int64_t row, const char* column, std::int64_t bytes, const std::int32_t* off,
+                char* c, std::int64_t c_row, bool adds) {
   using S = Sum<kKind>;
   using Number = typename S::Number;
   constexpr int kSums = kRows <= 2 ? 4 : kRows <= 4 ? 2 : 1;  // of a row, so that no addition waits for the one before
-  const __m512i raise = _mm512_set1_epi8(static_cast<char>(0x80));
-  typename S::V sums[kRows][kSums], raised_by = S::zero();
+  typename S::V sums[kRows][kSums];
   for (auto& of_row : sums)
     for (auto& sum : of_row) sum = S::zero();
   std::int64_t i = 0;
@@ -69,45 +81,45 @@ void dot_column(const char* a, std::int64_t row, const char* column, std::int64_
 #pragma GCC unroll 4
     for (int s = 0; s < kSums; ++s) {
       _mm_prefetch(column + i + 64 * s + kAhead, _MM_HINT_T1);
-      const __m512i y = _mm512_loadu_si512(column + i + 64 * s);
+      const __m512i y = raised<kKind>(_mm512_loadu_si512(column + i + 64 * s));
 #pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r)
-        sums[r][s] = S::add(sums[r][s], raised<kKind>(_mm512_loadu_si512(a + r * row + i + 64 * s)), y);
-      if constexpr (kKind == Words::kI8) raised_by = S::add(raised_by, raise, y);
+      for (int r = 0; r < kRows; ++r) sums[r][s] = S::add(sums[r][s], _mm512_loadu_si512(a + r * row + i + 64 * s), y);
     }
   for (; i < bytes; i += 64) {
-    const __mmask64 there = bytes - i >= 64 ? ~0ull : (1ull << (bytes - i)) - 1;
-    const __m512i y = _mm512_maskz_loadu_epi8(there, column + i);
+    const __mmask64 there = bytes_there(bytes - i);
+    const __m512i y = raised<kKind>(_mm512_maskz_loadu_epi8(there, column + i));
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r)
-      sums[r][0] = S::add(sums[r][0], raised<kKind>(_mm512_maskz_loadu_epi8(there, a + r * row + i)), y);
-    if constexpr (kKind == Words::kI8) raised_by = S::add(raised_by, raise, y);
+    for (int r = 0; r < kRows; ++r) sums[r][0] = S::add(sums[r][0], _mm512_maskz_loadu_epi8(there, a + r * row + i), y);
   }
-  const Number off = kKind == Words::kI8 ? S::total(raised_by) : Number{};
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     typename S::V sum = sums[r][0];
 #pragma GCC unroll 4
     for (int s = 1; s < kSums; ++s) sum = S::plus(sum, sums[r][s]);
     Number* to = reinterpret_cast<Number*>(c) + r * c_row;
-    const Number total = S::total(sum) - off;
+    Number total = S::total(sum);
+    if constexpr (kKind == Words::kI8) total -= off[r];
     *to = adds ? *to + total : total;
   }
 }
 
-// Rows in blocks, for each column: only the first block reads it from memory.
+// Rows in blocks, for each column: only the first block reads it from memory. At most kRowsAtOnce rows.
 template <Words kKind>
 void dot_rows(const char* a, std::int64_t row, std::int64_t m, const Columns& b, char* c, std::int64_t c_row,
               bool adds) {
-  using Call = void (*)(const char*, std::int64_t, const char*, std::int64_t, char*, std::int64_t, bool);
+  using Call =
+      void (*)(const char*, std::int64_t, const char*, std::int64_t, const std::int32_t*, char*, std::int64_t, bool);
   static constexpr Call kCalls[kDotRows] = {dot_column<kKind, 1>, dot_column<kKind, 2>, dot_column<kKind, 3>,
                                             dot_column<kKind, 4>, dot_column<kKind, 5>, dot_column<kKind, 6>};
   const std::int64_t each = bytes_of(kKind);
+  std::int32_t off[kRowsAtOnce] = {};
+  if (kKind == Words::kI8)
+    for (std::int64_t i = 0; i < m; ++i) off[i] = raised_by(a + i * row, b.k);
   for (std::int64_t n = 0; n < b.n; ++n)
     for (std::int64_t i = 0; i < m; i += kDotRows)
       kCalls[(m - i < kDotRows ? m - i : kDotRows) - 1](a + i * row * each, row * each,
                                                         static_cast<const char*>(b.data) + n * b.column * each,
-                                                        b.k * each, c + 4 * (i * c_row + n), c_row, adds);
+                                                        b.k * each, off + i, c + 4 * (i * c_row + n), c_row, adds);
 }
 
 // --- panels ---
@@ -153,7 +165,7 @@ void transpose(__m512i (&x)[16]) {
 // 16 words, from row k on, of up to 16 columns that lie apart.
 void pack_block(const Columns& b, std::int64_t k, std::int64_t n, std::int64_t words, std::int32_t* to) {
   const std::int64_t left = b.k - k;
-  const __mmask64 there = left >= 64 ? ~0ull : (1ull << left) - 1;
+  const __mmask64 there = bytes_there(left);
   __m512i x[16];
   for (int i = 0; i < 16; ++i)
     x[i] = n + i < b.n
@@ -187,7 +199,9 @@ void dots(Words kind, const void* a, std::int64_t row, std::int64_t m, const Col
   const auto call = kind == Words::kF32    ? dot_rows<Words::kF32>
                     : kind == Words::kBF16 ? dot_rows<Words::kBF16>
                                            : dot_rows<Words::kI8>;
-  call(static_cast<const char*>(a), row, m, b, static_cast<char*>(c), c_row, adds);
+  for (std::int64_t i = 0; i < m; i += kRowsAtOnce)
+    call(static_cast<const char*>(a) + i * row * bytes_of(kind), row, m - i < kRowsAtOnce ? m - i : kRowsAtOnce, b,
+         static_cast<char*>(c) + 4 * i * c_row, c_row, adds);
 }
 
 void panels(const std::int32_t* a, std::int64_t m, const Columns& b, std::int32_t* c, std::int64_t c_row, bool adds,

@@ -14,7 +14,7 @@ namespace weft {
 comm::Memory HostDevice::allocate(std::size_t bytes, MemoryUse use) {
   internal_check(use == MemoryUse::kVariables, "a device gives out memory for variables; the rest is its own");
   variable_bytes_ += static_cast<std::int64_t>(bytes);
-  return comm::allocate(wire_, processor_, bytes);
+  return variables_.allocate(bytes);
 }
 
 std::int64_t HostDevice::allocated(MemoryUse use) const {

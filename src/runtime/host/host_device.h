@@ -19,6 +19,7 @@ class HostDevice : public Device {
         mesh_(mesh),
         processor_(processor),
         workers_(workers, spins, engine.prepare_thread()),
+        variables_(wire, processor),
         arena_(wire, processor) {}
 
   comm::Memory allocate(std::size_t bytes, MemoryUse use) override;
@@ -45,6 +46,7 @@ class HostDevice : public Device {
   const Mesh& mesh_;
   const ProcessorId processor_;
   Workers workers_;
+  comm::MemoryPool variables_;
   comm::GrowingMemory arena_;
   std::int64_t variable_bytes_ = 0;
 };

@@ -35,15 +35,19 @@ std::string cache_file(const CompileRequest& request) {
   std::error_code ignored;
   const auto time = std::filesystem::last_write_time(request.plugin, ignored).time_since_epoch().count();
   const std::string about =
-      str(std::filesystem::file_size(request.plugin, ignored), " ", time, "\n", request.devices, "\n", request.topology,
+      str(compile_options({}, "cuda"), std::filesystem::file_size(request.plugin, ignored), " ", time, "\n",
+          request.devices, "\n", request.topology,
           "\n", processor_flags(), "\n", compile_options({}, "cpu"), "\n");
   return str(place, "/", hash_text(about + request.module, 1), hash_text(request.module + about, 2), ".pjrt");
 }
 
 std::optional<CompileResult> read_cache(const std::string& file) {
   if (file.empty() || !std::filesystem::exists(file)) return std::nullopt;
-  std::ifstream in(file, std::ios::binary);
-  std::optional<CompileResult> result = result_from({std::istreambuf_iterator<char>(in.rdbuf()), {}});
+  std::optional<CompileResult> result;
+  if (std::filesystem::is_regular_file(file)) {
+    std::ifstream in(file, std::ios::binary);
+    result = result_from({std::istreambuf_iterator<char>(in.rdbuf()), {}});
+  }
   if (!result) warn(str("the cached executable ", file, " is damaged; it is compiled again"));
   return result;
 }
@@ -116,6 +120,12 @@ CompileResult build_for_topology(const std::string& plugin, const std::string& t
   if (std::optional<CompileResult> cached = read_cache(file)) return *cached;
   std::optional<CompileResult> result = serve_in_child(request);
   if (!result) result = serve(request);
+  if (result->call == "PJRT_TopologyDescription_Create")
+    throw UserError({.code = "device.xla-topology",
+                     .what = str("the plugin cannot compile for topology '", topology, "': ", result->message),
+                     .where = str("plugin ", plugin),
+                     .fix = "write a topology of the plugin: v4:2x2x1 for libtpu, h200:1x1x8 for NVIDIA's plugin; "
+                            "docs/xla.md lists more. XLA's CPU plugin has none: leave --topology out"});
   if (result->succeeded()) write_cache(file, *result);
   else if (result->code != PJRT_Error_Code_RESOURCE_EXHAUSTED) check(*result, request.plugin);
   return *result;

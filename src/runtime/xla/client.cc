@@ -238,6 +238,17 @@ std::string Client::device_kind() const {
   return {args.device_kind, args.device_kind_size};
 }
 
+std::string Client::attribute(const std::string& name) const {
+  if (devices_.empty()) return "";
+  auto args = args_of<PJRT_DeviceDescription_Attributes_Args>();
+  args.device_description = description_of(plugin(), devices_[0]);
+  WEFT_PJRT(plugin(), PJRT_DeviceDescription_Attributes, args);
+  for (std::size_t i = 0; i < args.num_attributes; ++i)
+    if (std::string_view(args.attributes[i].name, args.attributes[i].name_size) == name)
+      return text_of(args.attributes[i]);
+  return "";
+}
+
 std::vector<int> Client::device_ids() const {
   std::vector<int> ids;
   for (PJRT_Device* device : devices_) {
@@ -341,13 +352,17 @@ std::string compile_options(const std::vector<int>& ids, const std::string& plat
   build.number(5, 1);                 // num_partitions
   build.bytes(9, assignment.text);    // device_assignment
   options.bytes(3, build.text);       // executable_build_options
-  if (platform == "cpu") {  // the default of xla-cpu-pjrt 0.0.1 loses NaN in reductions by maximum and minimum
+  const auto turn_off = [&](const std::string& name) {
     ProtoText value, entry;
     value.number(2, 0);  // bool_field
-    entry.bytes(1, "xla_cpu_enable_fast_min_max");
+    entry.bytes(1, name);
     entry.bytes(2, value.text);
     options.bytes(7, entry.text);  // env_option_overrides
-  }
+  };
+  // The default of xla-cpu-pjrt 0.0.1 loses NaN in reductions by maximum and minimum.
+  if (platform == "cpu") turn_off("xla_cpu_enable_fast_min_max");
+  // The default drops roundings to 16 bits, so that values between kernels take twice the memory and time.
+  if (platform == "cuda") turn_off("xla_allow_excess_precision");
   return options.text;
 }
 

@@ -78,9 +78,10 @@ class Client {
   const Plugin& plugin() const { return client_.plugin(); }
   int devices() const { return static_cast<int>(devices_.size()); }
   bool makes_devices() const { return makes_devices_; }
-  std::string platform() const;     // "cpu"
-  std::string version() const;      // of the platform, in the plugin's words
-  std::string device_kind() const;  // of the first device
+  std::string platform() const;                          // "cpu"
+  std::string version() const;                           // of the platform, in the plugin's words
+  std::string device_kind() const;                       // of the first device
+  std::string attribute(const std::string& name) const;  // of the first device; "" if it has none
   std::vector<int> device_ids() const;
 
   // Copies host memory to a device. `from` stays as it is until the event has ended.
@@ -97,7 +98,7 @@ class Client {
 };
 
 // The bytes of a CompileOptionsProto: a replica of the program for each id, replica r on the device of number ids[r].
-// The platform is that of the client, "" ahead of time.
+// The platform is that of the client; ahead of time "cuda" or "".
 std::string compile_options(const std::vector<int>& ids, const std::string& platform = "");
 
 CompiledMemory memory_of(const Plugin& plugin, PJRT_Executable* executable);

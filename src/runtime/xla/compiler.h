@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runtime/xla/client.h"
+#include "stablehlo/emit.h"
 
 namespace weft::xla {
 
@@ -61,6 +62,10 @@ struct BuiltProgram {
   double seconds = 0;  // of the compiler, when it was compiled
 };
 BuiltProgram build(const Client& client, const std::string& module);
+
+// What modules for these devices may use.
+stablehlo::Platform platform_of(const Client& client);
+stablehlo::Platform platform_of_topology(const std::string& topology);
 
 // Throws the error of a result that has one.
 void check(const CompileResult& result, const std::string& plugin);

@@ -32,9 +32,8 @@ class XlaEngine : public Engine {
   BindReport describe(const std::shared_ptr<const Compiled>& compiled, const DeviceOptions& options) const override {
     BindReport report;
     list(compiled->program, report.instructions);
-    const std::string module = stablehlo::emit(compiled->program).text;
-    report.compiler = options.topology.empty() ? here(compiled->program.mesh, module)
-                                               : ahead_of_time(compiled->program.mesh, module, options.topology);
+    report.compiler =
+        options.topology.empty() ? here(compiled->program) : ahead_of_time(compiled->program, options.topology);
     return report;
   }
 
@@ -46,12 +45,15 @@ class XlaEngine : public Engine {
  private:
   const Plugin& plugin() const { return Plugin::open(path_, where_); }
 
-  CompilerMemory here(const Mesh& mesh, const std::string& module) const {
-    const BuiltProgram built = build(*client_for(plugin(), mesh), module);
+  CompilerMemory here(const Program& program) const {
+    const std::shared_ptr<const Client> client = client_for(plugin(), program.mesh);
+    const BuiltProgram built = build(*client, stablehlo::emit(program, {.platform = platform_of(*client)}).text);
     return compiler_memory(path_, built.memory, built.seconds);
   }
 
-  CompilerMemory ahead_of_time(const Mesh& mesh, const std::string& module, const std::string& topology) const {
+  CompilerMemory ahead_of_time(const Program& program, const std::string& topology) const {
+    const Mesh& mesh = program.mesh;
+    const std::string module = stablehlo::emit(program, {.platform = platform_of_topology(topology)}).text;
     const CompileResult result = build_for_topology(path_, topology, mesh.size(), module);
     if (result.devices != mesh.size())
       throw UserError({.code = "device.topology-size",

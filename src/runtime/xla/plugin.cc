@@ -23,24 +23,12 @@ std::string advice(PJRT_Error_Code code) {
       return "use a smaller model or batch, microbatches, a storage layout, or more devices";
     case PJRT_Error_Code_UNIMPLEMENTED: return "use another plugin or --device cpu, which has all instructions";
     case PJRT_Error_Code_NOT_FOUND:
+    case PJRT_Error_Code_FAILED_PRECONDITION:
     case PJRT_Error_Code_UNAVAILABLE:
     case PJRT_Error_Code_ABORTED:
       return "see that the devices of the plugin are in this machine and that no other process uses them";
     default: return "see `weft doctor --plugin PLUGIN` and docs/xla.md";
   }
-}
-
-std::string text_of(const PJRT_NamedValue& value) {
-  switch (value.type) {
-    case PJRT_NamedValue_kString: return {value.string_value, value.value_size};
-    case PJRT_NamedValue_kInt64: return str(value.int64_value);
-    case PJRT_NamedValue_kFloat: return str(value.float_value);
-    case PJRT_NamedValue_kBool: return value.bool_value ? "true" : "false";
-    case PJRT_NamedValue_kInt64List: break;
-  }
-  std::string text;
-  for (std::size_t i = 0; i < value.value_size; ++i) text += str(i == 0 ? "" : ".", value.int64_array_value[i]);
-  return text;
 }
 
 // "1.13.3" -> {1, 13}; zeros for what is no number.
@@ -61,6 +49,19 @@ UserError no_plugin(const std::string& path, const std::string& why, const std::
 }
 
 }  // namespace
+
+std::string text_of(const PJRT_NamedValue& value) {
+  switch (value.type) {
+    case PJRT_NamedValue_kString: return {value.string_value, value.value_size};
+    case PJRT_NamedValue_kInt64: return str(value.int64_value);
+    case PJRT_NamedValue_kFloat: return str(value.float_value);
+    case PJRT_NamedValue_kBool: return value.bool_value ? "true" : "false";
+    case PJRT_NamedValue_kInt64List: break;
+  }
+  std::string text;
+  for (std::size_t i = 0; i < value.value_size; ++i) text += str(i == 0 ? "" : ".", value.int64_array_value[i]);
+  return text;
+}
 
 std::string name_of(PJRT_Error_Code code) {
   static constexpr std::array kNames = {

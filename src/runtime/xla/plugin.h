@@ -29,6 +29,8 @@ class CallError : public RunError {
 
 // "RESOURCE_EXHAUSTED"
 std::string name_of(PJRT_Error_Code code);
+// A number or text of the plugin; lists with dots.
+std::string text_of(const PJRT_NamedValue& value);
 
 class Plugin {
  public:

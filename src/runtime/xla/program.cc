@@ -29,7 +29,7 @@ XlaProgram::XlaProgram(std::shared_ptr<const Compiled> compiled, const Client& c
     : compiled_(std::move(compiled)),
       client_(client),
       variables_(std::move(variables)),
-      module_(stablehlo::emit(program())),
+      module_(stablehlo::emit(program(), {.platform = platform_of(client_)})),
       built_(build(client_, module_.text)) {
   internal_check(built_.program.results() == module_.results.size(), "an executable has other results than its module");
   for (const ProcessorId p : program().mesh.processors()) {

@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -115,7 +116,8 @@ void compile_for_topology(const Plugin& plugin, const CompileRequest& request, C
   program.code_size = request.module.size();
   program.format = kFormat.data();
   program.format_size = kFormat.size();
-  const std::string options = compile_options(ids);
+  const bool is_cuda = platform_of_topology(request.topology) == stablehlo::Platform::kCuda;
+  const std::string options = compile_options(ids, is_cuda ? "cuda" : "");
   auto args = args_of<PJRT_Compile_Args>();
   args.topology = topology.get();
   args.program = &program;
@@ -148,7 +150,27 @@ void compile_for_client(const Plugin& plugin, const CompileRequest& request, Com
   result.executable = program.serialized();
 }
 
+// cuDNN's fused attention needs compute capability 8.0. Plugins that say nothing of it are new.
+stablehlo::Platform platform_of_card(const std::string& capability) {
+  int major = 0;
+  std::from_chars(capability.data(), capability.data() + capability.size(), major);
+  return capability.empty() || major >= 8 ? stablehlo::Platform::kCuda : stablehlo::Platform::kAny;
+}
+
 }  // namespace
+
+stablehlo::Platform platform_of(const Client& client) {
+  return client.platform() == "cuda" ? platform_of_card(client.attribute("compute_capability"))
+                                     : stablehlo::Platform::kAny;
+}
+
+stablehlo::Platform platform_of_topology(const std::string& topology) {
+  const std::optional<std::string> card = card_text(topology.substr(0, topology.rfind(':')));
+  if (!card || card->find("platform_name: \"CUDA\"") == std::string::npos) return stablehlo::Platform::kAny;
+  static constexpr std::string_view kMajor = "major: ";
+  const std::size_t at = card->find(kMajor, card->find("cuda_compute_capability"));
+  return platform_of_card(at == std::string::npos ? "" : card->substr(at + kMajor.size()));
+}
 
 CompileResult serve(const CompileRequest& request) {
   CompileResult result;
