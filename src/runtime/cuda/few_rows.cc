@@ -23,7 +23,7 @@ struct FewRows {
   std::size_t w_operand;
   std::int64_t rows, columns, depth, x_step, w_step, out_row, out_column;
 
-  std::int64_t row_groups() const { return divided_up(rows, 8); }
+  std::int64_t row_groups() const { return power_of_two_above(divided_up(rows, 8)); }  // of 8: 1, 2 or 4
 };
 
 bool lies_in_words(const TensorView& view, std::int64_t step) {

@@ -9,7 +9,7 @@ namespace {
 constexpr const char* kClusters = R"cuda(
 __device__ inline void cluster_sync() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");  // threads of a warp may come apart
 #endif
 }
 // The word at the same place of the shared memory of another block of the cluster.
