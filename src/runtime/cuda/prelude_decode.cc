@@ -30,9 +30,11 @@ __device__ inline float of_block(const float* place, int block) { return __uint_
 constexpr const char* kFewRows = R"cuda(
 struct alignas(16) Words { unsigned v[4]; };
 
+// Past the cache of the multiprocessor: it may hold lines from before an earlier kernel wrote them, since this kernel may
+// have been started before that one had ended (which also forbids loads of "constant" memory).
 __device__ inline Words streamed(const BF16* from) {
   Words x;
-  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+  asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3]) : "l"(from));
   return x;
 }
@@ -74,7 +76,7 @@ __device__ inline void few_rows(const BF16* w, const BF16* x, int depth, int row
 #pragma unroll
       for (int j = 0; j < Groups; ++j)
         b[u][j] = piece + u * Stride < pieces && 8 * j + g < rows
-                      ? *(const Words*)(x + (8 * j + g) * x_step + 32ll * (piece + u * Stride) + 8 * t) : Words{};
+                      ? streamed(x + (8 * j + g) * x_step + 32ll * (piece + u * Stride) + 8 * t) : Words{};
     }
     load(piece + Each * Stride);
 #pragma unroll
