@@ -58,11 +58,13 @@ class StepAttention : AttendText {
       parts *= 2;
     std::string text = str("const long long s = blockIdx.x / ", parts, " / ", rows(), ", r = blockIdx.x / ", parts,
                            " % ", rows(), ";\n(void)query_begin;\n(void)memory_begin;\n", constants(), memory_of());
+    std::string writes;  // at the end: what is read would wait for them
     std::array<std::string, 2> rows_at;
     for (std::size_t i = 0; i < 2; ++i) {
       rows_at[i] = str(i == 0 ? "k + " : "v + ", memory_offset(operand(static_cast<int>(i) + 1)));
       if (updates.empty()) continue;
-      text += update_text(*updates[i], i, parts, rows_at[i]);
+      text += new_position(*updates[i], i);
+      writes += write_text(i, parts, rows_at[i]);
       for (const Param& param : update_params(*updates[i], i)) params.push_back(param);
       rows_at[i] = str("m == at", i, " ? new", i, " : ", rows_at[i]);
     }
@@ -73,7 +75,7 @@ class StepAttention : AttendText {
                      ",\n[&](int d, float a) { y[", query_offset(y), " + d * ", stride(y, rules_.value), "ll] = put<",
                      stored_type(y.dtype), ">(a); },\n[&](float top, float sum) { total[", query_offset(total),
                      "] = put<", stored_type(total.dtype), ">((", register_type(total.dtype), ")",
-                     logsumexp_ ? "(sum == 0 ? -INF : top + log_of(sum))" : "sum", "); });\n"),
+                     logsumexp_ ? "(sum == 0 ? -INF : top + log_of(sum))" : "sum", "); });\n", writes),
                  {.cluster = static_cast<int>(parts)});
   }
 
@@ -84,15 +86,19 @@ class StepAttention : AttendText {
             out(cache.dtype, str("cache", i), cache.data)};
   }
 
-  // Where the new position lies (at0, new0: of k), and what writes it into the cache: one block for all queries of s.
-  std::string update_text(const Work& update, std::size_t i, std::int64_t parts, const std::string& row_at) const {
+  // Where the new position goes, and where its numbers lie: at0, new0 of k.
+  std::string new_position(const Work& update, std::size_t i) const {
     const TensorView &piece = update.inputs[1], &place = update.inputs[2];
-    const std::string there = str(i == 0 ? "k" : "v");
     return str("const long long at", i, " = widen(get(place", i, "[", offset(place, dims_.shared, "s"),
-               "]));\nconst auto* new", i, " = piece", i, " + ", offset(piece, dims_.shared, "s"),
-               ";\nif (r == 0 && blockIdx.x % ", parts, " == 0 && at", i, " >= 0 && at", i, " < ", memory_.size,
+               "]));\nconst auto* new", i, " = piece", i, " + ", offset(piece, dims_.shared, "s"), ";\n");
+  }
+
+  // Writes it into the cache: one block for all queries of s.
+  std::string write_text(std::size_t i, std::int64_t parts, const std::string& row_at) const {
+    return str("if (r == 0 && blockIdx.x % ", parts, " == 0 && at", i, " >= 0 && at", i, " < ", memory_.size,
                "ll) {\nconst long long m = at", i, ";\nfor (int d = threadIdx.x; d < ", key_,
-               "; d += ", 32 * kStepWarps, ") cache", i, "[(", row_at, ") - ", there, " + d] = new", i, "[d];\n}\n");
+               "; d += ", 32 * kStepWarps, ") cache", i, "[(", row_at, ") - ", i == 0 ? "k" : "v", " + d] = new", i,
+               "[d];\n}\n");
   }
 
   std::int64_t numbers() const { return static_cast<std::int64_t>(16 / size_of(operand(0).dtype)); }

@@ -130,6 +130,7 @@ class CudaDevice : public Device {
   void write(std::span<const std::byte> from, void* to) override {
     shared_->card().use();
     check(cudaMemcpy(to, from.data(), from.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
+    check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");  // small copies are on their way when it returns
   }
   void read(const void* from, std::span<std::byte> to) override {
     shared_->card().use();

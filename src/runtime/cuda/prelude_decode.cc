@@ -221,8 +221,12 @@ __device__ inline int best_of_line(int length, Get value_at, Better better) {
     if (place >= 0 && (best < 0 || better(value, place, most, best))) most = value, best = place;
   };
   constexpr int Stride = 32 * Warps * Parts;
-#pragma unroll 8
-  for (int e = part * 32 * Warps + threadIdx.x; e < length; e += Stride) take(value_at(e), e);
+  constexpr int Each = 8;  // loads under way
+  for (int first = part * 32 * Warps + threadIdx.x; first < length; first += Each * Stride) {
+    A values[Each];
+    WEFT_EACH(u, Each) values[u] = first + u * Stride < length ? value_at(first + u * Stride) : A{};
+    WEFT_EACH(u, Each) if (first + u * Stride < length) take(values[u], first + u * Stride);
+  }
 #pragma unroll
   for (int o = 16; o > 0; o /= 2) {
     const A value = __shfl_xor_sync(0xffffffffu, most, o);
