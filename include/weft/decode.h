@@ -39,13 +39,10 @@ struct Options {
   // Rules that change the probabilities. They hold for greedy choice, sampling and beams alike.
   std::vector<std::int32_t> stop_tokens = {};  // end a sequence, like the end of sequence
   std::int64_t min_tokens = 0;                 // no sequence ends before it has this many tokens, the end not counted
-  // A token that the row has already, in its prompt or generated, loses: a logit above 0 is divided by this number,
-  // others are multiplied by it. 1: no change.
+  // Logits above 0 of tokens that the row has, prompt counted, are divided by this number, others multiplied. 1: no change.
   double repetition_penalty = 1;
   std::int64_t no_repeat_ngram = 0;  // no sequence of so many tokens occurs twice in a row, prompt counted; 0: any may
-  // Greedy steps without rules that follow each other without the host; rows that end meanwhile leave their slots later.
-  // The tokens do not depend on it. 0: 16 on devices with a queue of work (cuda), else 1.
-  std::int64_t ahead = 0;
+  std::int64_t ahead = 0;  // greedy steps in a row without the host; 0: 16 on devices with a queue of work (cuda), else 1
 };
 
 struct Hypothesis {

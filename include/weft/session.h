@@ -50,8 +50,7 @@ struct Choice {
   std::string name;
   std::string plugin = {};    // of xla: the plugin's shared library; "": the environment variable WEFT_PLUGIN
   std::string topology = {};  // of xla, for explain(): compile ahead of time for devices such as "v4:2x2x1"
-  // Of cuda: sums may come in any order where that is faster. Two runs then differ by roundings; else they have the same
-  // bits.
+  // Of cuda: sums may come in any order where that is faster, so that two runs differ by roundings.
   bool nondeterministic = false;
 };
 Choice cpu();        // fast: vectors, oneDNN's products, all cores that the process may use

@@ -134,9 +134,7 @@ struct DecodeSizes {
   // Of a language model: the positions that all rows begin with, which prefix_graph reads once. Prefill, which then has
   // `prompts`, copies their keys and values into its slots; its targets are at the positions after them. 0: none.
   std::int64_t prefix_length = 0;
-  // Of a step with one beam: tokens and positions are variables "cache/tokens" and "cache/position", which the graph's user
-  // updates, so that steps follow each other without the host.
-  bool feeds_itself = false;
+  bool feeds_itself = false;  // a step's tokens and position are variables, "cache/tokens", which the graph's user updates
 };
 
 // Rows may have different lengths, filled up with zeros. The steps of a row begin at the end of its prompt or before it.
