@@ -1,5 +1,6 @@
 // Functions of single elements.
 #include <algorithm>
+#include <numbers>
 
 #include "judge/judge.h"
 
@@ -15,6 +16,12 @@ enum class Kind { kRounded, kFunction };  // one correctly rounded operation, or
 
 double sigmoid(double x) { return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }
 double softplus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
+double gelu(double x) { return x < -40 ? -0.0 : x * sigmoid(std::sqrt(8 / std::numbers::pi) * (x + 0.044715 * x * x * x)); }
+double gelu_slope(double x) {
+  const double near = std::fmax(-40, std::fmin(40, x)), scale = std::sqrt(8 / std::numbers::pi);
+  const double gate = sigmoid(scale * (x + 0.044715 * x * x * x));
+  return gate + near * gate * (1 - gate) * scale * (1 + 3 * 0.044715 * near * near);
+}
 double elu(double x) { return x > 0 ? x : std::expm1(x); }
 double selu(double x) {
   constexpr double kScale = 1.0507009873554804934, kAlpha = 1.6732632423543772848;
@@ -309,6 +316,8 @@ Rules pointwise_rules() {
       {"erf", real([](double x) { return std::erf(x); }, Kind::kFunction)},
       {"sigmoid", real(sigmoid, Kind::kFunction)},
       {"softplus", real(softplus, Kind::kFunction)},
+      {"gelu", real(gelu, Kind::kFunction)},
+      {"gelu_slope", real(gelu_slope, Kind::kFunction)},
       {"relu", real([](double x) { return larger(x, 0); }, Kind::kRounded)},
       {"elu", real(elu, Kind::kFunction)},
       {"selu", real(selu, Kind::kFunction)},

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <numbers>
 
 #include "language/op_def.h"
 
@@ -19,7 +20,12 @@ constexpr I kLeast = std::numeric_limits<I>::min(), kMost = std::numeric_limits<
 
 double selu(double x) { return 1.0507009873554804934 * (x > 0 ? x : 1.6732632423543772848 * std::expm1(x)); }
 
+double gelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x))); }
+double gelu_slope(double x) { return (gelu(x + 1e-6) - gelu(x - 1e-6)) / 2e-6; }
+
 const std::map<std::string, std::function<double(double)>> kUnary = {
+    {"gelu", gelu},
+    {"gelu_slope", gelu_slope},
     {"identity", [](double x) { return x; }},
     {"negative", [](double x) { return -x; }},
     {"abs", [](double x) { return std::abs(x); }},

@@ -13,7 +13,7 @@ KernelTable& cpu::kernels() {
 const HostEngine& cpu_engine() {
   static const HostEngine engine(
       "cpu", joined(cpu::kernels(), common_kernels()),
-      {.fusing = {.maps = true, .reductions = true}, .alignment = kHostAlignment, .recomputed_bytes = 64 << 10, .panel_lanes = cpu::panel_lanes()},
+      {.fusing = {.maps = true, .reductions = true}, .alignment = kHostAlignment, .panel_lanes = cpu::panel_lanes()},
       true, cpu::prepare_thread);
   return engine;
 }
