@@ -49,8 +49,7 @@ struct Hypothesis {
   std::vector<std::int32_t> ids = {};  // the generated tokens, without the prompt and the token that ended them
   double score = 0;                    // log p; a beam that ended: divided by the length penalty
   bool ended = false;                  // by a token or by stop_when(); false: by max_length or max_tokens
-  // Of each of the ids and, if a token ended them, of that token. Their sum is log p. They are the model's, after the rules
-  // of Options, at temperature 1.
+  // Of each of the ids and of the token that ended them, after the rules of Options, at temperature 1. Their sum is log p.
   std::vector<double> log_probabilities = {};
   std::int32_t end_token = -1;  // the end of sequence or the stop token that ended it; -1: none
 };
