@@ -222,7 +222,7 @@ WEFT_FN V sigmoid(V x) {
 }
 
 // x / (1 + exp(-2 t)), t = sqrt(2 / pi) (x + 0.044715 x^3), which is x (1 + tanh(t)) / 2; and its derivative. 160 ulp where
-// gelu is next to nothing (x < -5), 4 elsewhere; the derivative 8 ulp of 1.
+// gelu is next to nothing (x < -5), 4 elsewhere; the derivative 20 ulp of 1.
 template <class V>
 WEFT_FN V gelu_gate(V x) {
   const V cubic = fma(x * x, per<V>(0.0713548162726002526, 0.0713548162726002526f),

@@ -32,7 +32,7 @@ const std::vector<std::string> kUnary = functions(1, DType::kF32), kBinary = fun
 const std::map<std::string, double> kBounds = {
     {"exp", 1.02}, {"asinh", 1},   {"expm1", 2},    {"log", 1},   {"log1p", 2}, {"tanh", 2},   {"erf", 2}, {"sin", 1},
     {"cos", 1},    {"sigmoid", 3}, {"softplus", 3}, {"rsqrt", 2}, {"elu", 2},   {"selu", 3.5}, {"pow", 1},
-    {"gelu", 160}, {"gelu_slope", 8}};
+    {"gelu", 160}, {"gelu_slope", 20}};
 double bound(const std::string& name) {
   const auto found = kBounds.find(name);
   return found == kBounds.end() ? 0 : found->second;
