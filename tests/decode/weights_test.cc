@@ -127,8 +127,14 @@ TEST(DecodeWeights, PanelsAgreeWithTheReference) {
     }
 }
 
-TEST(DecodeWeights, CopiesFollowTheWeights) {
-  const models::TransformerOptions model = model_of(Kind::kLanguageModel, false);
+class CopiedWeights : public ::testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Activations, CopiedWeights, ::testing::Values(DType::kF32, DType::kBF16),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+// With bf16 activations a layer multiplies with a cast of its kernel.
+TEST_P(CopiedWeights, FollowTheWeights) {
+  models::TransformerOptions model = model_of(Kind::kLanguageModel, false);
+  model.activations = GetParam();
   const std::string kernel = "layer_0/feed_forward/out/kernel";
   for (const Weights weights : {Weights::kF32, Weights::kBF16, Weights::kI8}) {
     Session session = open_session(Mesh::parse(""), {.seed = 5});
