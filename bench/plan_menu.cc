@@ -95,7 +95,7 @@ class Menu {
   int priced_ = 0;
 };
 
-// Those of the transformer's dims that the graph has.
+// The transformer's dims, without those that the graph lacks.
 std::vector<std::string> model_dims(const StepFamily& family) {
   std::vector<std::string> found;
   const auto names = family.build(std::vector<std::int64_t>(family.layers.size(), 1), 1, false).graph.variables();

@@ -155,13 +155,6 @@ class CudaProgram::Block {
 
   cudaStream_t stream() const { return owner_.card_.stream(); }
 
-  static Span span_of(const TensorView& view) {
-    const auto* begin = static_cast<const std::byte*>(view.data);
-    std::int64_t last = 0;
-    for (std::size_t d = 0; d < view.shape.rank(); ++d) last += (view.shape[d].size - 1) * view.strides[d];
-    return {begin, begin + (last + 1) * static_cast<std::int64_t>(size_of(view.dtype))};
-  }
-
   static void note_touched(Step& step, const Work& work, const MemoryPlan& plan, int position, const std::byte* arena) {
     for (const TensorView& view : work.inputs) step.touched.reads.push_back(span_of(view));
     for (const TensorView& view : work.outputs) step.touched.writes.push_back(span_of(view));

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/str.h"
+#include "runtime/cuda/hazards.h"
 #include "runtime/cuda/text.h"
 #include "weft/error.h"
 
@@ -43,7 +44,7 @@ void Work::launch(std::int64_t blocks, int threads, const std::vector<Param>& pa
   }
   for (std::uint64_t& argument : launch->arguments) launch->places.push_back(&argument);
   launch->kernel =
-      kernels.add(str("__launch_bounds__(", threads, ", ", options.resident, ")",
+      kernels.add(str("__launch_bounds__(", threads, ")",
                       options.cluster > 1 ? str(" __cluster_dims__(", options.cluster, ", 1, 1)") : ""),
                   str("(", join(texts, ", "), ") {\n", options.waits ? "" : "wait_for_earlier();\n", body, "}\n"));
   issues.push_back([launch, overlaps = card.has_clusters()](cudaStream_t stream) {
@@ -70,12 +71,7 @@ Work Work::with(std::vector<TensorView> in, std::vector<TensorView> out) const {
 }
 
 bool share_memory(const TensorView& a, const TensorView& b) {
-  const auto end_of = [](const TensorView& view) {
-    std::int64_t last = 0;
-    for (std::size_t d = 0; d < view.shape.rank(); ++d) last += (view.shape[d].size - 1) * view.strides[d];
-    return static_cast<const std::byte*>(view.data) + (last + 1) * static_cast<std::int64_t>(size_of(view.dtype));
-  };
-  return static_cast<const std::byte*>(a.data) < end_of(b) && static_cast<const std::byte*>(b.data) < end_of(a);
+  return overlap({span_of(a)}, {span_of(b)});
 }
 
 void launch_per_element(const Work& work, std::int64_t elements, const std::vector<Param>& params,

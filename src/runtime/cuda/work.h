@@ -29,7 +29,6 @@ Param typed(const std::string& type, const std::string& name, const void* data);
 Param number(const std::string& name, std::int64_t value);
 
 struct LaunchOptions {
-  int resident = 1;    // blocks that a multiprocessor has at once at least, which bounds the registers of a thread
   int cluster = 1;     // neighbouring blocks that see each other's shared memory
   bool waits = false;  // the body says wait_for_earlier() itself, after it has read what no kernel writes
 };
@@ -47,11 +46,7 @@ class Work {
 
   // Threads that no element needs end at once: the body begins with its own check.
   void launch(std::int64_t blocks, int threads, const std::vector<Param>& params, const std::string& body,
-              const LaunchOptions& options) const;
-  void launch(std::int64_t blocks, int threads, const std::vector<Param>& params, const std::string& body,
-              int resident = 1) const {
-    launch(blocks, threads, params, body, LaunchOptions{.resident = resident});
-  }
+              const LaunchOptions& options = {}) const;
   void call(Issue issue) const { issues.push_back(std::move(issue)); }
   // The same work with other operands: for instructions that are made of several moves.
   Work with(std::vector<TensorView> in, std::vector<TensorView> out) const;
