@@ -24,6 +24,7 @@ namespace {
 
 struct CalibrateOptions {
   std::string out, wire, device = "cpu";
+  int passes = 0;  // 0: as many as the device needs
 };
 
 constexpr int kRuns = 5;
@@ -351,7 +352,7 @@ void run_calibrate(const CalibrateOptions& o) {
   check_device(o);
   const auto begin = std::chrono::steady_clock::now();
   const bool is_card = o.device == device::cuda().name;
-  const int passes = (is_card ? kOfCards : kOfHosts).passes;
+  const int passes = o.passes > 0 ? o.passes : (is_card ? kOfCards : kOfHosts).passes;
   wire::named(o.wire);  // before the file is touched
   if (wire::process() == 0) write(o.out, "");  // before minutes of work
   ProgressLine progress(wire::process() == 0, 5);
@@ -378,6 +379,8 @@ void add_calibrate(CLI::App& app, Action& action) {
   add_wire_option(*sub, o->wire);
   sub->add_option("--device", o->device, "The device whose kernels are measured: see weft doctor")
       ->capture_default_str();
+  sub->add_option("--passes", o->passes, "How often everything is measured; the description has medians. Default: 3, on a card 1")
+      ->check(CLI::Range(1, 100));
   sub->callback([o, &action] { action = [o] { run_calibrate(*o); }; });
 }
 
