@@ -23,7 +23,7 @@ Choice resized(const Choice& choice, const std::vector<int>& sizes) {
 
 // The seconds of a step whose programs have these weights: see WeightedSum.
 Price price_of(const ResizedStep& sum) {
-  Price price{.predicted = {}, .floor = sum.floor, .update = sum.update};
+  Price price{.predicted = {}, .floor = sum.floor};
   Prediction& p = price.predicted;
   p.compute = sum.compute;
   p.wire = sum.wire;
@@ -233,6 +233,17 @@ std::optional<Price> Patterns::price(const Choice& choice) {
   ResizedStep sum;
   for (const Part& part : programs->parts) sum.add(part.weight, part.cost->at(mesh));
   return price_of(sum);
+}
+
+std::vector<double> Patterns::update_seconds(const Choice& choice) {
+  const Ordered in_order = ordered(choice);
+  const Programs& programs = *programs_of(in_order.choice);
+  const ResizedMesh mesh = mesh_of(choice, in_order);
+  std::vector<double> seconds(mesh.sets.size());
+  for (AxisSet set = 0; set < mesh.sets.size(); ++set)
+    for (const Part& part : programs.parts)
+      seconds[mesh.sets[set]] += part.weight * part.cost->update_seconds(mesh, set);
+  return seconds;
 }
 
 }  // namespace weft

@@ -24,7 +24,7 @@ namespace weft {
 // What a candidate costs, by the model.
 struct Price {
   Prediction predicted;
-  double floor = 0, update = 0;  // see ResizedStep
+  double floor = 0;  // see ResizedStep
 };
 
 class Patterns {
@@ -44,6 +44,8 @@ class Patterns {
   std::string needs(const Choice& choice);
   // Empty: the partitioner refuses the choice. Thread-safe for choices whose programs are there.
   std::optional<Price> price(const Choice& choice);
+  // Of a choice with a price and without a storage layout: at least what the update computes under each set of stored axes.
+  std::vector<double> update_seconds(const Choice& choice);
 
   const MeshGroups& groups(const std::vector<int>& sizes);
   std::int64_t compiled() const { return compiled_; }  // programs

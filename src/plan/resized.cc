@@ -20,6 +20,8 @@ double sum_of(const std::vector<AxisExtent>& extents, const ResizedMesh& mesh) {
   return sum;
 }
 
+double largest_rate(const Table& table) { return *std::ranges::max_element(table.values); }
+
 // The run that makes the matrix: one that is preferred, else the largest.
 double taken(const std::vector<ResizedCost::Run>& runs, const ResizedMesh& mesh) {
   double best = 1;
@@ -64,7 +66,6 @@ void ResizedStep::add(double weight, const ResizedStep& other) {
   variable_bytes += weight * other.variable_bytes;
   arena_bytes += weight * other.arena_bytes;
   floor += weight * other.floor;
-  update += weight * other.update;
 }
 
 // The compute stream and the wire stream, as Pricer has them.
@@ -105,7 +106,7 @@ bool ResizedCost::divides(std::span<const int> sizes) const {
 
 ResizedStep ResizedCost::at(const ResizedMesh& mesh) const {
   Clock clock;
-  run(body_, mesh, true, clock);
+  run(body_, mesh, clock);
   ResizedStep step = clock.step;
   step.rest = machine_.step_seconds * crowding_;
   step.flops = sum_of(flops_, mesh);
@@ -164,7 +165,29 @@ void ResizedCost::run_collective(const Body& body, const Step& step, const Resiz
   if (!step.has_done || !machine_.overlaps) clock.wait_until(clock.wire_free);
 }
 
-void ResizedCost::run(const Body& body, const ResizedMesh& mesh, bool is_top, Clock& clock) const {
+double ResizedCost::update_seconds(const ResizedMesh& mesh, AxisSet stored) const {
+  ResizedMesh split = mesh;
+  for (AxisSet set = 0; set < mesh.shares.size(); ++set) split.shares[set] = mesh.shares[set | stored];
+  const double parts = mesh.shares[stored];
+  const auto seconds = [&](const Step& step) {
+    switch (step.kind) {
+      case Step::Kind::kProduct:
+        return product_seconds(body_.products[static_cast<std::size_t>(step.item)], mesh) * parts;
+      case Step::Kind::kAttend: return sum_of(step.flops, split) / step.rate;
+      case Step::Kind::kRandom: return sum_of(step.flops, split) / rates_.random;
+      default:
+        return rates_.seconds_of_both(sum_of(step.bytes, split) / largest_rate(rates_.sweep),
+                                      sum_of(step.flops, split) / rates_.pointwise);
+    }
+  };
+  double sum = 0;
+  for (const Step& step : body_.steps)
+    if (step.is_update && step.kind <= Step::Kind::kSweep)
+      sum += (seconds(step) + rates_.overhead * parts) * crowding_;  // there may be fewer instructions
+  return sum;
+}
+
+void ResizedCost::run(const Body& body, const ResizedMesh& mesh, Clock& clock) const {
   const auto values = static_cast<std::size_t>(body.values);
   std::vector<double> arrives = std::exchange(clock.arrives, std::vector<double>(values));
   std::vector<double> touched = std::exchange(clock.last_touched, {});
@@ -183,7 +206,7 @@ void ResizedCost::run(const Body& body, const ResizedMesh& mesh, bool is_top, Cl
       const auto& [inner, trips] = body.loops[static_cast<std::size_t>(step.item)];
       const double begin = clock.now;
       const ResizedStep before = clock.step;
-      run(inner, mesh, false, clock);
+      run(inner, mesh, clock);
       const auto repeat = [&](double& now, double then) { now += (trips - 1) * (now - then); };
       repeat(clock.now, begin);
       repeat(clock.step.compute, before.compute);
@@ -195,7 +218,6 @@ void ResizedCost::run(const Body& body, const ResizedMesh& mesh, bool is_top, Cl
       clock.now += seconds;
       clock.step.compute += seconds;
       if (step.is_floor) clock.step.floor += seconds;
-      if (step.is_update && is_top) clock.step.update += seconds;
     }
   }
   clock.arrives = std::move(arrives);

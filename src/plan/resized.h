@@ -37,7 +37,6 @@ struct ResizedStep {
   // Seconds that no storage layout saves: work outside the update, and collectives that the forward and backward passes
   // wait for with nothing to do meanwhile.
   double floor = 0;
-  double update = 0;  // seconds of computation of the update
 
   void add(double weight, const ResizedStep& other);
 };
@@ -50,6 +49,9 @@ class ResizedCost {
   // Whether every value divides evenly.
   bool divides(std::span<const int> sizes) const;
   ResizedStep at(const ResizedMesh& mesh) const;
+  // At least the seconds that the update computes if a storage layout splits its values over `stored` too. A value that
+  // these axes split anyhow gets no smaller.
+  double update_seconds(const ResizedMesh& mesh, AxisSet stored) const;
 
   // Neighbouring dims of a contraction that are walked as one.
   struct Run {
@@ -109,7 +111,7 @@ class ResizedCost {
 
  private:
   struct Clock;
-  void run(const Body& body, const ResizedMesh& mesh, bool is_top, Clock& clock) const;
+  void run(const Body& body, const ResizedMesh& mesh, Clock& clock) const;
   void run_collective(const Body& body, const Step& step, const ResizedMesh& mesh, Clock& clock) const;
   double memory_seconds(const Step& step, const ResizedMesh& mesh, Clock& clock) const;
   double work_seconds(const Body& body, const Step& step, const ResizedMesh& mesh, Clock& clock) const;

@@ -255,7 +255,8 @@ class Search::Run {
         if (!priced) continue;
         if (std::ranges::find(found_.priced, choice, &Priced::choice) == found_.priced.end()) take(*priced);
         if (fits(priced->predicted, demands_) && (!best || priced->value < best->value)) best = priced;
-        if (has_loops_ || caches_matter_ || !by_time_ || !fits(priced->predicted, demands_)) still_open.push_back(choice);
+        if (has_loops_ || caches_matter_ || !by_time_ || !fits(priced->predicted, demands_))
+          still_open.push_back(choice);
       }
       open = std::move(still_open);
     }
@@ -277,7 +278,8 @@ class Search::Run {
     double after = 1;
     for (std::size_t i = 1; i < node.rest.size(); ++i) after *= node.rest[i];
     for (const DimSet role : facts_.rules.roles(size, demands_.allowed)) {
-      if (!weft::respects_pins(role, axis < node.choice.names.size() ? node.choice.names[axis] : "", demands_)) continue;
+      if (!weft::respects_pins(role, axis < node.choice.names.size() ? node.choice.names[axis] : "", demands_))
+        continue;
       Node next{.kind = Node::Kind::kAxes, .choice = node.choice, .rest = {node.rest.begin() + 1, node.rest.end()}};
       next.choice.axes.push_back({size, role});
       if (!divides(facts_.rules, next.choice.axes)) continue;
@@ -305,13 +307,14 @@ class Search::Run {
     Least least;
     if (has_loops_) return add_variants(node, least);
     least.floor = price->floor;
-    if (!caches_matter_) least.update = price->update;
+    if (!caches_matter_) least.update = patterns_.update_seconds(node.choice);
     add_variants(node, least);
   }
 
   // What remains of a layout under every storage layout.
   struct Least {
-    double floor = 0, update = 0;
+    double floor = 0;
+    std::vector<double> update = {};  // by set of stored axes
   };
 
   // All candidates of a layout, or those without microbatches and repeated work: the others follow if these do not fit.
@@ -345,15 +348,13 @@ class Search::Run {
     const std::size_t axes = choice.axes.size();
     for (AxisSet stored = 0; stored < AxisSet{1} << axes; ++stored) {
       if (stored && !demands_.allow_store) continue;
-      double parts = 1;
-      for (std::size_t i = 0; i < axes; ++i)
-        if (stored >> i & 1) parts *= choice.axes[i].size;
+      const double least_seconds = least.floor + (least.update.empty() ? 0 : least.update[stored]);
       for (int level = stored ? 1 : 0; level <= (stored ? 3 : 0); ++level) {
         if (level == 2 && choice.microbatches == 1 && !has_loops_) continue;
         Choice next = choice;
         next.stored = stored;
         next.level = level;
-        add_candidate(next, std::max(bound, least.floor + least.update / parts));
+        add_candidate(next, std::max(bound, least_seconds));
       }
     }
   }
