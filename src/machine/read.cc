@@ -288,6 +288,7 @@ Machine read(Section& section) {
   machine.bytes_per_second = section.number("bytes_per_second");
   machine.step_seconds = section.seconds("step_seconds");
   machine.overlaps = section.flag("overlap", true);
+  machine.skew = section.share("skew", 0);
   section.need("peak");
   for (Section& peak : section.sections("peak")) {
     machine.peaks[DType::kF32] = peak.number("f32");

@@ -37,6 +37,7 @@ TEST(Machines, HaveDefaultsForAllButThePeaks) {
   ASSERT_EQ(machine.rates.size(), 1u);
   EXPECT_EQ(machine.rates[0].sweep.values, std::vector<double>{1e10});
   EXPECT_TRUE(machine.overlaps);
+  EXPECT_EQ(machine.skew, 0);
   EXPECT_EQ(Machine{}.peak(), 0);
 }
 
@@ -132,6 +133,7 @@ TEST(MachineErrors, WrongValues) {
           "'link.topology' is one of ring, torus, switch, shared memory");
   EXPECT_USER_ERROR(Machine::parse("memory = \"much\"\n" + kLeast, "here.toml"), "a number of bytes such as");
   EXPECT_USER_ERROR(Machine::parse("overlap = 1\n" + kLeast, "here.toml"), "'overlap' is true or false");
+  EXPECT_USER_ERROR(Machine::parse("skew = 2\n" + kLeast, "here.toml"), "'skew' is a number from 0 to 1");
   EXPECT_USER_ERROR(Machine::parse("link = 1\n" + kLeast, "here.toml"), "'link' is a list");
 }
 
