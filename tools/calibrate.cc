@@ -28,6 +28,7 @@ struct CalibrateOptions {
 };
 
 constexpr int kRuns = 5;
+constexpr int kMeetingRuns = 100;  // the share of the CPUs that a virtual machine gets changes from moment to moment
 
 // What is measured, as large as the device is fast.
 struct Probes {
@@ -207,7 +208,7 @@ ProbePlace place_of(int processors, const CalibrateOptions& o) {
 // is theirs, not the collective's, so as many as cores are timed. Only the first process has times.
 double measured_skew(const std::vector<CollectiveTimes>& times, const CalibrateOptions& o) {
   const ProbePlace place = place_of(std::max(2, cores()), o);
-  const MeetingTime meeting = meeting_time(place, 3 * kRuns);
+  const MeetingTime meeting = meeting_time(place, kMeetingRuns);
   if (wire::process() != 0) return 0;
   const double sizes[2] = {static_cast<double>(place.mesh.size()), static_cast<double>(kMeetingBytes)};
   return std::clamp((meeting.collective - times[0].seconds.at(sizes)) / meeting.work, 0.0, 1.0);
