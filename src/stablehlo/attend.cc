@@ -61,20 +61,21 @@ class Attention {
   // Calls work(operands of the block, carried, begin, size) for every block: a loop over full blocks, then the rest.
   template <class Work>
   Terms each_block(const Terms& first, const Work& work) {
-    if (block_size_ == queries_) return work(operands_, first, w_.number(0, "i64"), queries_);
+    const Element index = index_element(queries_);
+    if (block_size_ == queries_) return work(operands_, first, w_.number(0, index), queries_);
     const std::int64_t full = queries_ / block_size_, rest = queries_ % block_size_;
-    Terms carried = {w_.number(0, "i64")}, outside = operands_;
+    Terms carried = {w_.number(0, index)}, outside = operands_;
     carried.insert(carried.end(), first.begin(), first.end());
     if (length_begin_) outside.push_back(*length_begin_);
     const std::optional<Term> outer_begin = length_begin_;
     Terms last = w_.loop(
-        carried, outside, [&](const Terms& now) { return w_.compare("LT", now[0], w_.number(full, "i64")); },
+        carried, outside, [&](const Terms& now) { return w_.compare("LT", now[0], w_.number(full, index)); },
         [&](const Terms& now, const Terms& around) {
           if (length_begin_) length_begin_ = around.back();
-          const Term begin = w_.apply("multiply", {now[0], w_.number(block_size_, "i64")});
+          const Term begin = w_.apply("multiply", {now[0], w_.number(block_size_, index)});
           const Terms parts =
               cut({around.begin(), around.begin() + static_cast<std::ptrdiff_t>(operands_.size())}, begin, block_size_);
-          Terms next = {w_.apply("add", {now[0], w_.number(1, "i64")})};
+          Terms next = {w_.apply("add", {now[0], w_.number(1, index)})};
           const Terms made = work(parts, Terms(now.begin() + 1, now.end()), begin, block_size_);
           next.insert(next.end(), made.begin(), made.end());
           return next;
@@ -82,7 +83,7 @@ class Attention {
     length_begin_ = outer_begin;
     last.erase(last.begin());
     if (rest == 0) return last;
-    const Term begin = w_.number(full * block_size_, "i64");
+    const Term begin = w_.number(full * block_size_, index);
     return work(cut(operands_, begin, rest), last, begin, rest);
   }
 
@@ -176,12 +177,9 @@ class Attention {
     }
   }
 
-  // Positions have 32 bits where that is enough: TPUs compute 64 bits in several steps.
-  Element index_of(std::int64_t largest) const { return largest < (std::int64_t{1} << 31) ? "i32" : "i64"; }
-
   Term before_end(const Term& end) const {
     const Shape shape = end.shape.plus({memory_});
-    const Element index = end.element == "i32" ? index_of(memory_.size) : "i64";
+    const Element index = end.element == "i32" ? index_element(memory_.size) : "i64";
     return w_.compare("LT", w_.iota(shape, memory_.name, index), w_.broadcast(w_.convert(end, index), shape));
   }
 
@@ -202,7 +200,7 @@ class Attention {
     if (rules_.causal) {
       const Shape pairs = {shape.dim(rules_.length), memory_};
       const std::int64_t queries = q_shape_.size_of(rules_.length) * block_.program.mesh.size();
-      const Element index = index_of(std::max(queries, memory_.size));
+      const Element index = index_element(std::max(queries, memory_.size));
       Term position = w_.iota(pairs, rules_.length, index);
       const auto from = [&](const Term& first) {
         position = w_.apply("add", {position, w_.broadcast(w_.convert(first, index), pairs)});

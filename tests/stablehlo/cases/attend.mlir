@@ -27,7 +27,7 @@ module @weft attributes {mhlo.num_replicas = 2 : i32} {
     %24 = stablehlo.multiply %22, %23 : tensor<i64> loc(#loc0)
     %25 = stablehlo.constant dense<0.0> : tensor<2x40x2x3xf32> loc(#loc0)
     %26 = stablehlo.constant dense<0.0> : tensor<2x40x2xf32> loc(#loc0)
-    %27 = stablehlo.constant dense<0> : tensor<i64> loc(#loc0)
+    %27 = stablehlo.constant dense<0> : tensor<i32> loc(#loc0)
     %28 = stablehlo.dot_general %0, %14, batching_dims = [0] x [0], contracting_dims = [3] x [2], precision = [HIGHEST, HIGHEST] : (tensor<2x40x2x4xf32>, tensor<2x80x4xf32>) -> tensor<2x40x2x80xf32> loc(#loc0)
     %29 = stablehlo.constant dense<0.5> : tensor<2x40x2x80xf32> loc(#loc0)
     %30 = stablehlo.multiply %28, %29 : tensor<2x40x2x80xf32> loc(#loc0)
