@@ -101,7 +101,7 @@ struct Hub::State {
       return refuse(UserError({.code = "nccl.rank-twice",
                                .what = str("two processes say that they are rank ", rank, " of ", size),
                                .where = "making the nccl wire",
-                               .fix = "give every process its own WEFT_NCCL_RANK, from 0 on"}));
+                               .fix = "give every process another WEFT_NCCL_RANK, from 0 on"}));
   }
 
   void exchange(Caller& caller, std::string text) {

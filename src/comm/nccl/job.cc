@@ -118,12 +118,13 @@ FrameStream found_hub(const NcclJob& job, const std::optional<Place>& known) {
       return to_hub;
     }
     if (std::chrono::steady_clock::now() > end)
-      throw RunError({.code = "nccl.no-rank-0",
-                      .what = str("rank ", job.rank, " of ", job.size, " did not reach rank 0 at ", name_of_place(job),
-                                  " within ", std::chrono::duration<double>(job.patience).count(), " s: ", why),
-                      .where = kMaking,
-                      .fix = "see that rank 0 runs, that its host lets this one connect, and that all processes have "
-                             "the same WEFT_NCCL_ADDRESS or WEFT_NCCL_FILE"});
+      throw RunError(
+          {.code = "nccl.no-rank-0",
+           .what = str("rank ", job.rank, " of ", job.size, " did not reach rank 0 at ", name_of_place(job), " within ",
+                       std::chrono::duration<double>(job.patience).count(), " s: ", why),
+           .where = kMaking,
+           .fix = "see that rank 0 runs, that its host accepts connections from this host, and that all processes have "
+                  "the same WEFT_NCCL_ADDRESS or WEFT_NCCL_FILE"});
     std::this_thread::sleep_for(kTryAgainAfter);
   }
 }

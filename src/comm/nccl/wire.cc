@@ -141,8 +141,9 @@ void NcclWire::choose_device() {
         throw UserError({.code = "nccl.shared-device",
                          .what = str("ranks ", a, " and ", b, " would share one card, on host ", ranks_[b].host),
                          .where = kMaking,
-                         .fix = "give every process a card of its own: start as many processes per host as it has "
-                                "cards, and let CUDA_VISIBLE_DEVICES name all of them"});
+                         .fix =
+                             "start as many processes per host as it has cards, and let CUDA_VISIBLE_DEVICES name all "
+                             "of them"});
 }
 
 void NcclWire::check_cuda(cudaError_t status, const char* call) const {

@@ -90,6 +90,13 @@ TEST(CommNcclBootstrap, RankZeroIsMissing) {
   expect_has(started({job})[0], {"did not reach rank 0 at 127.0.0.1:1 within 0.2 s: Connection refused"});
 }
 
+TEST(CommNcclBootstrap, ThePortIsTaken) {
+  const Socket taken = Socket::listening(0);
+  const NcclJob job{.rank = 0, .size = 2, .address = str("127.0.0.1:", taken.port())};
+  expect_has(started({job})[0], {str("rank 0 cannot listen on port ", taken.port(), ": Address already in use"),
+                                 "name another port in WEFT_NCCL_ADDRESS, or end the process that holds it"});
+}
+
 TEST(CommNcclBootstrap, SizesThatDiffer) {
   const std::string file = fresh_job_file();
   for (const std::string& error : started({fake_job(0, 2, file), fake_job(1, 3, file)}))
@@ -102,7 +109,7 @@ TEST(CommNcclBootstrap, ARankTwice) {
   const std::string file = fresh_job_file();
   for (const std::string& error : started({fake_job(0, 3, file), fake_job(1, 3, file), fake_job(1, 3, file)}))
     expect_has(error,
-               {"two processes say that they are rank 1 of 3", "give every process its own WEFT_NCCL_RANK, from 0 on"});
+               {"two processes say that they are rank 1 of 3", "give every process another WEFT_NCCL_RANK, from 0 on"});
   std::filesystem::remove(file);
 }
 
@@ -111,8 +118,10 @@ TEST(CommNcclBootstrap, MoreRanksThanDevices) {
   set_fake_devices(2);
   const std::vector<std::string> errors = started({fake_job(0, 3, file), fake_job(1, 3, file), fake_job(2, 3, file)});
   set_fake_devices(64);
-  expect_has(errors[0],
-             {"another host has more ranks than CUDA devices", "start at most one process per card of a host"});
+  expect_has(
+      errors[0],
+      {"another host has more ranks than CUDA devices",
+       "start at most one process per card of a host (mpirun --map-by ppr:8:node), and see CUDA_VISIBLE_DEVICES"});
   expect_has(errors[2], {"3 ranks run on host ", ", which has 2 CUDA devices"});
   std::filesystem::remove(file);
 }
@@ -123,8 +132,7 @@ TEST(CommNcclBootstrap, TwoRanksOnOneDevice) {
   for (const std::string& error : started({fake_job(0, 2, file), fake_job(1, 2, file)}))
     expect_has(error,
                {"ranks 0 and 1 would share one card, on host ",
-                "give every process a card of its own: start as many processes per host as it has cards, and let "
-                "CUDA_VISIBLE_DEVICES name all of them"});
+                "start as many processes per host as it has cards, and let CUDA_VISIBLE_DEVICES name all of them"});
   // For tests on one card: NCCL takes the processes for processes of two hosts.
   NcclJob first = fake_job(0, 2, file), second = fake_job(1, 2, file);
   first.host_id = "a", second.host_id = "b";
