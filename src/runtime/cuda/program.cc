@@ -40,6 +40,7 @@ struct CudaProgram::Step : RunInstr {
   std::vector<Issue> issues = {};
   std::unique_ptr<Block> body = {};          // of a loop
   std::vector<Issue> first = {}, next = {};  // moves of a loop: before the first trip, after each trip
+  std::vector<Issue> poison = {};            // afterwards, in a poisoned run
   std::vector<std::int64_t*> iterations = {};
   const bool* stop = nullptr;
   std::int64_t trips = 0;
@@ -205,6 +206,7 @@ class CudaProgram::Block {
   void bind(const MemoryPlan& plan, const Indexed<ProcessorId, std::byte*>& arenas) {
     const ByValue<std::vector<std::int64_t>> strides = strides_of(program_);
     std::map<ValueId, const Step*> started;  // collectives with other cards, by their first result
+    int poisoned = -1;                       // see poison.h: up to this position
     int joined = -1;  // the last instruction that is done together with one before it
     for (int i = 0; i < static_cast<int>(program_.body.size()); ++i) {
       const Instr& instr = program_.body[at(i)];
@@ -244,8 +246,18 @@ class CudaProgram::Block {
           for (const Work& work : works) instruction_named(name_of(instr))(work);
       }
       note_checks(*step, instr);
+      if (owner_.poisons_ && i >= joined) add_poison(*step, plan, std::exchange(poisoned, i), i, arenas);
       steps_.push_back(std::move(step));
     }
+  }
+
+  void add_poison(Step& step, const MemoryPlan& plan, int before, int position,
+                  const Indexed<ProcessorId, std::byte*>& arenas) const {
+    for (const Storage& dead : dead_storages(plan, before, position, static_cast<int>(program_.body.size())))
+      for (const ProcessorId p : owner_.local())
+        step.poison.emplace_back([begin = arenas[p] + dead.offset, bytes = dead.bytes](cudaStream_t stream) {
+          check(cudaMemsetAsync(begin, 0xff, static_cast<std::size_t>(bytes), stream), "cudaMemsetAsync");
+        });
   }
 
   // The next instruction with work of its own; -1 if there is none.
@@ -387,6 +399,7 @@ class CudaProgram::Block {
     if (step.body) run_loop(step);
     if (step.print && in_loop) owner_.hand_over(*step.print);
     for (const auto& [name, result] : step.checked) check_finite(name, result);
+    for (const Issue& issue : step.poison) issue(stream());
   }
 
   void run_loop(const Step& step) const {
@@ -532,7 +545,7 @@ void CudaProgram::capture() {
   if (!can_capture()) return;
   cudaGraph_t graph = nullptr;
   check(cudaStreamBeginCapture(card_.stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-  if (kernels_.overlaps()) block_->issue(false);
+  if (kernels_.overlaps() || poisons_) block_->issue(false);
   else block_->issue_beside(card_.second_stream());
   for (const Issue& commit : commits_) commit(card_.stream());
   check(cudaStreamEndCapture(card_.stream(), &graph), "cudaStreamEndCapture");

@@ -12,6 +12,7 @@
 
 #include "program/compiled.h"
 #include "runtime/cuda/peers.h"
+#include "runtime/cuda/poison.h"
 #include "runtime/cuda/timeline.h"
 #include "runtime/cuda/work.h"
 #include "runtime/engine.h"
@@ -66,6 +67,7 @@ class CudaProgram {
   const Checks checks_;
   const std::vector<ProcessorId> local_;
   Peers* const peers_;
+  const bool poisons_ = wants_poison();
   comm::Deadline deadline_ = {};  // of the present step
   KernelSet kernels_;
   std::unique_ptr<Block> block_;
