@@ -4,6 +4,8 @@
 
 #include <bit>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "base/index.h"
 #include "language/op_def.h"
@@ -26,6 +28,37 @@ double largest(const Table& table) { return *std::ranges::max_element(table.valu
 const ProductRates* product_rates(const Rates& rates, DType dtype) {
   const auto found = std::ranges::find(rates.products, dtype, &ProductRates::dtype);
   return found == rates.products.end() ? nullptr : &*found;
+}
+
+// With a storage layout of level 3 the forward and the backward pass each gather a variable that they read, as it is or
+// cast.
+std::map<NodeId, double> bytes_gathered(const WantedGraph& wanted, const std::vector<NodeId>& nodes) {
+  const GraphData& graph = wanted.data();
+  std::set<std::pair<TensorId, bool>> seen;
+  std::map<NodeId, double> bytes;
+  for (const NodeId n : nodes) {
+    const Node& node = graph.nodes[n];
+    const std::string& op = node.op->name;
+    if (node.phase == Phase::kUpdate || op == "assign" || op == "cast" || op == "loop" || node.loop >= 0) continue;
+    for (const TensorId id : node.inputs) {
+      const NodeId variable = variable_of(graph, id);
+      if (!variable || !seen.emplace(id, node.phase != Phase::kForward).second) continue;
+      const DType whole = graph.nodes[variable].outputs[0].dtype;
+      const std::size_t size = std::min(size_of(graph.type(id).dtype), size_of(wanted.compute_as.value_or(whole)));
+      bytes[variable] += static_cast<double>(size) / static_cast<double>(size_of(whole));
+    }
+  }
+  return bytes;
+}
+
+// The axes over which the storage layout splits the variable, and into how many parts.
+std::pair<AxisSet, double> stored_parts(const Choice& choice, const VariableDims& dims) {
+  if (choice.level == 0 || stored_dim(choice, dims) == dims.size()) return {0, 1};
+  const AxisSet axes = stored_axes(choice, dims);
+  double parts = 1;
+  for (std::size_t i = 0; i < choice.axes.size(); ++i)
+    if (axes >> i & 1) parts *= choice.axes[i].size;
+  return {axes, parts};
 }
 
 }  // namespace
@@ -74,13 +107,24 @@ std::size_t WorkBound::number_of(Work work) {
 
 void WorkBound::add_variables(const FoldedGraphs::Part& part, const SplitRules& rules) {
   const GraphData& graph = part.graph->data();
-  for (const NodeId n : nodes_for(graph, part.graph->wanted())) {
+  const std::vector<NodeId> nodes = nodes_for(graph, part.graph->wanted());
+  const std::map<NodeId, double> gathered = bytes_gathered(*part.graph, nodes);
+  std::set<NodeId> assigned;
+  for (const NodeId n : nodes)
+    if (graph.nodes[n].op->name == "assign") assigned.insert(graph.nodes[n].inputs[0].node);
+  for (const NodeId n : nodes) {
     const Node& node = graph.nodes[n];
     if (node.op->name != "variable") continue;
     const auto& options = node.attrs.get<VariableOptions>("options");
     const TensorType& type = node.outputs[0];
-    variables_.push_back({extent_of(type.shape, rules, static_cast<double>(size_of(type.dtype))), part.weight,
-                          !options.slot_of.empty(), options.trainable});
+    const auto reads = gathered.find(n);
+    variables_.push_back({.bytes = extent_of(type.shape, rules, static_cast<double>(size_of(type.dtype))),
+                          .dims = variable_dims(type.shape, rules),
+                          .count = part.weight,
+                          .is_slot = !options.slot_of.empty(),
+                          .is_trainable = options.trainable,
+                          .is_assigned = assigned.contains(n),
+                          .bytes_gathered = reads == gathered.end() ? 0 : reads->second});
   }
 }
 
@@ -90,9 +134,23 @@ double WorkBound::variable_bytes(const Choice& choice) const {
   for (const Variable& variable : variables_) {
     double bytes = splits.local(variable.bytes);
     if ((variable.is_slot && choice.level >= 1) || (variable.is_trainable && choice.level >= 3))
-      for (std::size_t i = 0; i < choice.axes.size(); ++i)
-        if (choice.stored >> i & 1 && !(choice.axes[i].dims & variable.bytes.dims)) bytes /= choice.axes[i].size;
+      bytes /= stored_parts(choice, variable.dims).second;
     sum += variable.count * bytes;
+  }
+  return sum;
+}
+
+double WorkBound::gather_seconds(const Choice& choice, const MeshGroups& groups) const {
+  if (machine_.overlaps || choice.level == 0) return 0;
+  const Splits splits = splits_of(choice.axes, 1);
+  double sum = 0;
+  for (const Variable& variable : variables_) {
+    if (variable.is_slot || !variable.is_trainable) continue;
+    const AxisSet axes = stored_parts(choice, variable.dims).first;
+    const double share = choice.level == 3 ? variable.bytes_gathered : variable.is_assigned ? 1 : 0;
+    // Gathers may be joined, so their latency is left out.
+    const double bytes = splits.local(variable.bytes) * share;
+    sum += variable.count * (groups.all_gather_seconds(axes, bytes) - groups.all_gather_seconds(axes, 0));
   }
   return sum;
 }
@@ -184,7 +242,8 @@ double WorkBound::seconds(const Choice& choice, const MeshGroups& groups, bool i
       if (!axes) continue;
       const double times = splits.times(partial.bytes.dims);
       double hidden = 0;
-      for (std::size_t i = partial.begin; i < partial.end; ++i) hidden += each[part.order[i].first];
+      for (std::size_t i = partial.begin; i < partial.end && machine_.overlaps; ++i)
+        hidden += each[part.order[i].first];
       const double bytes = splits.local(partial.bytes);
       const double once =
           partial.is_gathered ? groups.all_gather_seconds(axes, bytes) : groups.all_reduce_seconds(axes, bytes);

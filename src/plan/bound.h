@@ -33,6 +33,10 @@ class WorkBound {
   // At least the seconds of the choice by the model. `ignores_update`: whatever its storage layout is.
   double seconds(const Choice& choice, const MeshGroups& groups, bool ignores_update) const;
 
+  // At least the seconds in which the storage layout gathers variables, if nothing is computed meanwhile; 0 on machines
+  // that compute meanwhile.
+  double gather_seconds(const Choice& choice, const MeshGroups& groups) const;
+
   // At least the bytes of the choice's variables on each processor, by the model.
   double variable_bytes(const Choice& choice) const;
 
@@ -64,8 +68,11 @@ class WorkBound {
   };
   struct Variable {
     Extent bytes;
+    VariableDims dims;
     double count = 0;  // of all layers
     bool is_slot = false, is_trainable = false;
+    bool is_assigned = false;   // by the step
+    double bytes_gathered = 0;  // with a storage layout of level 3, for each byte of the variable
   };
 
  private:

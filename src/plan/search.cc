@@ -354,7 +354,9 @@ class Search::Run {
         Choice next = choice;
         next.stored = stored;
         next.level = level;
-        add_candidate(next, std::max(bound, least_seconds));
+        const double gathers =
+            by_time_ && !has_loops_ ? facts_.bound.gather_seconds(next, patterns_.groups(sizes_of(next.axes))) : 0;
+        add_candidate(next, std::max(bound, least_seconds + gathers));
       }
     }
   }
