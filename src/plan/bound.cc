@@ -90,12 +90,22 @@ WorkBound::WorkBound(const FoldedGraphs::Parts& parts, const SplitRules& rules, 
     Part& made = parts_.emplace_back();
     made.weight = part.weight;
     made.partials = std::move(found.partials);
+    made.gradients = std::move(found.gradients);
     for (auto& [work, trips] : found.order) made.order.emplace_back(number_of(std::move(work)), trips);
     add_variables(part, rules);
   }
   totals_.resize(works_.size());
-  for (const Part& part : parts_)
-    for (const auto& [work, trips] : part.order) totals_[work] += part.weight * trips;
+  apart_.resize(works_.size());
+  for (const Part& part : parts_) {
+    std::vector<bool> hides(part.order.size());
+    for (const Partial& partial : part.partials)
+      for (std::size_t i = partial.begin; i < partial.end && machine.overlaps; ++i) hides[i] = true;
+    for (std::size_t i = 0; i < part.order.size(); ++i) {
+      const auto& [work, trips] = part.order[i];
+      totals_[work] += part.weight * trips;
+      if (!hides[i]) apart_[work] += part.weight * trips;
+    }
+  }
 }
 
 std::size_t WorkBound::number_of(Work work) {
@@ -138,6 +148,61 @@ double WorkBound::variable_bytes(const Choice& choice) const {
     sum += variable.count * bytes;
   }
   return sum;
+}
+
+// Of work of the update, if the storage layout splits each of its operands over the axes that do not split it anyhow.
+double WorkBound::stored_seconds(const Work& work, const Splits& splits, const Choice& choice) const {
+  const auto local = [&](const Extent& extent) {
+    double size = splits.local(extent);
+    for (std::size_t i = 0; i < choice.axes.size(); ++i)
+      if ((choice.stored >> i & 1) && !(choice.axes[i].dims & extent.dims)) size /= choice.axes[i].size;
+    return size;
+  };
+  double bytes = 0;
+  for (const Extent& extent : work.bytes) bytes += local(extent);
+  if (work.kind != Work::Kind::kSweep) return 0;
+  return std::max(bytes / fastest_sweep_, local(work.flops) / rates_.pointwise) * crowding_;
+}
+
+// A gradient may be scattered instead of reduced, over axes of the storage layout. Without latency: gradients are joined.
+double WorkBound::gradient_seconds(const Partial& gradient, const Splits& splits, const Choice& choice,
+                                   const MeshGroups& groups) const {
+  AxisSet axes = 0;
+  double bytes = splits.local(gradient.bytes);
+  bool is_scattered = false;
+  for (std::size_t i = 0; i < choice.axes.size(); ++i) {
+    const AxisRole& axis = choice.axes[i];
+    const bool is_summed = axis.dims & gradient.summed, is_stored = choice.stored >> i & 1;
+    if (is_summed) axes |= AxisSet{1} << i;
+    if (is_summed && is_stored) is_scattered = true;
+    if (!is_summed && is_stored && !(axis.dims & gradient.bytes.dims)) bytes /= axis.size;
+  }
+  const double seconds = groups.all_reduce_seconds(axes, bytes) - groups.all_reduce_seconds(axes, 0);
+  return gradient.trips * (is_scattered ? seconds / 2 : seconds);
+}
+
+double WorkBound::update_seconds(const Choice& choice, const MeshGroups& groups, bool may_store) const {
+  const Splits splits = splits_of(choice.axes, 1);
+  const auto seconds = [&](const Choice& one) {
+    double sum = 0;
+    for (std::size_t i = 0; i < works_.size(); ++i)
+      if (works_[i].is_update) sum += apart_[i] * stored_seconds(works_[i], splits, one);
+    if (!machine_.overlaps)
+      for (const Part& part : parts_)
+        for (const Partial& gradient : part.gradients)
+          sum += part.weight * gradient_seconds(gradient, splits, one, groups);
+    Choice zero = one;
+    if (zero.stored) zero.level = 1;
+    double gathers = gather_seconds(zero, groups);
+    zero.level = 3;
+    if (zero.stored) gathers = std::min(gathers, gather_seconds(zero, groups));
+    return sum + gathers;
+  };
+  Choice one{.axes = choice.axes};
+  double least = seconds(one);
+  for (one.stored = 1; may_store && one.stored < AxisSet{1} << choice.axes.size(); ++one.stored)
+    least = std::min(least, seconds(one));
+  return least;
 }
 
 double WorkBound::gather_seconds(const Choice& choice, const MeshGroups& groups) const {

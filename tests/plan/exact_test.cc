@@ -154,6 +154,7 @@ TEST_P(PlanExact, BoundsAreBelowPrices) {
     const MeshGroups groups(bench.machine, sizes_of(choice.axes));
     const double seconds = candidate.price.predicted.seconds * kRounding;
     EXPECT_LE(bench.bound.seconds(choice, groups, false), seconds);
+    EXPECT_LE(bench.bound.seconds(choice, groups, true) + bench.bound.update_seconds(choice, groups, true), seconds);
     EXPECT_LE(bench.bound.variable_bytes(choice), static_cast<double>(candidate.price.predicted.variable_bytes) + 0.5);
     double after = 1;
     for (std::size_t i = choice.axes.size(); i-- > 0; after *= choice.axes[i].size)
