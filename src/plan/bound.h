@@ -33,6 +33,14 @@ class WorkBound {
   // At least the seconds of the choice by the model. `ignores_update`: whatever its storage layout is.
   double seconds(const Choice& choice, const MeshGroups& groups, bool ignores_update) const;
 
+  // To add to seconds(), which ignores the update: at least its seconds under the best storage layout; what it computes, and on machines that compute
+  // nothing meanwhile also its reductions of gradients and gathers of variables.
+  double update_seconds(const Choice& choice, const MeshGroups& groups, bool may_store) const;
+
+  // At least the seconds in which the storage layout gathers variables, if nothing is computed meanwhile; 0 on machines
+  // that compute meanwhile.
+  double gather_seconds(const Choice& choice, const MeshGroups& groups) const;
+
   // At least the bytes of the choice's variables on each processor, by the model.
   double variable_bytes(const Choice& choice) const;
 
@@ -60,12 +68,15 @@ class WorkBound {
   struct Part {
     double weight = 1;
     std::vector<std::pair<std::size_t, double>> order;  // work by its number, and how often it runs in a step
-    std::vector<Partial> partials;
+    std::vector<Partial> partials, gradients;
   };
   struct Variable {
     Extent bytes;
+    VariableDims dims;
     double count = 0;  // of all layers
     bool is_slot = false, is_trainable = false;
+    bool is_assigned = false;   // by the step
+    double bytes_gathered = 0;  // with a storage layout of level 3, for each byte of the variable
   };
 
  private:
@@ -73,6 +84,9 @@ class WorkBound {
   Splits splits_of(std::span<const AxisRole> axes, std::int64_t microbatches) const;
   double seconds(const Work& work, const Splits& splits) const;
   double fastest_seconds(const Work& work, const Splits& splits) const;
+  double stored_seconds(const Work& work, const Splits& splits, const Choice& choice) const;
+  double gradient_seconds(const Partial& gradient, const Splits& splits, const Choice& choice,
+                          const MeshGroups& groups) const;
   void add_variables(const FoldedGraphs::Part& part, const SplitRules& rules);
   std::size_t number_of(Work work);
 
@@ -83,6 +97,7 @@ class WorkBound {
   double fastest_sweep_ = 0;
   std::vector<Work> works_;
   std::vector<double> totals_;  // by work: how often it runs in a step of all layers
+  std::vector<double> apart_;   // likewise, where it hides no reduction of a partial value
   std::vector<Part> parts_;
   std::vector<Variable> variables_;
 };

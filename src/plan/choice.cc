@@ -17,7 +17,7 @@ std::string unused_name(const std::string& name, const std::vector<std::string>&
 
 // The axes of the storage layout, those that split the batch last. The order depends on that of the mesh only where axes
 // split the same dims.
-std::vector<std::size_t> stored_axes(const Choice& choice, DimSet batch) {
+std::vector<std::size_t> stored_in_order(const Choice& choice, DimSet batch) {
   std::vector<std::size_t> stored;
   for (std::size_t i = 0; i < choice.axes.size(); ++i)
     if (choice.stored >> i & 1) stored.push_back(i);
@@ -54,6 +54,34 @@ void factorise(int rest, int most_axes, bool order_matters, std::vector<int>& ax
 
 }  // namespace
 
+VariableDims variable_dims(const Shape& shape, const SplitRules& rules) {
+  VariableDims dims;
+  for (const Dim& dim : shape) dims.emplace_back(dim.size, rules.find(dim.name));
+  return dims;
+}
+
+AxisSet stored_axes(const Choice& choice, const VariableDims& dims) {
+  if (choice.level == 0) return 0;
+  DimSet own = 0;
+  for (const auto& [size, dim] : dims)
+    if (dim >= 0) own |= DimSet{1} << dim;
+  AxisSet axes = 0;
+  for (std::size_t i = 0; i < choice.axes.size(); ++i)
+    if ((choice.stored >> i & 1) && !(choice.axes[i].dims & own)) axes |= AxisSet{1} << i;
+  return axes;
+}
+
+std::size_t stored_dim(const Choice& choice, const VariableDims& dims) {
+  const AxisSet axes = stored_axes(choice, dims);
+  const auto divides = [&](const std::pair<std::int64_t, int>& dim) {
+    std::int64_t parts = 1;
+    for (std::size_t i = 0; i < choice.axes.size(); ++i)
+      if ((axes >> i & 1) || (dim.second >= 0 && (choice.axes[i].dims >> dim.second & 1))) parts *= choice.axes[i].size;
+    return dim.first % parts == 0;
+  };
+  return static_cast<std::size_t>(std::ranges::find_if(dims, divides) - dims.begin());
+}
+
 bool divides(const SplitRules& rules, const std::vector<AxisRole>& axes, int dim, std::int64_t more) {
   for (std::size_t d = 0; d < rules.dims().size(); ++d) {
     std::int64_t parts = dim == static_cast<int>(d) ? more : 1;
@@ -77,7 +105,7 @@ PlanChoice named(const Choice& choice, const SplitRules& rules, const std::strin
   std::vector<Axis> axes;
   for (std::size_t i = 0; i < names.size(); ++i) axes.push_back({names[i], choice.axes[i].size});
   std::vector<std::string> stored;
-  for (const std::size_t i : stored_axes(choice, batch_dims)) stored.push_back(names[i]);
+  for (const std::size_t i : stored_in_order(choice, batch_dims)) stored.push_back(names[i]);
   std::vector<std::pair<std::string, std::string>> groups;  // axes, dims: dims with the same axes share a rule
   for (std::size_t d = 0; d < rules.dims().size(); ++d) {
     std::vector<std::string> over;

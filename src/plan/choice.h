@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plan/mesh_groups.h"
@@ -27,6 +28,14 @@ struct Choice {
   Recompute recompute = Recompute::kNone;
   bool operator==(const Choice&) const = default;
 };
+
+// The dims of a variable: the size, and the number in the rules or -1.
+using VariableDims = std::vector<std::pair<std::int64_t, int>>;
+VariableDims variable_dims(const Shape& shape, const SplitRules& rules);
+// The axes over which the storage layout splits the variable beyond the layout.
+AxisSet stored_axes(const Choice& choice, const VariableDims& dims);
+// The dim that they split: the first one whose shard still divides; the number of dims: none.
+std::size_t stored_dim(const Choice& choice, const VariableDims& dims);
 
 // Whether the parts of every dim divide its size. `more`: further parts of the dim of this number, -1: of none.
 bool divides(const SplitRules& rules, const std::vector<AxisRole>& axes, int dim = -1, std::int64_t more = 1);

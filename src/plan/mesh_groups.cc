@@ -19,6 +19,7 @@ MeshGroups::MeshGroups(const Machine& machine, std::span<const int> sizes)
 }
 
 double MeshGroups::seconds(const Operation& operation, const char* name, AxisSet axes, double bytes) const {
+  if (axes == 0) return 0;
   for (const CollectiveTimes& times : machine_.collectives) {
     if (times.kind != name) continue;
     double members = 1;

@@ -13,6 +13,8 @@ namespace weft {
 
 namespace {
 
+constexpr const char* kOwnMesh = "!";  // ends the key of programs that one mesh has for itself
+
 bool is_stored(const Choice& choice, std::size_t axis) { return choice.stored >> axis & 1; }
 
 Choice resized(const Choice& choice, const std::vector<int>& sizes) {
@@ -44,14 +46,9 @@ Patterns::Patterns(const Facts& facts) : facts_(facts) {
     const Node& node = graph.data().nodes[n];
     if (node.op->name != "variable") continue;
     const auto& options = node.attrs.get<VariableOptions>("options");
-    Variable variable{.dims = {}, .is_slot = !options.slot_of.empty(), .is_trainable = options.trainable};
-    std::string text = str(variable.is_slot, variable.is_trainable);
-    for (const Dim& dim : node.outputs[0].shape) {
-      variable.dims.emplace_back(dim.size, facts_.rules.find(dim.name));
-      text += str(" ", dim);
-    }
-    if ((variable.is_slot || variable.is_trainable) && seen.insert(text).second)
-      variables_.push_back(std::move(variable));
+    const bool is_slot = !options.slot_of.empty();
+    if ((is_slot || options.trainable) && seen.insert(str(node.outputs[0].shape)).second)
+      variables_.push_back(variable_dims(node.outputs[0].shape, facts_.rules));
   }
 }
 
@@ -74,25 +71,11 @@ Patterns::Ordered Patterns::ordered(const Choice& choice) const {
   return result;
 }
 
-// For each variable the dim that `*` splits: the first one whose shard still divides.
+// For each variable the dim that `*` splits.
 std::string Patterns::split_variables(const Choice& choice) const {
   std::string text;
   if (choice.level == 0) return text;
-  for (const Variable& variable : variables_) {
-    DimSet own = 0;
-    for (const auto& [size, dim] : variable.dims)
-      if (dim >= 0) own |= DimSet{1} << dim;
-    std::int64_t more = 1;
-    for (std::size_t i = 0; i < choice.axes.size(); ++i)
-      if (is_stored(choice, i) && !(choice.axes[i].dims & own)) more *= choice.axes[i].size;
-    const auto divides = [&](const std::pair<std::int64_t, int>& dim) {
-      std::int64_t parts = more;
-      for (const AxisRole& axis : choice.axes)
-        if (dim.second >= 0 && (axis.dims >> dim.second & 1)) parts *= axis.size;
-      return dim.first % parts == 0;
-    };
-    text += static_cast<char>('0' + (std::ranges::find_if(variable.dims, divides) - variable.dims.begin()));
-  }
+  for (const VariableDims& variable : variables_) text += static_cast<char>('0' + stored_dim(choice, variable));
   return text;
 }
 
@@ -105,10 +88,10 @@ std::string Patterns::key_of(const Choice& choice) const {
   return key + split_variables(choice);
 }
 
-// The mesh with as many axes on which the pattern is legal and whose largest axis is the smallest.
-Choice Patterns::reference_of(const Choice& choice) const {
+// The mesh with as many axes on which the pattern is legal and whose largest axis is the smallest. `shares`: whether the
+// program for these sizes is the one that is asked for.
+Choice Patterns::reference_of(const Choice& choice, const std::function<bool(const Choice&)>& shares) const {
   if (facts_.own_mesh) return choice;
-  const std::string key = key_of(choice);
   const std::vector<int> sizes = sizes_of(choice.axes);
   const int processors = std::accumulate(sizes.begin(), sizes.end(), 1, std::multiplies<>());
   Choice best = choice;
@@ -119,7 +102,7 @@ Choice Patterns::reference_of(const Choice& choice) const {
     if (largest > least || (largest == least && other >= sizes_of(best.axes))) continue;
     const Choice candidate = resized(choice, other);
     if (!divides(facts_.rules, candidate.axes, facts_.rules.find(facts_.graphs.family().batch), choice.microbatches) ||
-        key_of(candidate) != key)
+        !shares(candidate))
       continue;
     least = largest;
     best = candidate;
@@ -132,25 +115,31 @@ const Patterns::Programs* Patterns::find(const std::string& key) const {
   return found == programs_.end() ? nullptr : &found->second;
 }
 
-// The programs that a choice is priced on; null: not compiled yet.
-const Patterns::Programs* Patterns::programs_of(const Choice& choice) const {
-  const std::string key = key_of(choice);
-  const Programs* shared = find(key);
-  if (!shared) return nullptr;
+// The programs of a pattern may not suit every mesh of it. A choice that they do not suit has the programs of those meshes
+// for which the same values do not divide.
+Patterns::Place Patterns::place_of(const Choice& choice) const {
   const std::vector<int> sizes = sizes_of(choice.axes);
-  const bool fits =
-      shared->parts.empty()
-          ? !shared->is_uneven
-          : std::ranges::all_of(shared->parts, [&](const Part& part) { return part.cost->divides(sizes); });
-  return fits || facts_.own_mesh ? shared : find(str(key, "@", join(sizes, "x")));
+  Place place{key_of(choice)};
+  while ((place.programs = find(place.key)) && !facts_.own_mesh) {
+    if (place.programs->parts.empty()) {
+      if (!place.programs->is_uneven || place.key.ends_with(kOwnMesh)) break;
+      place.key += str("@", join(sizes, "x"), kOwnMesh);
+      continue;
+    }
+    std::string uneven;
+    for (const Part& part : place.programs->parts) uneven += part.cost->uneven(sizes);
+    if (uneven.empty()) break;
+    place.key += "/" + uneven;
+  }
+  return place;
 }
 
 std::optional<Patterns::Request> Patterns::missing(const Choice& choice) {
   const Choice in_order = ordered(choice).choice;
-  if (programs_of(in_order)) return std::nullopt;
-  const std::string key = key_of(in_order);
-  if (!find(key)) return Request{key, reference_of(in_order)};
-  return Request{str(key, "@", join(sizes_of(in_order.axes), "x")), in_order};
+  Place place = place_of(in_order);
+  if (place.programs) return std::nullopt;
+  const auto shares = [&](const Choice& other) { return place_of(other).key == place.key; };
+  return Request{place.key, place.key.ends_with(kOwnMesh) ? in_order : reference_of(in_order, shares)};
 }
 
 std::string Patterns::needs(const Choice& choice) {
@@ -222,12 +211,8 @@ ResizedMesh Patterns::mesh_of(const Choice& choice, const Ordered& ordered) {
 
 std::optional<Price> Patterns::price(const Choice& choice) {
   const Ordered in_order = ordered(choice);
-  const Programs* programs = programs_of(in_order.choice);
-  while (!programs) {
-    const std::optional<Request> request = missing(choice);
-    programs_[request->key] = compiled_on(request->choice);
-    programs = programs_of(in_order.choice);
-  }
+  while (const std::optional<Request> request = missing(choice)) programs_[request->key] = compiled_on(request->choice);
+  const Programs* programs = place_of(in_order.choice).programs;
   if (programs->parts.empty()) return std::nullopt;
   const ResizedMesh mesh = mesh_of(choice, in_order);
   ResizedStep sum;
@@ -237,7 +222,7 @@ std::optional<Price> Patterns::price(const Choice& choice) {
 
 std::vector<double> Patterns::update_seconds(const Choice& choice) {
   const Ordered in_order = ordered(choice);
-  const Programs& programs = *programs_of(in_order.choice);
+  const Programs& programs = *place_of(in_order.choice).programs;
   const ResizedMesh mesh = mesh_of(choice, in_order);
   std::vector<double> seconds(mesh.sets.size());
   for (AxisSet set = 0; set < mesh.sets.size(); ++set)

@@ -4,9 +4,10 @@
 // Two candidates have one pattern if their meshes differ only in the sizes of axes, or in the order of axes that share no
 // dim, and if a storage layout splits the same dim of every variable. The program is compiled on the mesh of the pattern
 // whose largest axis is the smallest; a candidate's price is that program with the sizes of the candidate's own mesh, on
-// its own links. If some value does not divide by these sizes, the candidate is compiled on its own mesh.
+// its own links. Candidates for which the same values of that program do not divide are a pattern of their own.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -65,28 +66,30 @@ class Patterns {
     std::vector<Part> parts;  // empty: refused
     bool is_uneven = false;   // refused because some size does not divide
   };
-  struct Variable {
-    std::vector<std::pair<std::int64_t, int>> dims;  // size, number in the rules or -1
-    bool is_slot = false, is_trainable = false;
-  };
   // What is to be compiled for a choice, and for whom it is kept.
   struct Request {
     std::string key;
     Choice choice;
   };
 
+  // Where the programs of a choice are kept; null: not compiled yet.
+  struct Place {
+    std::string key;
+    const Programs* programs = nullptr;
+  };
+
   Ordered ordered(const Choice& choice) const;
   std::string key_of(const Choice& ordered) const;
   std::string split_variables(const Choice& ordered) const;
-  Choice reference_of(const Choice& ordered) const;
+  Choice reference_of(const Choice& ordered, const std::function<bool(const Choice&)>& shares) const;
+  Place place_of(const Choice& ordered) const;
   std::optional<Request> missing(const Choice& choice);
   const Programs* find(const std::string& key) const;
-  const Programs* programs_of(const Choice& ordered) const;
   Programs compiled_on(const Choice& choice);
   ResizedMesh mesh_of(const Choice& choice, const Ordered& ordered);
 
   Facts facts_;
-  std::vector<Variable> variables_;  // each kind once
+  std::vector<VariableDims> variables_;  // each kind once
   std::map<std::string, Programs> programs_;
   std::map<std::vector<int>, MeshGroups> groups_;
   std::mutex mutex_;  // of the groups, the failures and the count

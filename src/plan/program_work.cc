@@ -131,11 +131,12 @@ class Reader {
       pending[instr.outputs[0]] = {dims, result_.order.size(), true};
       return;
     }
+    if (instr.origin.phase == Phase::kUpdate) return;
     if (const DimSet summed = sums_over(p, instr)) pending[instr.outputs[0]] = {summed, result_.order.size()};
   }
 
-  // A reduction may move behind views and sums of partial values; every other use needs it done. An update waits for
-  // its gradients only at the end of the step, so their reductions are not counted.
+  // A reduction may move behind views and sums of partial values; every other use needs it done. Of partial values that
+  // the update sums, one is counted.
   void use(const Program& p, const Instr& instr, std::map<ValueId, Pending>& pending) {
     std::vector<ValueId> used;
     DimSet common = ~DimSet{0};
@@ -144,7 +145,14 @@ class Reader {
       if (p.values[id].shape.rank() > 0) common &= pending.contains(id) ? pending[id].summed : 0;
     }
     if (used.empty()) return;
-    const bool passes = is_view(instr) || ((instr.is<Map>() || instr.is<Fused>()) && common != 0 && used.size() > 1);
+    const bool is_update = instr.origin.phase == Phase::kUpdate,
+               may_sum = (instr.is<Map>() || instr.is<Fused>()) && common != 0 && used.size() > 1,
+               passes = is_view(instr) || (may_sum && !is_update);
+    if (may_sum && is_update) {
+      for (std::size_t i = 1; i < used.size(); ++i) pending.erase(used[i]);
+      pending[used[0]].summed = common;
+      used.resize(1);
+    }
     for (const ValueId id : used) {
       const Pending from = pending[id];
       pending.erase(id);
@@ -153,13 +161,14 @@ class Reader {
           pending[out] = {from.summed & common, result_.order.size(), from.is_gathered};
       } else if (from.is_gathered && !attend_rules(instr)) {
         // Only attention needs the whole dim in any case.
-      } else if (instr.origin.phase != Phase::kUpdate && !instr.is<Contract>()) {
-        result_.partials.push_back({.bytes = bytes(p.values[id]),
-                                    .summed = from.summed,
-                                    .begin = from.begin,
-                                    .end = result_.order.size(),
-                                    .trips = trips_,
-                                    .is_gathered = from.is_gathered});
+      } else if (!instr.is<Contract>()) {
+        auto& all = is_update ? result_.gradients : result_.partials;
+        all.push_back({.bytes = bytes(p.values[id]),
+                       .summed = from.summed,
+                       .begin = from.begin,
+                       .end = result_.order.size(),
+                       .trips = trips_,
+                       .is_gathered = from.is_gathered});
       }
     }
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/str.h"
 #include "plan/resized_program.h"
 
 namespace weft {
@@ -101,13 +102,15 @@ ResizedCost::ResizedCost(const Program& program, const Machine& machine, const T
   divisions_ = reader.divisions(program);
 }
 
-bool ResizedCost::divides(std::span<const int> sizes) const {
-  return std::ranges::all_of(divisions_, [&](const auto& division) {
+std::string ResizedCost::uneven(std::span<const int> sizes) const {
+  std::string text;
+  for (const auto& [size, axes] : divisions_) {
     std::int64_t parts = 1;
     for (std::size_t i = 0; i < sizes.size(); ++i)
-      if (division.second >> i & 1) parts *= sizes[i];
-    return division.first % parts == 0;
-  });
+      if (axes >> i & 1) parts *= sizes[i];
+    if (size % parts != 0) text += str(" ", size, ":", axes);
+  }
+  return text;
 }
 
 ResizedStep ResizedCost::at(const ResizedMesh& mesh) const {
@@ -172,6 +175,21 @@ void ResizedCost::run_collective(const Body& body, const Step& step, const Resiz
   if (!step.has_done || !machine_.overlaps) clock.wait_until(clock.wire_free);
 }
 
+// At least what is left of a reduction of the update if a storage layout splits its operand over `stored`: it may scatter
+// instead. Reductions of gradients may be joined, so that their latency is left out.
+double ResizedCost::stored_seconds(const Collective& collective, bool is_update, const ResizedMesh& mesh,
+                                   AxisSet stored) const {
+  const bool is_all_reduce = std::holds_alternative<AllReduce>(collective.operation);
+  if (!is_all_reduce && !std::holds_alternative<ReduceScatter>(collective.operation)) return 0;
+  const auto seconds = [&](double bytes) {
+    return mesh.groups->seconds(collective.operation, collective.name, mesh.sets[collective.axes], bytes);
+  };
+  const double bytes =
+      std::max(sum_of(collective.in, mesh), sum_of(collective.out, mesh)) * mesh.shares[stored & ~collective.axes];
+  const double once = seconds(bytes) - (is_update ? 0 : seconds(0));
+  return is_all_reduce && (stored & collective.axes) ? once / 2 : once;
+}
+
 double ResizedCost::update_seconds(const ResizedMesh& mesh, AxisSet stored) const {
   ResizedMesh split = mesh;
   for (AxisSet set = 0; set < mesh.shares.size(); ++set) split.shares[set] = mesh.shares[set | stored];
@@ -188,9 +206,12 @@ double ResizedCost::update_seconds(const ResizedMesh& mesh, AxisSet stored) cons
     }
   };
   double sum = 0;
-  for (const Step& step : body_.steps)
+  for (const Step& step : body_.steps) {
     if (step.is_update && step.kind <= Step::Kind::kSweep)
       sum += (seconds(step) + rates_.overhead * parts) * crowding_;  // there may be fewer instructions
+    else if (!step.is_floor && step.kind == Step::Kind::kCollective && !machine_.overlaps)
+      sum += stored_seconds(body_.collectives[static_cast<std::size_t>(step.item)], step.is_update, mesh, stored);
+  }
   return sum;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "plan/mesh_groups.h"
@@ -46,11 +47,11 @@ class ResizedCost {
   // The machine outlives the object.
   ResizedCost(const Program& program, const Machine& machine, const Target& target);
 
-  // Whether every value divides evenly.
-  bool divides(std::span<const int> sizes) const;
+  // The values that do not divide evenly: a text for their sizes and axes; empty: all divide.
+  std::string uneven(std::span<const int> sizes) const;
   ResizedStep at(const ResizedMesh& mesh) const;
-  // At least the seconds that the update computes if a storage layout splits its values over `stored` too. A value that
-  // these axes split anyhow gets no smaller.
+  // At least the seconds of the update if a storage layout splits its values over `stored` too. A value that these axes
+  // split anyhow gets no smaller. Collectives count if the machine computes nothing meanwhile.
   double update_seconds(const ResizedMesh& mesh, AxisSet stored) const;
 
   // Neighbouring dims of a contraction that are walked as one.
@@ -116,6 +117,7 @@ class ResizedCost {
   double memory_seconds(const Step& step, const ResizedMesh& mesh, Clock& clock) const;
   double work_seconds(const Body& body, const Step& step, const ResizedMesh& mesh, Clock& clock) const;
   double product_seconds(const Product& product, const ResizedMesh& mesh) const;
+  double stored_seconds(const Collective& collective, bool is_update, const ResizedMesh& mesh, AxisSet stored) const;
 
   const Machine& machine_;
   const Rates& rates_;

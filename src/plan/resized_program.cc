@@ -263,7 +263,8 @@ ResizedCost::Body ResizedProgram::body(const Program& p) const {
     }
     step.is_update = instr.origin.phase == Phase::kUpdate;
     step.has_done = is_collective(instr) && has_done[instr.outputs[0]];
-    const bool is_hidden = is_collective(instr) && (step.has_done || of_update[instr.outputs[0]]);
+    const bool is_hidden =
+        is_collective(instr) && ((step.has_done && machine_.overlaps) || of_update[instr.outputs[0]]);
     step.is_floor = is_top && !step.is_update && !is_hidden && !instr.is<Done>();
     body.steps.push_back(std::move(step));
     instrs.push_back(&instr);

@@ -67,6 +67,7 @@ struct Search::Node {
   std::int64_t order = 0;      // of two equal bounds, the later node is opened first: it is closer to a candidate
   Choice choice = {};          // of kAxes: the axes that have a role
   std::vector<int> rest = {};  // of kAxes: the sizes of the axes that have none yet
+  bool has_update = false;     // of kLayout: the bound includes the update
 
   bool operator<(const Node& other) const { return bound != other.bound ? bound > other.bound : order < other.order; }
 };
@@ -129,6 +130,7 @@ class Search::Run {
         caches_matter_(!facts_.machine.rates_of(processors_of(demands)).sweep.axes.empty()) {}
 
   Found run(const std::function<bool()>& stop) {
+    const std::optional<Priced> from_menu = price_menu();
     for (const MeshShape& mesh : demands_.meshes) {
       Node root{.rest = mesh.sizes};
       root.choice.names = mesh.names;
@@ -154,8 +156,9 @@ class Search::Run {
     price_ready();
     double least = queue_.empty() ? limit() : queue_.top().bound;
     for (const Node& node : waiting_) least = std::min(least, node.bound);
-    price_menu();
     found_.bound = std::min(limit(), least);
+    if (from_menu && std::ranges::find(found_.best, from_menu->choice, &Priced::choice) == found_.best.end())
+      found_.best.push_back(*from_menu);
     found_.bounded = count_;
     found_.compiled = patterns_.compiled();
     found_.failures = search_.failures_;
@@ -233,16 +236,17 @@ class Search::Run {
       if (priced) take(*priced);
   }
 
-  // The whole programs decide among the best candidates and the best of the menu. A search that was stopped may not have
-  // priced the menu.
-  void price_menu() {
+  // The fastest of the menu that fits. Its price is the first limit of the search, and its whole program is compared with
+  // those of the best candidates.
+  std::optional<Priced> price_menu() {
     std::optional<Priced> best;
     std::vector<Choice> open;
     for (const MeshShape& mesh : demands_.meshes)
       for (Choice& choice :
            menu_of(facts_.rules, facts_.graphs.family().batch, mesh.sizes, demands_.allowed, demands_.allow_store)) {
         choice.names = mesh.names;
-        if (respects_pins(choice)) open.push_back(std::move(choice));
+        if (respects_pins(choice) && !(demands_.merges_equal_axes && is_repeated(choice, demands_)))
+          open.push_back(std::move(choice));
       }
     const int batch = facts_.rules.find(facts_.graphs.family().batch);
     for (const std::int64_t microbatches : facts_.graphs.family().microbatches) {
@@ -253,15 +257,15 @@ class Search::Run {
       for (const Choice& choice : open) {
         const std::optional<Priced> priced = search_.price(choice, demands_);
         if (!priced) continue;
-        if (std::ranges::find(found_.priced, choice, &Priced::choice) == found_.priced.end()) take(*priced);
+        menu_.push_back(choice);
+        take(*priced);
         if (fits(priced->predicted, demands_) && (!best || priced->value < best->value)) best = priced;
         if (has_loops_ || caches_matter_ || !by_time_ || !fits(priced->predicted, demands_))
           still_open.push_back(choice);
       }
       open = std::move(still_open);
     }
-    if (best && std::ranges::find(found_.best, best->choice, &Priced::choice) == found_.best.end())
-      found_.best.push_back(*best);
+    return best;
   }
 
   bool respects_pins(const Choice& choice) const {
@@ -301,6 +305,12 @@ class Search::Run {
 
   void open_layout(Node node) {
     if (!by_time_) return add_variants(node, {});
+    if (!has_loops_ && !std::exchange(node.has_update, true)) {
+      const MeshGroups& groups = patterns_.groups(sizes_of(node.choice.axes));
+      node.bound += facts_.bound.update_seconds(node.choice, groups, demands_.allow_store);
+      if (node.bound >= limit()) return;
+      if (!queue_.empty() && queue_.top().bound < node.bound) return queue_.push(std::move(node));
+    }
     if (waits_for(node, node.choice)) return;
     const std::optional<Price> price = patterns_.price(node.choice);
     if (!price) return;
@@ -354,7 +364,9 @@ class Search::Run {
         Choice next = choice;
         next.stored = stored;
         next.level = level;
-        add_candidate(next, std::max(bound, least_seconds));
+        const double gathers =
+            by_time_ && !has_loops_ ? facts_.bound.gather_seconds(next, patterns_.groups(sizes_of(next.axes))) : 0;
+        add_candidate(next, std::max(bound, least_seconds + gathers));
       }
     }
   }
@@ -368,6 +380,7 @@ class Search::Run {
   }
 
   void open_candidate(Node node) {
+    if (std::ranges::find(menu_, node.choice) != menu_.end()) return;
     if (waits_for(node, node.choice)) return;
     ready_.push_back(std::move(node));
     if (ready_.size() >= kPricedAtOnce) price_ready();
@@ -422,6 +435,7 @@ class Search::Run {
   bool caches_matter_;
   std::priority_queue<Node> queue_;
   std::int64_t count_ = 0;
+  std::vector<Choice> menu_;    // that has a price
   std::vector<Node> waiting_;   // for programs
   std::vector<Node> ready_;     // candidates that have theirs
   std::vector<Choice> needed_;  // by node that waits

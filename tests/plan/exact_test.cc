@@ -7,6 +7,65 @@
 namespace weft::search_test {
 namespace {
 
+// Pairs of processors that compute nothing while they wait for others.
+constexpr const char* kSerial = R"(
+processors = 8
+overlap = false
+memory = "1GB"
+bytes_per_second = 1e10
+[peak]
+f32 = 1e11
+[[rates]]
+overhead = 1e-7
+pointwise = 1e10
+random = 1e8
+[[link]]
+name = "pair"
+topology = "switch"
+sides = [2]
+latency = 1e-7
+bandwidth = 2e10
+[[link]]
+name = "net"
+topology = "torus"
+sides = [2, 2]
+latency = 1e-6
+bandwidth = 1e9
+)";
+
+// As kSerial, with caches and measured collectives.
+constexpr const char* kMeasured = R"(
+processors = 8
+overlap = false
+memory = "1GB"
+bytes_per_second = 1e10
+[peak]
+f32 = 1e11
+[[rates]]
+overhead = 1e-7
+pointwise = 1e10
+random = 1e8
+[rates.sweep]
+bytes = [1e4, 1e6]
+rate = [4e10, 1e10]
+[[link]]
+name = "box"
+topology = "switch"
+sides = [8]
+latency = 1e-6
+bandwidth = 1e9
+[[collective]]
+kind = "all_reduce"
+processors = [2, 8]
+bytes = [1e2, 1e4, 1e6]
+seconds = [2e-6, 5e-6, 1e-3, 6e-6, 1e-5, 2e-3]
+[[collective]]
+kind = "all_gather"
+processors = [2, 8]
+bytes = [1e2, 1e4, 1e6]
+seconds = [1e-6, 3e-6, 6e-4, 4e-6, 8e-6, 1.2e-3]
+)";
+
 struct ExactCase {
   const char* name;
   StepFamily (*family)();
@@ -95,6 +154,7 @@ TEST_P(PlanExact, BoundsAreBelowPrices) {
     const MeshGroups groups(bench.machine, sizes_of(choice.axes));
     const double seconds = candidate.price.predicted.seconds * kRounding;
     EXPECT_LE(bench.bound.seconds(choice, groups, false), seconds);
+    EXPECT_LE(bench.bound.seconds(choice, groups, true) + bench.bound.update_seconds(choice, groups, true), seconds);
     EXPECT_LE(bench.bound.variable_bytes(choice), static_cast<double>(candidate.price.predicted.variable_bytes) + 0.5);
     double after = 1;
     for (std::size_t i = choice.axes.size(); i-- > 0; after *= choice.axes[i].size)
@@ -102,7 +162,7 @@ TEST_P(PlanExact, BoundsAreBelowPrices) {
     Choice plain{.axes = choice.axes};
     const Price layout = *patterns.price(plain);
     const double update = caches_matter ? 0 : patterns.update_seconds(plain)[choice.stored];
-    EXPECT_LE(layout.floor + update, seconds);
+    EXPECT_LE(layout.floor + update + bench.bound.gather_seconds(choice, groups), seconds);
     if (caches_matter) continue;
     plain.stored = choice.stored;
     plain.level = choice.level == 2 ? 1 : choice.level;
@@ -199,6 +259,49 @@ INSTANTIATE_TEST_SUITE_P(Graphs, PlanExact,
                                            ExactCase{"words", words, kFlat, 4},
                                            ExactCase{"words_on_levels", words, kLevels, 4},
                                            ExactCase{"experts", experts, kFlat, 4},
+                                           ExactCase{"serial",
+                                                     [] {
+                                                       return perceptron({8, 16, 32}, 3);
+                                                     },
+                                                     kSerial, 4},
+                                           ExactCase{"large_batch_serial",
+                                                     [] {
+                                                       return perceptron({512, 64, 64}, 2);
+                                                     },
+                                                     kSerial, 4},
+                                           ExactCase{"wide_serial",
+                                                     [] {
+                                                       return perceptron({4, 64, 256}, 4);
+                                                     },
+                                                     kSerial, 8},
+                                           ExactCase{"three_axes_serial",
+                                                     [] {
+                                                       return perceptron({64, 16, 32}, 2);
+                                                     },
+                                                     kSerial, 8, 3},
+                                           ExactCase{"microbatches_serial",
+                                                     [] {
+                                                       return perceptron({64, 32, 64}, 2, {1, 2, 4}, true);
+                                                     },
+                                                     kSerial, 4},
+                                           ExactCase{"microbatches_of_three",
+                                                     [] {
+                                                       return perceptron({36, 12, 24}, 2, {1, 3}, true);
+                                                     },
+                                                     kFlat, 6},
+                                           ExactCase{"attention_serial", [] { return attention(2); }, kSerial, 4},
+                                           ExactCase{"words_serial", words, kSerial, 4},
+                                           ExactCase{"experts_serial", experts, kSerial, 4},
+                                           ExactCase{"measured",
+                                                     [] {
+                                                       return perceptron({64, 32, 64}, 2);
+                                                     },
+                                                     kMeasured, 4},
+                                           ExactCase{"microbatches_measured",
+                                                     [] {
+                                                       return perceptron({64, 16, 32}, 2, {1, 2}, true);
+                                                     },
+                                                     kMeasured, 4},
                                            ExactCase{"recurrence", recurrence, kLevels, 4}),
                          [](const auto& info) { return std::string(info.param.name); });
 
