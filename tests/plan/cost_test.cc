@@ -236,7 +236,7 @@ TEST(ProgramCost, ProcessorsTakeTurnsOnCores) {
 TEST(ProgramCost, NeedsAsManyProcessors) {
   const Program p = test::program_of("\ninput x %0 f32 [a=4]\noutput o %0");
   EXPECT_USER_ERROR(
-      price(p, machine_of("", 4)),
+      price(p, machine_of(link("switch", "4"), 4)),
       test::lines("the mesh has 8 processors, but the machine has 4", "mesh data:2 model:4 one:1, machine test",
                   "use a smaller mesh, or the description of a larger machine"));
 }
