@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <thread>
 
 #include "base/str.h"
 #include "comm/launch.h"
@@ -66,6 +67,33 @@ TEST(NcclBootstrap, AnOldFileIsNoHindrance) {
   const std::string file = fresh_job_file();
   std::ofstream(file) << "weft 1 77 127.0.0.1 end";
   EXPECT_EQ(started({fake_job(1, 2, file), fake_job(0, 2, file)}), std::vector<std::string>(2, "no error"));
+  std::filesystem::remove(file);
+}
+
+// The processes make one wire after another at one address, and one of them is early every time.
+TEST(NcclBootstrap, OneAddressServesManyWires) {
+  const std::string address = str("127.0.0.1:", 27000 + getpid() % 2000);
+  const auto rank = [&](int number) {
+    for (int i = 0; i < 3; ++i) {
+      NcclWire wire({.rank = number, .size = 2, .address = address}, fake_nccl(), fake_cuda());
+      const std::unique_ptr<Group> group = wire.join(wire.me(), {ProcessorId(0), ProcessorId(1)});
+      barrier(*group, "here", std::chrono::seconds(30));
+      if (number == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  };
+  std::future<std::string> other = std::async(std::launch::async, [&] { return error_of([&] { rank(1); }); });
+  EXPECT_EQ(error_of([&] { rank(0); }), "no error");
+  EXPECT_EQ(other.get(), "no error");
+}
+
+// The port of an old file may belong to another job now.
+TEST(NcclBootstrap, AHubOfAnotherJobIsNotJoined) {
+  const std::string file = fresh_job_file();
+  Hub another(Socket::listening(0), 2, 77, std::chrono::seconds(60));
+  NcclJob job = fake_job(1, 2, file);
+  job.patience = std::chrono::milliseconds(300);
+  std::ofstream(file) << "weft " << another.port() << " 78 127.0.0.1 end";
+  expect_has(started({job})[0], {"did not reach rank 0", "a process listens there that is not rank 0 of this job"});
   std::filesystem::remove(file);
 }
 
