@@ -10,7 +10,12 @@
 #include <thread>
 
 #include "base/str.h"
+#include "runtime/cuda/nccl_collectives.h"
+#include "runtime/cuda/nvrtc.h"
 #include "runtime/cuda/open.h"
+#include "runtime/cuda/prelude.h"
+#include "runtime/cuda/text.h"
+#include "runtime/host/strided.h"
 #include "weft/weft.h"
 
 namespace weft::cuda_nccl_test {
@@ -63,6 +68,33 @@ TEST(GpuNcclRank, Trains) {
   } catch (const Error& error) {
     out << error.what();
   }
+}
+
+TEST(CudaNccl, ItsKernelsCompile) {
+  std::string source = cuda::kernel_prelude();
+  source += str(
+      "extern \"C\" __global__ void progress(volatile unsigned long long* steps, volatile unsigned long long* number, "
+      "long long value) {\n",
+      cuda::kProgressText, "}\n");
+  int kernels = 0;
+  const Shape shape({{"a", 4}, {"b", 6}});
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16, DType::kF64})
+    for (const Reduce how : {Reduce::kMax, Reduce::kMin})
+      source += str("extern \"C\" __global__ void reduce", kernels++, "(const ", cuda::stored_type(dtype), "* x, ",
+                    cuda::stored_type(dtype), "* y) {\nconst long long i = threadIdx.x;\n",
+                    cuda::gathered_reduction_text(dense_view(nullptr, dtype, shape), 1, 3, 3, how), "}\n");
+  const std::string ptx = cuda::compile_to_ptx(source, "sm_90");
+  EXPECT_NE(ptx.find(".visible .entry progress("), std::string::npos);
+  EXPECT_NE(ptx.find(str(".visible .entry reduce", kernels - 1, "(")), std::string::npos);
+}
+
+// Rank 1 of three members: its block of every member's blocks.
+TEST(CudaNccl, ReducesGatheredBlocksInRankOrder) {
+  const TensorView result = dense_view(nullptr, DType::kF32, Shape({{"a", 4}}));
+  EXPECT_NE(cuda::gathered_reduction_text(result, 1, 3, 3, Reduce::kMax)
+                .find("JoinMax()(JoinMax()((float)widen(get(x[4ll + i])), (float)widen(get(x[16ll + i]))), "
+                      "(float)widen(get(x[28ll + i])))"),
+            std::string::npos);
 }
 
 class GpuNccl : public testing::Test {

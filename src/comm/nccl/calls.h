@@ -1,5 +1,5 @@
-// What the nccl wire calls of NCCL and of CUDA, as tables of functions. NCCL's library is opened when a wire is made, so
-// that nothing links it; tests fill both tables from a library of their own.
+// The functions of NCCL and of CUDA that the nccl wire calls, as two tables. NCCL's library is opened when a wire is made,
+// so nothing links it. Tests fill both tables from a library that stands for NCCL.
 #pragma once
 
 #include <cuda_runtime_api.h>

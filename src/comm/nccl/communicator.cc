@@ -112,9 +112,10 @@ bool Communicator::launch(const Operation& operation, cudaStream_t stream) {
     if (cuda_.copy(operation.scratch, in, bytes, stream) != cudaSuccess) return false;
     in = operation.scratch;
   }
-  if (!note(issue(operation, in, stream))) return false;
-  if (operation.what != Collective::kPermute || operation.source >= 0 || bytes == 0) return true;
-  return cuda_.fill_zeros(operation.out, bytes, stream) == cudaSuccess;
+  if (operation.what == Collective::kPermute && operation.source < 0 && bytes > 0 &&
+      cuda_.fill_zeros(operation.out, bytes, stream) != cudaSuccess)
+    return false;
+  return note(issue(operation, in, stream));
 }
 
 // A group of one: copies.

@@ -87,6 +87,9 @@ struct Hub::State {
     const int rank = frame.number<int>(), of = frame.number<int>();
     caller.process = frame.number<std::int64_t>();
     if (said != token) return caller.stream.close();  // of another job
+    ByteWriter welcome;
+    welcome.number(FrameKind::kWelcome);
+    caller.stream.put(welcome.bytes());
     const bool is_second = rank >= 0 && rank < size && has(rank);
     caller.rank = rank;
     if (refused) caller.stream.put(*refused);
@@ -120,6 +123,7 @@ struct Hub::State {
     for (const std::string& each : texts) frame.text(each);
     for (const auto& each : callers) each->text.reset();
     all_came = true;
+    listening.close();  // who comes now means the next wire of this address
     to_all(frame.bytes());
   }
 
@@ -183,7 +187,7 @@ struct Hub::State {
                          .events = static_cast<short>(caller->stream.has_unsent() ? POLLIN | POLLOUT : POLLIN),
                          .revents = 0});
     poll(waiting.data(), waiting.size(), kLookMilliseconds);
-    while (true) {
+    while (listening.is_open()) {
       Socket caller = listening.accepted();
       if (!caller.is_open()) break;
       callers.push_back(std::make_unique<Caller>());
@@ -224,7 +228,8 @@ struct Hub::State {
 };
 
 Hub::Hub(Socket listening, int size, std::uint64_t token, std::chrono::nanoseconds patience)
-    : state_(std::make_unique<State>(std::move(listening), size, token, patience)),
+    : port_(listening.port()),
+      state_(std::make_unique<State>(std::move(listening), size, token, patience)),
       thread_([state = state_.get()] { state->run(); }) {}
 
 Hub::~Hub() {

@@ -2,7 +2,8 @@
 // ranks, keeps the first failure, and sees when the process of a rank ends.
 //
 //   rank to hub                            hub to rank
-//   kHello     token, rank, size, process  kRefuse     whose fault, code, what, where, fix
+//   kHello     token, rank, size, process  kWelcome    nothing: it is the hub of the job
+//                                          kRefuse     whose fault, code, what, where, fix
 //   kExchange  text                        kExchanged  the texts of all ranks, once all have sent one
 //   kSend      ranks, payload              kDeliver    rank of the sender, payload
 //   kAbort     failure                     kAborted    rank that reports it, failure
@@ -23,6 +24,7 @@ namespace weft::comm {
 
 enum class FrameKind : std::uint8_t {
   kHello,
+  kWelcome,
   kExchange,
   kSend,
   kAbort,
@@ -41,11 +43,13 @@ class Hub {
   // `patience`: how long it waits for all ranks to come. `token`: what a rank of this job says.
   Hub(Socket listening, int size, std::uint64_t token, std::chrono::nanoseconds patience);
   ~Hub();  // lets every rank that is still connected go first, for a short time
+  int port() const { return port_; }
   Hub(const Hub&) = delete;
   Hub& operator=(const Hub&) = delete;
 
  private:
   struct State;
+  const int port_;
   const std::unique_ptr<State> state_;
   std::thread thread_;
 };

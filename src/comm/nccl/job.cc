@@ -10,6 +10,7 @@
 #include <sstream>
 #include <thread>
 
+#include <poll.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -23,6 +24,7 @@ namespace weft::comm {
 namespace {
 
 constexpr std::chrono::milliseconds kTryAgainAfter{50};
+constexpr std::chrono::seconds kForWelcome{5};
 constexpr const char* kMaking = "making the nccl wire";
 
 std::string variable(const char* name) {
@@ -105,6 +107,18 @@ void say_hello(FrameStream& to_hub, const NcclJob& job, std::uint64_t token) {
   to_hub.send();
 }
 
+// Whether the hub is that of the job.
+bool is_welcome(FrameStream& to_hub) {
+  for (const SteadyTime end = std::chrono::steady_clock::now() + kForWelcome; std::chrono::steady_clock::now() < end;) {
+    pollfd waiting{.fd = to_hub.descriptor(), .events = POLLIN, .revents = 0};
+    poll(&waiting, 1, static_cast<int>(kTryAgainAfter.count()));
+    const bool is_open = to_hub.receive();
+    if (to_hub.take()) return true;
+    if (!is_open) return false;
+  }
+  return false;
+}
+
 FrameStream found_hub(const NcclJob& job, const std::optional<Place>& known) {
   const SteadyTime end = std::chrono::steady_clock::now() + job.patience;
   std::string why = "there is no such file yet";
@@ -115,7 +129,8 @@ FrameStream found_hub(const NcclJob& job, const std::optional<Place>& known) {
       if (!socket.is_open()) continue;
       FrameStream to_hub(std::move(socket));
       say_hello(to_hub, job, place->token);
-      return to_hub;
+      if (is_welcome(to_hub)) return to_hub;
+      why = "a process listens there that is not rank 0 of this job";
     }
     if (std::chrono::steady_clock::now() > end)
       throw RunError(

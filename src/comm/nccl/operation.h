@@ -18,11 +18,10 @@ struct Operation {
   void* scratch = nullptr;  // as many bytes as the input, if needs_scratch
 };
 
-// Sends and receives overwrite what they have not sent yet where input and output are the same.
+// Receives, and the zeros of who receives nothing, overwrite what is not sent yet where input and output are the same.
 inline bool needs_scratch(const Operation& operation) {
   if (operation.in != operation.out || operation.in_count == 0) return false;
-  return operation.what == Collective::kAllToAll ||
-         (operation.what == Collective::kPermute && operation.source >= 0 && operation.target >= 0);
+  return operation.what == Collective::kAllToAll || (operation.what == Collective::kPermute && operation.target >= 0);
 }
 
 // NCCL's max and min lose a NaN among the members: the caller gathers floats and reduces them itself.

@@ -1,4 +1,4 @@
-// TCP connections that carry frames: a length and so many bytes. Nothing here waits longer than it is told.
+// TCP connections that carry frames: a length and so many bytes. Only connected() waits, for some seconds at most.
 #pragma once
 
 #include <chrono>

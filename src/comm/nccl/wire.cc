@@ -293,15 +293,15 @@ ProcessorStatus NcclWire::own_status() const {
   return status;
 }
 
+// The status first: who asks must not take a member for missing that has come meanwhile.
 MemberProgress NcclWire::own_progress(const std::string& key) const {
+  const ProcessorStatus status = own_status();
   MemberProgress progress;
-  {
-    const std::lock_guard lock(mutex_);
-    if (key == kProgram && program_) progress = program_->program_progress();
-    if (const auto found = groups_.find(key); found != groups_.end())
-      progress = {.started = found->second->started(), .finished = found->second->finished(), .status = {}};
-  }
-  progress.status = own_status();
+  const std::lock_guard lock(mutex_);
+  if (key == kProgram && program_) progress = program_->program_progress();
+  if (const auto found = groups_.find(key); found != groups_.end())
+    progress = {.started = found->second->started(), .finished = found->second->finished(), .status = {}};
+  progress.status = status;
   return progress;
 }
 
@@ -483,6 +483,7 @@ std::unique_ptr<Wire> make_nccl_wire(int processors) {
                                 ", or choose a mesh of ", job.size)});
   const NcclCalls& nccl = open_nccl();
   setenv("NCCL_RUNTIME_CONNECT", "0", 0);  // nothing is left to connect while a step is captured
+  setenv("NCCL_GRAPH_REGISTER", "0", 0);   // the arena is mapped memory, which NCCL cannot share between processes
   return std::make_unique<NcclWire>(job, nccl, cuda_calls());
 }
 

@@ -1,8 +1,8 @@
 // NcclWire: one process per card. NCCL carries the data; a connection of every rank to rank 0 (Control) carries the rest:
 // how the ranks find each other, failures, and what everyone does.
 //
-// After a failure a thread of its own aborts NCCL's communicators, which ends what hangs on the card. It waits for graphs
-// that hold collectives: whoever has captured one destroys it then.
+// After a failure a helper thread aborts NCCL's communicators, which ends what hangs on the card. NCCL ends the abort when
+// no captured graph holds its collectives: the engine destroys its graph then.
 #pragma once
 
 #include <atomic>

@@ -10,6 +10,22 @@
 
 namespace weft::cuda {
 
+// The number before the count: the host reads them in the other order.
+const char* const kProgressText = "*number = value;\n__threadfence_system();\n*steps = *steps + 1;\n";
+
+std::string gathered_reduction_text(const TensorView& result, std::int64_t first, std::int64_t step, int members,
+                                    Reduce how) {
+  const std::int64_t elements = result.shape.elements();
+  const std::vector<Run> runs = joined_runs({result.shape.begin(), result.shape.end()}, {result.strides});
+  const auto element = [&](int q) {
+    return str("(", wide_type(result.dtype), ")widen(get(x[", (first + q * step) * elements, "ll + i]))");
+  };
+  std::string text = element(0);
+  for (int q = 1; q < members; ++q) text = str(join_type(how), "()(", text, ", ", element(q), ")");
+  const char* stored = stored_type(result.dtype);
+  return str("y[", offset_text(runs, 0, "i"), "] = put<", stored, ">(narrow<", stored, ">(", text, "));\n");
+}
+
 namespace {
 
 using comm::Collective;
@@ -67,16 +83,9 @@ class Exchange {
   // `step` blocks apart, the first at `first`.
   void reduce(const TensorView& gathered, std::int64_t first, std::int64_t step, const TensorView& result,
               Reduce how) const {
-    const std::int64_t elements = result.shape.elements();
-    const std::vector<Run> runs = joined_runs({result.shape.begin(), result.shape.end()}, {result.strides});
-    const auto element = [&](int q) {
-      return str("(", wide_type(result.dtype), ")widen(get(x[", (first + q * step) * elements, "ll + i]))");
-    };
-    std::string text = element(0);
-    for (int q = 1; q < size(); ++q) text = str(join_type(how), "()(", text, ", ", element(q), ")");
-    launch_per_element(work_, elements, {in(result.dtype, "x", gathered.data), out(result.dtype, "y", result.data)},
-                       str("y[", offset_text(runs, 0, "i"), "] = put<", stored_type(result.dtype), ">(narrow<",
-                           stored_type(result.dtype), ">(", text, "));\n"));
+    launch_per_element(work_, result.shape.elements(),
+                       {in(result.dtype, "x", gathered.data), out(result.dtype, "y", result.data)},
+                       gathered_reduction_text(result, first, step, size(), how));
   }
 
  private:
@@ -87,7 +96,7 @@ class Exchange {
                  {typed("volatile unsigned long long", "steps", &words->steps),
                   typed("volatile unsigned long long", "number", &words->number),
                   cuda::number("value", static_cast<std::int64_t>(number))},
-                 "*number = value;\n__threadfence_system();\n*steps = *steps + 1;\n");
+                 kProgressText);
   }
 
   const Work& work_;

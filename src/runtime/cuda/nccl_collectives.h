@@ -12,6 +12,12 @@ namespace weft::cuda {
 // `work`: the instruction on this processor. Appends its work, for one stream.
 void nccl_collective(const Work& work, Peers& peers);
 
+// Bodies of kernels. Progress: of one thread, over "steps" and "number" of the progress words, and "value", a number.
+extern const char* const kProgressText;
+// Element i of `result`, "y", from everyone's block of its shape in "x", `step` blocks apart, the first at `first`.
+std::string gathered_reduction_text(const TensorView& result, std::int64_t first, std::int64_t step, int members,
+                                    Reduce how);
+
 // See WorkspaceBytes.
 std::int64_t nccl_collective_bytes(const Program& program, const Instr& instr,
                                    const ByValue<std::vector<std::int64_t>>& strides);

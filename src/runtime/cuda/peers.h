@@ -1,5 +1,4 @@
-// Peers: the processors of a program that live in other processes, each with a card of its own. Collectives with them go
-// over NCCL. Without NCCL's header no_nccl.cc is built, and there are none.
+// Peers: the processors of a program in other processes, each with its card. Collectives with them go over NCCL. Without NCCL's header no_nccl.cc is built, and there are none.
 #pragma once
 
 #include <cuda_runtime_api.h>

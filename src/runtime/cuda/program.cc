@@ -114,7 +114,7 @@ class CudaProgram::Block {
     Fences fences;
     std::vector<std::pair<const Step*, cudaEvent_t>> running;
     std::map<const Step*, cudaEvent_t> talking;  // the ends of collectives
-    bool is_behind = false;  // the second stream has waited for all of the first so far
+    bool is_behind = false;                      // the second stream has waited for all of the first so far
     for (const std::unique_ptr<Step>& step : steps_) {
       if (step->may_run_beside()) {
         if (!is_behind) fences.make_wait(beside, stream());
@@ -207,7 +207,7 @@ class CudaProgram::Block {
     const ByValue<std::vector<std::int64_t>> strides = strides_of(program_);
     std::map<ValueId, const Step*> started;  // collectives with other cards, by their first result
     int poisoned = -1;                       // see poison.h: up to this position
-    int joined = -1;  // the last instruction that is done together with one before it
+    int joined = -1;                         // the last instruction that is done together with one before it
     for (int i = 0; i < static_cast<int>(program_.body.size()); ++i) {
       const Instr& instr = program_.body[at(i)];
       if (is_view(instr)) continue;

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <thread>
 
 #include "base/str.h"
 #include "comm/launch.h"
@@ -55,21 +56,48 @@ class Environment {
   const Variables variables_;
 };
 
-TEST(CommNcclBootstrap, RanksMeetAtAnAddress) {
+TEST(NcclBootstrap, RanksMeetAtAnAddress) {
   const std::string address = str("127.0.0.1:", 29000 + getpid() % 2000);
   std::vector<NcclJob> jobs;
   for (int rank = 2; rank >= 0; --rank) jobs.push_back({.rank = rank, .size = 3, .address = address});
   EXPECT_EQ(started(jobs), std::vector<std::string>(3, "no error"));
 }
 
-TEST(CommNcclBootstrap, AnOldFileIsNoHindrance) {
+TEST(NcclBootstrap, AnOldFileIsNoHindrance) {
   const std::string file = fresh_job_file();
   std::ofstream(file) << "weft 1 77 127.0.0.1 end";
   EXPECT_EQ(started({fake_job(1, 2, file), fake_job(0, 2, file)}), std::vector<std::string>(2, "no error"));
   std::filesystem::remove(file);
 }
 
-TEST(CommNcclBootstrap, MissingRanksAreNamed) {
+// The processes make one wire after another at one address, and one of them is early every time.
+TEST(NcclBootstrap, OneAddressServesManyWires) {
+  const std::string address = str("127.0.0.1:", 27000 + getpid() % 2000);
+  const auto rank = [&](int number) {
+    for (int i = 0; i < 3; ++i) {
+      NcclWire wire({.rank = number, .size = 2, .address = address}, fake_nccl(), fake_cuda());
+      const std::unique_ptr<Group> group = wire.join(wire.me(), {ProcessorId(0), ProcessorId(1)});
+      barrier(*group, "here", std::chrono::seconds(30));
+      if (number == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  };
+  std::future<std::string> other = std::async(std::launch::async, [&] { return error_of([&] { rank(1); }); });
+  EXPECT_EQ(error_of([&] { rank(0); }), "no error");
+  EXPECT_EQ(other.get(), "no error");
+}
+
+// The port of an old file may belong to another job now.
+TEST(NcclBootstrap, AHubOfAnotherJobIsNotJoined) {
+  const std::string file = fresh_job_file();
+  Hub another(Socket::listening(0), 2, 77, std::chrono::seconds(60));
+  NcclJob job = fake_job(1, 2, file);
+  job.patience = std::chrono::milliseconds(300);
+  std::ofstream(file) << "weft " << another.port() << " 78 127.0.0.1 end";
+  expect_has(started({job})[0], {"did not reach rank 0", "a process listens there that is not rank 0 of this job"});
+  std::filesystem::remove(file);
+}
+
+TEST(NcclBootstrap, MissingRanksAreNamed) {
   const std::string file = fresh_job_file();
   NcclJob first = fake_job(0, 4, file), other = fake_job(2, 4, file);
   first.patience = std::chrono::milliseconds(600);
@@ -80,7 +108,7 @@ TEST(CommNcclBootstrap, MissingRanksAreNamed) {
   std::filesystem::remove(file);
 }
 
-TEST(CommNcclBootstrap, RankZeroIsMissing) {
+TEST(NcclBootstrap, RankZeroIsMissing) {
   NcclJob job = fake_job(1, 2, fresh_job_file());
   job.patience = std::chrono::milliseconds(200);
   expect_has(started({job})[0], {"rank 1 of 2 did not reach rank 0 at the address in ", "there is no such file yet",
@@ -90,14 +118,14 @@ TEST(CommNcclBootstrap, RankZeroIsMissing) {
   expect_has(started({job})[0], {"did not reach rank 0 at 127.0.0.1:1 within 0.2 s: Connection refused"});
 }
 
-TEST(CommNcclBootstrap, ThePortIsTaken) {
+TEST(NcclBootstrap, ThePortIsTaken) {
   const Socket taken = Socket::listening(0);
   const NcclJob job{.rank = 0, .size = 2, .address = str("127.0.0.1:", taken.port())};
   expect_has(started({job})[0], {str("rank 0 cannot listen on port ", taken.port(), ": Address already in use"),
                                  "name another port in WEFT_NCCL_ADDRESS, or end the process that holds it"});
 }
 
-TEST(CommNcclBootstrap, SizesThatDiffer) {
+TEST(NcclBootstrap, SizesThatDiffer) {
   const std::string file = fresh_job_file();
   for (const std::string& error : started({fake_job(0, 2, file), fake_job(1, 3, file)}))
     expect_has(error, {"rank 1 was started as one of 3 processes, but rank 0 as one of 2",
@@ -105,7 +133,7 @@ TEST(CommNcclBootstrap, SizesThatDiffer) {
   std::filesystem::remove(file);
 }
 
-TEST(CommNcclBootstrap, ARankTwice) {
+TEST(NcclBootstrap, ARankTwice) {
   const std::string file = fresh_job_file();
   for (const std::string& error : started({fake_job(0, 3, file), fake_job(1, 3, file), fake_job(1, 3, file)}))
     expect_has(error,
@@ -113,7 +141,7 @@ TEST(CommNcclBootstrap, ARankTwice) {
   std::filesystem::remove(file);
 }
 
-TEST(CommNcclBootstrap, MoreRanksThanDevices) {
+TEST(NcclBootstrap, MoreRanksThanDevices) {
   const std::string file = fresh_job_file();
   set_fake_devices(2);
   const std::vector<std::string> errors = started({fake_job(0, 3, file), fake_job(1, 3, file), fake_job(2, 3, file)});
@@ -126,7 +154,7 @@ TEST(CommNcclBootstrap, MoreRanksThanDevices) {
   std::filesystem::remove(file);
 }
 
-TEST(CommNcclBootstrap, TwoRanksOnOneDevice) {
+TEST(NcclBootstrap, TwoRanksOnOneDevice) {
   const std::string file = fresh_job_file();
   set_fake_devices(1);
   for (const std::string& error : started({fake_job(0, 2, file), fake_job(1, 2, file)}))
@@ -141,7 +169,7 @@ TEST(CommNcclBootstrap, TwoRanksOnOneDevice) {
   std::filesystem::remove(file);
 }
 
-TEST(CommNcclBootstrap, ALibraryThatIsNotThereOrTooOld) {
+TEST(NcclBootstrap, ALibraryThatIsNotThereOrTooOld) {
   expect_has(error_of([] { open_nccl("/no/such/libnccl.so"); }),
              {"NCCL cannot be used: /no/such/libnccl.so: cannot open shared object file", "opening NCCL's library",
               "install NCCL 2.19.0 or newer (the package libnccl2), or name its file in WEFT_NCCL_LIBRARY"});
@@ -153,7 +181,7 @@ TEST(CommNcclBootstrap, ALibraryThatIsNotThereOrTooOld) {
              {"NCCL cannot be used: ", " is NCCL 2.18.3, which is too old"});
 }
 
-TEST(CommNcclBootstrap, TheEnvironmentDescribesTheJob) {
+TEST(NcclBootstrap, TheEnvironmentDescribesTheJob) {
   {
     const Environment set({{"WEFT_NCCL_RANK", "1"},
                            {"WEFT_NCCL_SIZE", "4"},
@@ -173,7 +201,7 @@ TEST(CommNcclBootstrap, TheEnvironmentDescribesTheJob) {
   EXPECT_FALSE(alone.by_mpi);
 }
 
-TEST(CommNcclBootstrap, EnvironmentsThatMakeNoSense) {
+TEST(NcclBootstrap, EnvironmentsThatMakeNoSense) {
   const auto error_with = [](const Variables& variables) {
     const Environment set(variables);
     return error_of([] { nccl_job(); });

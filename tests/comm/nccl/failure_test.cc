@@ -39,7 +39,7 @@ void expect_has(const std::string& text, const std::vector<std::string>& parts) 
     EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in:\n" << text;
 }
 
-TEST(CommNcclFailure, AnErrorOfNcclReachesEveryone) {
+TEST(NcclFailure, AnErrorOfNcclReachesEveryone) {
   set_fake_failure(1, 4);
   on_fake_ranks(3, [](NcclWire& wire) {
     const std::unique_ptr<Group> group = wire.join(wire.me(), everyone(wire));
@@ -56,7 +56,7 @@ TEST(CommNcclFailure, AnErrorOfNcclReachesEveryone) {
   set_fake_failure(-1, 0);
 }
 
-TEST(CommNcclFailure, AMemberNeverComesToTheFirstCollective) {
+TEST(NcclFailure, AMemberNeverComesToTheFirstCollective) {
   on_fake_ranks(2, [](NcclWire& wire) {
     if (wire.me() == ProcessorId(1)) {
       std::this_thread::sleep_for(4 * kShort);
@@ -70,7 +70,7 @@ TEST(CommNcclFailure, AMemberNeverComesToTheFirstCollective) {
 }
 
 // What hangs on the device ends, and the group's memory can go.
-TEST(CommNcclFailure, AnAbortEndsWhatHangs) {
+TEST(NcclFailure, AnAbortEndsWhatHangs) {
   on_fake_ranks(3, [](NcclWire& wire) {
     std::unique_ptr<Group> group = wire.join(wire.me(), everyone(wire));
     std::vector<float> x(100'000);
@@ -92,7 +92,7 @@ TEST(CommNcclFailure, AnAbortEndsWhatHangs) {
 }
 
 // The communicators of programs are made once, and hang nobody.
-TEST(CommNcclFailure, CommunicatorsOfPrograms) {
+TEST(NcclFailure, CommunicatorsOfPrograms) {
   on_fake_ranks(2, [](NcclWire& wire) {
     const std::shared_ptr<Communicator> made = wire.communicator(everyone(wire), kLong);
     EXPECT_EQ(made, wire.communicator(everyone(wire), kLong));
@@ -108,7 +108,7 @@ TEST(CommNcclFailure, CommunicatorsOfPrograms) {
 }
 
 // Two processes, of which one is killed in the middle of a job.
-TEST(CommNcclFailure, AProcessIsKilled) {
+TEST(NcclFailure, AProcessIsKilled) {
   const std::string file = fresh_job_file();
   const std::string job = str(WEFT_NCCL_RANK, " ", file, " 2 ");
   for (const int killed : {0, 1}) {
