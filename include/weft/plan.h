@@ -107,6 +107,7 @@ struct Plan : PlanChoice {
 
 // UserError: the machine has too few processors, a demand names what the graph lacks, no candidate fits.
 Plan plan(const StepFamily& family, const Machine& machine, int processors, const PlanOptions& options = {});
+// Layers that repeat in the graph are found and compiled few at a time; Plan::folding says so.
 Plan plan(const StepGraph& step, const Machine& machine, int processors, const PlanOptions& options = {});
 
 // The prediction for one choice, by the model of the search: to rank a layout of one's own. UserError if it cannot work.
