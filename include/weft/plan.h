@@ -94,7 +94,7 @@ struct Plan : PlanChoice {
   std::vector<PlanReason> reasons = {};
   std::int64_t memory_limit = 0;       // bytes; 0: none
   std::vector<std::string> dims = {};  // that may be split
-  std::string folding = {};            // what was compiled for a candidate
+  std::string folding = {};            // what was compiled for a candidate: few layers, or the whole graph
   // Meshes, candidates and parts of candidates with a bound, candidates with a price, programs that were compiled for it.
   std::int64_t meshes = 0, bounded = 0, priced = 0, compiled = 0;
   bool stopped = false;  // by `seconds` or `stop`, before the optimum was proved
@@ -107,7 +107,6 @@ struct Plan : PlanChoice {
 
 // UserError: the machine has too few processors, a demand names what the graph lacks, no candidate fits.
 Plan plan(const StepFamily& family, const Machine& machine, int processors, const PlanOptions& options = {});
-// Layers that repeat in the graph are found and compiled few at a time; Plan::folding says so.
 Plan plan(const StepGraph& step, const Machine& machine, int processors, const PlanOptions& options = {});
 
 // The prediction for one choice, by the model of the search: to rank a layout of one's own. UserError if it cannot work.
