@@ -94,7 +94,7 @@ struct Plan : PlanChoice {
   std::vector<PlanReason> reasons = {};
   std::int64_t memory_limit = 0;       // bytes; 0: none
   std::vector<std::string> dims = {};  // that may be split
-  std::string folding = {};            // what was compiled for a candidate
+  std::string folding = {};            // what was compiled for a candidate: few layers, or the whole graph
   // Meshes, candidates and parts of candidates with a bound, candidates with a price, programs that were compiled for it.
   std::int64_t meshes = 0, bounded = 0, priced = 0, compiled = 0;
   bool stopped = false;  // by `seconds` or `stop`, before the optimum was proved

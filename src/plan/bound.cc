@@ -138,6 +138,21 @@ void WorkBound::add_variables(const FoldedGraphs::Part& part, const SplitRules& 
   }
 }
 
+DimSet WorkBound::heavy_dims() const {
+  std::array<double, kMostDims> bytes{};
+  double all = 0;
+  for (const Variable& variable : variables_) {
+    all += variable.count * variable.bytes.size;
+    for (std::size_t i = 0; i < kMostDims; ++i)
+      if (variable.bytes.dims >> i & 1) bytes[i] += variable.count * variable.bytes.size;
+  }
+  constexpr double kLeastShare = 0.01;
+  DimSet heavy = 0;
+  for (std::size_t i = 0; i < kMostDims; ++i)
+    if (bytes[i] >= kLeastShare * all) heavy |= DimSet{1} << i;
+  return heavy;
+}
+
 double WorkBound::variable_bytes(const Choice& choice) const {
   const Splits splits = splits_of(choice.axes, 1);
   double sum = 0;

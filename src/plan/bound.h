@@ -41,6 +41,8 @@ class WorkBound {
   // that compute meanwhile.
   double gather_seconds(const Choice& choice, const MeshGroups& groups) const;
 
+  // The dims of at least a hundredth of all bytes of variables.
+  DimSet heavy_dims() const;
   // At least the bytes of the choice's variables on each processor, by the model.
   double variable_bytes(const Choice& choice) const;
 

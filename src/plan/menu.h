@@ -9,8 +9,13 @@
 
 namespace weft {
 
+struct MenuSource {
+  const SplitRules& rules;
+  const std::string& batch;
+  DimSet heavy = 0;  // dims of large variables
+};
+
 // On meshes of these sizes, with one or two axes; without microbatches. `allowed`: dims that may be split.
-std::vector<Choice> menu_of(const SplitRules& rules, const std::string& batch, const std::vector<int>& sizes,
-                            DimSet allowed, bool allow_store);
+std::vector<Choice> menu_of(const MenuSource& source, const std::vector<int>& sizes, DimSet allowed, bool allow_store);
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "plan/demands.h"
+#include "plan/repeated_layers.h"
 #include "plan/search.h"
 #include "weft/detail/target.h"
 
@@ -150,9 +151,17 @@ Plan plan(const StepFamily& family, const Machine& machine, int processors, cons
 }
 
 Plan plan(const StepGraph& step, const Machine& machine, int processors, const PlanOptions& options) {
+  // The search knows families by their number of layers from one on; the graph is cut to three layers or more.
+  const std::optional<RepeatedLayers> layers = RepeatedLayers::find(step);
   StepFamily family;
-  family.build = [&](const std::vector<std::int64_t>&, std::int64_t, bool) { return step; };
-  return plan(family, machine, processors, options);
+  if (layers) family.layers = {layers->count() - RepeatedLayers::kFewest + 1};
+  family.build = [&](const std::vector<std::int64_t>& count, std::int64_t, bool) {
+    return layers ? layers->with(count[0] - 1 + RepeatedLayers::kFewest) : step;
+  };
+  Plan made = plan(family, machine, processors, options);
+  if (layers) made.folding = str("three and four of the ", layers->count(), " layers that repeat in the graph");
+  else made.folding = "the whole graph, because no layers that repeat were found in it";
+  return made;
 }
 
 Prediction predict(const StepFamily& family, const Machine& machine, const PlanChoice& choice,

@@ -130,7 +130,7 @@ class Search::Run {
         caches_matter_(!facts_.machine.rates_of(processors_of(demands)).sweep.axes.empty()) {}
 
   Found run(const std::function<bool()>& stop) {
-    const std::optional<Priced> from_menu = price_menu();
+    const std::vector<Priced> menu = price_menu();
     for (const MeshShape& mesh : demands_.meshes) {
       Node root{.rest = mesh.sizes};
       root.choice.names = mesh.names;
@@ -157,8 +157,7 @@ class Search::Run {
     double least = queue_.empty() ? limit() : queue_.top().bound;
     for (const Node& node : waiting_) least = std::min(least, node.bound);
     found_.bound = std::min(limit(), least);
-    if (from_menu && std::ranges::find(found_.best, from_menu->choice, &Priced::choice) == found_.best.end())
-      found_.best.push_back(*from_menu);
+    if (!found_.best.empty()) add_menu(menu);
     found_.bounded = count_;
     found_.compiled = patterns_.compiled();
     found_.failures = search_.failures_;
@@ -236,14 +235,13 @@ class Search::Run {
       if (priced) take(*priced);
   }
 
-  // The fastest of the menu that fits. Its price is the first limit of the search, and its whole program is compared with
-  // those of the best candidates.
-  std::optional<Priced> price_menu() {
-    std::optional<Priced> best;
+  // The choices of the menu that fit, the best first: the first limit of the search.
+  std::vector<Priced> price_menu() {
+    std::vector<Priced> fitting;
     std::vector<Choice> open;
     for (const MeshShape& mesh : demands_.meshes)
-      for (Choice& choice :
-           menu_of(facts_.rules, facts_.graphs.family().batch, mesh.sizes, demands_.allowed, demands_.allow_store)) {
+      for (Choice& choice : menu_of({facts_.rules, facts_.graphs.family().batch, facts_.bound.heavy_dims()}, mesh.sizes,
+                                    demands_.allowed, demands_.allow_store)) {
         choice.names = mesh.names;
         if (respects_pins(choice) && !(demands_.merges_equal_axes && is_repeated(choice, demands_)))
           open.push_back(std::move(choice));
@@ -259,13 +257,27 @@ class Search::Run {
         if (!priced) continue;
         menu_.push_back(choice);
         take(*priced);
-        if (fits(priced->predicted, demands_) && (!best || priced->value < best->value)) best = priced;
+        if (fits(priced->predicted, demands_)) fitting.push_back(*priced);
         if (has_loops_ || caches_matter_ || !by_time_ || !fits(priced->predicted, demands_))
           still_open.push_back(choice);
       }
       open = std::move(still_open);
     }
-    return best;
+    std::ranges::stable_sort(fitting, {}, &Priced::value);
+    return fitting;
+  }
+
+  // The whole programs decide among the best candidates and the best of the menu: its first one, and others that are near
+  // the best candidate by the model.
+  void add_menu(const std::vector<Priced>& menu) {
+    constexpr double kNear = 1.05;
+    const double near = kNear * found_.best.front().value;
+    const std::size_t most = found_.best.size() + keep_;
+    for (const Priced& priced : menu) {
+      if ((&priced != &menu.front() && priced.value > near) || found_.best.size() == most) break;
+      if (std::ranges::find(found_.best, priced.choice, &Priced::choice) == found_.best.end())
+        found_.best.push_back(priced);
+    }
   }
 
   bool respects_pins(const Choice& choice) const {

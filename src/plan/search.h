@@ -54,7 +54,7 @@ struct Priced {
 
 struct Found {
   std::vector<Priced>
-      best;  // candidates that meet all demands, the best first; the best of the menu, last if not among them
+      best;  // candidates that meet all demands, the best first; then the best of the menu that are not among them
   std::vector<Priced> priced;  // all that were priced, whether they fit or not
   double bound = 0;            // of the objective
   std::int64_t bounded = 0;    // nodes with a bound
