@@ -123,7 +123,7 @@ def models(records):
             "22 hours for 154,000."]
     said += [efficiencies(found)] + ["The machine description has nothing from the paper's times, and the predictions miss them:"]
     return [*table(heads, rows), "", *spaced(said), *(f"- {line}" for line in misses(found)), "",
-            "XLA's compiler for v2 estimates 222 and 301 ms for these two steps without collectives, with their large products at 96 to 97 % of the "
+            "XLA's compiler for v2 estimates 214 and 291 ms for these two steps without collectives, with their large products at 96 to 97 % of the "
             "peak (`bench/results/2026-11-19-tpuv2-compiler.md`). So neither bytes nor padding explain what is missing. The published times are "
             "those of whole runs, which also evaluated and wrote checkpoints; and a program of 2018 may have run below the peak. The "
             "description runs products at the peak, but for padding to tiles, since none of its sources gives a lower rate."]

@@ -301,7 +301,8 @@ void run_lm(LmOptions o) {
   Training(o, design.rate, lm, *optimizer, step, begin).run(session, lm_batch(lm, sizes), report);
   report.peak_bytes = detail::peak_resident_bytes(session);
   const auto explained = [&](const Machine& machine) {
-    return explain(lm.graph, mesh, layout, compile, machine, store, {o.device, o.plugin, {}, o.nondeterministic});
+    return explain(lm.graph, mesh, layout, compile, machine, store,
+                   {o.device, o.plugin, {}, o.nondeterministic, wire::named(o.wire).name == wire::nccl().name});
   };
   trace.write(step, report.step_seconds(), explained);
   if (wire::process() != 0) return;  // the first process prints

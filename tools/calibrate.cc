@@ -28,6 +28,7 @@ struct CalibrateOptions {
 };
 
 constexpr int kRuns = 5;
+constexpr int kMeetingRuns = 100;  // the share of the CPUs that a virtual machine gets changes from moment to moment
 
 // What is measured, as large as the device is fast.
 struct Probes {
@@ -202,17 +203,15 @@ ProbePlace place_of(int processors, const CalibrateOptions& o) {
   return {Mesh::parse(mesh), wire::named(o.wire), {o.device}};
 }
 
-// In a program the members of a group do not come at once, as they do where collectives are timed by themselves. With more
-// processors than cores the time in which the others compute is theirs, not the collective's: as many as cores are timed.
-// Only the first process has times.
-void add_waits(std::vector<CollectiveTimes>& times, const CalibrateOptions& o) {
+// In a program the members of a group do not come at once, as they do where collectives are timed by themselves: the
+// share of their work by which the slowest is late. With more processors than cores the time in which the others compute
+// is theirs, not the collective's, so as many as cores are timed. Only the first process has times.
+double measured_skew(const std::vector<CollectiveTimes>& times, const CalibrateOptions& o) {
   const ProbePlace place = place_of(std::max(2, cores()), o);
-  const double together = meeting_seconds(place, 3 * kRuns);
-  if (wire::process() != 0) return;
+  const MeetingTime meeting = meeting_time(place, kMeetingRuns);
+  if (wire::process() != 0) return 0;
   const double sizes[2] = {static_cast<double>(place.mesh.size()), static_cast<double>(kMeetingBytes)};
-  const double wait = std::max(0.0, together - times[0].seconds.at(sizes));
-  for (CollectiveTimes& one : times)
-    for (double& seconds : one.seconds.values) seconds += wait;
+  return std::clamp((meeting.collective - times[0].seconds.at(sizes)) / meeting.work, 0.0, 1.0);
 }
 
 CollectiveTimes no_times(const std::string& kind) {
@@ -236,7 +235,6 @@ std::vector<CollectiveTimes> measure_collectives(const std::vector<int>& process
     }
     times.push_back(std::move(one));
   }
-  add_waits(times, o);
   return times;
 }
 
@@ -274,7 +272,7 @@ void write(const std::string& path, const std::string& text) {
 
 // All measured numbers, in the same order for each pass.
 std::vector<double*> numbers_of(Machine& machine) {
-  std::vector<double*> all = {&machine.bytes_per_second, &machine.step_seconds, &machine.peaks[DType::kF32]};
+  std::vector<double*> all = {&machine.bytes_per_second, &machine.step_seconds, &machine.skew, &machine.peaks[DType::kF32]};
   const auto take = [&](Table& table) {
     for (double& value : table.values) all.push_back(&value);
   };
@@ -320,6 +318,7 @@ Machine measured_host(const CalibrateOptions& o, const Show& show) {
   show("collectives");
   machine.collectives =
       measure_collectives(is_threads ? kOfHosts.groups : std::vector<int>{std::max(2, cores())}, o);
+  machine.skew = measured_skew(machine.collectives, o);
   return machine;
 }
 

@@ -65,7 +65,8 @@ void add_config_options(CLI::App& sub, ConfigWords& words) {
   sub.add_option("--layout", words.layout, "mesh.layout: dims and the axes that split them; of weft train also auto: docs/planner.md");
   sub.add_option("--store", words.store, "mesh.store: the storage layout of the variables");
   sub.add_option("--store-level", words.store_level, "mesh.store_level: 1, 2 or 3");
-  sub.add_option("--wire", words.wire, "mesh.wire: threads or mpi; default: mpi under mpirun or srun, else threads");
+  sub.add_option("--wire", words.wire,
+                 "mesh.wire: threads, mpi or nccl; default: mpi under mpirun or srun, else threads");
   sub.add_option("--device", words.device, "mesh.device: what computes; weft doctor lists the devices");
   sub.add_option("--plugin", words.plugin, "mesh.plugin: of device xla, the PJRT plugin's shared library; docs/xla.md");
   sub.add_flag("--nondeterministic", words.nondeterministic,

@@ -95,7 +95,7 @@ std::vector<std::string> with_standard_input(std::vector<std::string> files, con
                                              std::optional<StandardInputFile>& input) {
   for (std::string& file : files) {
     if (file != "-") continue;
-    if (wire::named(config.mesh.wire).name == wire::mpi().name)
+    if (wire::named(config.mesh.wire).name != wire::threads().name)
       throw UserError({.code = "eval.standard-input-in-job",
                        .what = "--data names standard input, which only one process of a job has",
                        .where = "--data -",

@@ -160,7 +160,7 @@ std::string model_list() {
 }
 
 void add_wire_option(CLI::App& app, std::string& wire) {
-  app.add_option("--wire", wire, "threads or mpi; default: mpi under mpirun or srun, else threads");
+  app.add_option("--wire", wire, "threads, mpi or nccl; default: mpi under mpirun or srun, else threads");
 }
 
 std::vector<std::string> split_list(const std::string& text) {

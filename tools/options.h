@@ -37,7 +37,7 @@ void add_vocab(CLI::App& app, Action& action);
 // The library's version and how it was built.
 std::string version_text();
 
-// --wire threads|mpi, for a subcommand that runs something; the library refuses other words.
+// --wire threads|mpi|nccl, for a subcommand that runs something; the library refuses other words.
 void add_wire_option(CLI::App& app, std::string& wire);
 
 // "1MiB,16MiB,64" -> bytes. UserError, naming the option, for anything else.

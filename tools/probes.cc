@@ -76,7 +76,7 @@ std::map<std::string, ProbeTime> time_probes(const Graph& graph, const CompileOp
   return times;
 }
 
-double meeting_seconds(const ProbePlace& place, int runs) {
+MeetingTime meeting_time(const ProbePlace& place, int runs) {
   constexpr int kMeetings = 16;
   const int processors = place.mesh.size();
   const Dim rows{"m", 128}, columns{"n", 128}, summed{"k", 3072 * processors};
@@ -91,13 +91,19 @@ double meeting_seconds(const ProbePlace& place, int runs) {
   }
   const nlohmann::json trace =
       traced(graph, Layout::parse("k:" + place.mesh.axes()[0].name), {.fetch = {last}}, place, runs);
-  std::map<std::int64_t, double> by_step;  // of all processors together
-  for (const auto& event : trace.at("traceEvents"))
-    if (event.at("ph") == "X" && event.at("args").at("use") == "collective")
-      by_step[event.at("args").at("step").get<std::int64_t>()] += event.at("dur").get<double>() * 1e-6;
-  std::vector<double> all;
-  for (const auto& [number, seconds] : by_step) all.push_back(seconds);
-  return median(all) / (kMeetings * processors);
+  std::map<bool, std::map<std::int64_t, double>> sums;  // of collectives or not, by step, of all processors together
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    const std::string use = event.at("args").at("use");
+    if (use != "collective" && use != "kernel") continue;
+    sums[use == "collective"][event.at("args").at("step").get<std::int64_t>()] += event.at("dur").get<double>() * 1e-6;
+  }
+  const auto each = [&](bool is_collective) {
+    std::vector<double> all;
+    for (const auto& [number, seconds] : sums[is_collective]) all.push_back(seconds);
+    return median(all) / (kMeetings * processors);
+  };
+  return {.collective = each(true), .work = each(false)};
 }
 
 std::map<std::string, double> collective_seconds(const ProbePlace& place, std::int64_t bytes, int runs) {

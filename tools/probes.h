@@ -25,9 +25,13 @@ struct ProbePlace {
 std::map<std::string, ProbeTime> time_probes(const Graph& graph, const CompileOptions& options, const ProbePlace& place,
                                              const std::string& kind, int runs);
 
-// Seconds of an all_reduce of kMeetingBytes after about a millisecond of work: processors wait for the slowest of them.
+// Of a program whose processors meet in an all_reduce of kMeetingBytes after about a millisecond of work, again and again:
+// the seconds of a collective, in which processors wait for the slowest of them, and of the work before it.
 constexpr std::int64_t kMeetingBytes = 65536;
-double meeting_seconds(const ProbePlace& place, int runs);
+struct MeetingTime {
+  double collective = 0, work = 0;
+};
+MeetingTime meeting_time(const ProbePlace& place, int runs);
 
 // Seconds of the collectives of a program that moves this many bytes with each kind, by kind. On devices that run
 // collectives as instructions: the trace of one instruction is of all processors.

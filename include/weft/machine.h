@@ -84,6 +84,9 @@ struct Machine {
   std::map<DType, double> peaks = {};  // flops per second at the peak, by dtype; f32 is always there
   double step_seconds = 0;             // of a step, besides its instructions
   bool overlaps = true;                // whether a collective proceeds while its processor computes
+  // Of the time that processors compute between two collectives: how much later the members of a group are there than
+  // if all had been equally fast.
+  double skew = 0;
   std::vector<Rates> rates = {};       // ascending in cores; at least one
   std::vector<Link> links = {};        // the innermost first
   std::vector<CollectiveTimes> collectives = {};

@@ -30,17 +30,18 @@ Choice threads();  // processors are threads of this process
 // that Executable::local_range names. A call returns or throws the same in every process. print() prints in the process
 // of processor 0.
 Choice mpi();
-// mpi() in a process that mpirun or srun started together with other processes, otherwise threads().
+// Like mpi(), for the device cuda: every process has a card of its own, and NCCL joins the cards (docs/cluster.md).
+Choice nccl();
+// mpi() in a process that mpirun or srun started with others, nccl() in one with WEFT_NCCL_RANK, otherwise threads().
 Choice automatic();
-// The choice for a command's --wire: "threads", "mpi", or "" for automatic(). UserError for "threads" in a process that
+// The choice for a command's --wire: "threads", "mpi", "nccl", or "" for automatic(). UserError for "threads" in a process that
 // mpirun or srun started together with other processes: each of them would do all of the work.
 Choice named(const std::string& name);
 
 // The number of this process among the processes that mpirun or srun started together; 0 if it was started alone.
 int process();
-// For the end of main: writes the error to standard error, once for all processes of a host. One process prints at
-// once. The remaining processes wait for mpirun to end them. If that does not happen, they print errors that only they
-// may know.
+// For the end of main: writes the error to standard error, once for all processes of a host. One process prints at once.
+// The remaining processes wait for mpirun to end them. If it does not, they print errors that only they may know.
 void report(const std::exception& error);
 }  // namespace wire
 
@@ -50,14 +51,13 @@ struct Choice {
   std::string name;
   std::string plugin = {};    // of xla: the plugin's shared library; "": the environment variable WEFT_PLUGIN
   std::string topology = {};  // of xla, for explain(): compile ahead of time for devices such as "v4:2x2x1"
-  // Of cuda: sums may come in any order where that is faster, so that two runs differ by roundings.
-  bool nondeterministic = false;
+  bool nondeterministic = false;  // of cuda: sums in any order where that is faster; two runs differ by roundings
+  bool over_nccl = false;         // of cuda, for explain(): one card per processor, joined by wire::nccl()
 };
 Choice cpu();        // fast: vectors, oneDNN's products, all cores that the process may use
 Choice reference();  // slow and readable; tests compare all devices with it
 Choice cuda();       // one NVIDIA card for all processors of the mesh; UserError says why it cannot be used
-// The devices of a PJRT plugin, one for each processor of the mesh: TPUs, GPUs or the CPU. XLA compiles the program:
-// docs/xla.md.
+// The devices of a PJRT plugin, one for each processor of the mesh: TPUs, GPUs or the CPU (docs/xla.md).
 Choice xla(const std::string& plugin = {});
 // The names of all devices, the default first: the values of --device.
 std::vector<std::string> names();

@@ -63,6 +63,12 @@ std::string simd() {
 #endif
 }
 
+std::string nccl() {
+  const CudaLibrary& cuda = cuda_library();
+  if (!cuda.make_nccl_wire) return str("not used: ", cuda.found);
+  return cuda.has_card ? cuda.nccl : str(cuda.nccl, "; not used: ", cuda.found);
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> doctor(const std::string& plugin) {
@@ -72,16 +78,17 @@ std::vector<std::pair<std::string, std::string>> doctor(const std::string& plugi
       {"wires", mpi.empty() ? "threads" : str("threads, mpi (", mpi.substr(0, mpi.find_first_of(",\n")), ")")},
       {"devices", join(device::names(), ", ")},
       {"device cuda", cuda_library().has_card ? cuda_library().found : str("not used: ", cuda_library().found)},
-      {"not in this build", mpi.empty() ? "wires mpi, nccl" : "wire nccl"},
+      {"wire nccl", nccl()},
       {"processor", field("/proc/cpuinfo", "model name")},
       {"cores", cores()},
       {"simd", simd()},
       {"memory", memory()},
-      {"one thread", str(count_text(machine.peak()), "flop/s in f32, ", count_text(machine.bytes_per_second),
-                         "B/s copying")},
+      {"one thread",
+       str(count_text(machine.peak()), "flop/s in f32, ", count_text(machine.bytes_per_second), "B/s copying")},
       {"compiler", str("g++ ", __VERSION__)}};
   const std::vector<std::pair<std::string, std::string>> xla = describe_xla(plugin);
   found.insert(found.begin() + 3, xla.begin(), xla.end());
+  if (mpi.empty()) found.emplace_back("not in this build", "wire mpi");
   return found;
 }
 

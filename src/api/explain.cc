@@ -167,7 +167,7 @@ Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, 
                                  machine.bytes_per_second, " bytes per second"),
                      .where = "explain",
                      .fix = "give rates above zero, or use measure_machine()"});
-  const Engine& engine = engine_named(device.name, "explain", device.plugin, device.nondeterministic);
+  const Engine& engine = engine_named(device.name, "explain", device.plugin, device.nondeterministic, device.over_nccl);
   std::future<double> alone;  // meanwhile
   if (mesh.size() > 1 || options.memory_bytes > 0)
     alone = std::async(std::launch::async,

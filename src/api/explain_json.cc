@@ -95,7 +95,7 @@ std::string Explanation::json() const {
   all["compile_s"] = compile_seconds;
   all["passes"] = Json::array();
   for (const Pass& pass : passes) all["passes"].push_back({{"pass", pass.name}, {"seconds", pass.seconds}});
-  return all.dump(2);
+  return all.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace weft

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "language/graph_data.h"
 #include "program/text.h"
+#include "runtime/cuda/open.h"
 #include "runtime/processor_names.h"
 #include "weft/detail/activity.h"
 
@@ -17,6 +18,7 @@ namespace weft {
 
 wire::Choice wire::threads() { return {"threads"}; }
 wire::Choice wire::mpi() { return {"mpi"}; }
+wire::Choice wire::nccl() { return {"nccl"}; }
 device::Choice device::cpu() { return {"cpu"}; }
 device::Choice device::reference() { return {"reference"}; }
 
@@ -42,10 +44,15 @@ namespace {
 std::unique_ptr<comm::Wire> wire_of(const wire::Choice& choice, const Mesh& mesh) {
   if (choice.name == "threads") return comm::make_threads_wire(mesh.size());
   if (choice.name == "mpi") return comm::make_mpi_wire();
+  if (choice.name == wire::nccl().name) {
+    if (!cuda_library().make_nccl_wire || !cuda_library().has_card)
+      refuse_cuda(str("wire nccl of a session on mesh ", mesh));
+    return cuda_library().make_nccl_wire(mesh.size());
+  }
   throw UserError({.code = "session.unknown-wire",
                    .what = str("there is no wire '", choice.name, "'"),
                    .where = str("session on mesh ", mesh),
-                   .fix = "use wire::threads() or wire::mpi()"});
+                   .fix = "use wire::threads(), wire::mpi() or wire::nccl()"});
 }
 
 void check_options(const Mesh& mesh, const SessionOptions& options) {
@@ -84,8 +91,10 @@ Session::Session(const Mesh& mesh, const wire::Choice& wire, const device::Choic
                      .what = str("the devices of topology ", device.topology, " are not here to run on"),
                      .where = str("session on mesh ", mesh),
                      .fix = "add --dry-run, which compiles and runs nothing, or leave --topology out"});
-  *this = SessionState::open(mesh, wire_of(wire, mesh),
-                             engine_named(device.name, str("session on mesh ", mesh), device.plugin, device.nondeterministic), options);
+  const bool over_nccl = device.over_nccl || wire.name == wire::nccl().name;
+  const Engine& engine =
+      engine_named(device.name, str("session on mesh ", mesh), device.plugin, device.nondeterministic, over_nccl);
+  *this = SessionState::open(mesh, wire_of(wire, mesh), engine, options);
 }
 
 namespace {

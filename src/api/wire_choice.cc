@@ -26,7 +26,11 @@ comm::Launch launch() {
 
 int wire::process() { return launch().rank; }
 
-wire::Choice wire::automatic() { return launch().size > 1 ? mpi() : threads(); }
+wire::Choice wire::automatic() {
+  const comm::Launch here = launch();
+  if (here.by == comm::kByHand) return nccl();
+  return here.size > 1 ? mpi() : threads();
+}
 
 wire::Choice wire::named(const std::string& name) {
   const comm::Launch here = launch();

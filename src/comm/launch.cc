@@ -33,6 +33,7 @@ struct Dialect {
   const char *by, *size, *rank, *local_rank, *hosts;
 };
 constexpr Dialect kDialects[] = {
+    {kByHand, "WEFT_NCCL_SIZE", "WEFT_NCCL_RANK", "", ""},
     {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", ""},
     {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_NODELIST"},
     {"PMI", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID", ""},

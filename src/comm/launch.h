@@ -8,8 +8,11 @@
 
 namespace weft::comm {
 
+// Launch::by of processes that WEFT_NCCL_RANK and WEFT_NCCL_SIZE make ranks of the nccl wire.
+constexpr const char* kByHand = "WEFT_NCCL_SIZE";
+
 struct Launch {
-  std::string by;                  // "mpirun", "srun", or "PMI" for another launcher
+  std::string by;                  // "mpirun", "srun", "PMI" for another launcher, or kByHand
   int rank = 0, size = 1;          // of all processes
   int local_rank = 0;              // among those of this host; 0 if unknown
   std::vector<std::string> hosts;  // if the launcher says

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -63,6 +64,18 @@ std::unique_ptr<Wire> make_threads_wire(int processors);
 // ends with the process, in good order if the exit code is 0. UserError if this build has no MPI or the job has fewer
 // ranks.
 std::unique_ptr<Wire> make_mpi_wire(int processors = 0);
+
+// The text of rank 0 of the MPI job, in every rank. Every rank makes the call. UserError if this build has no MPI.
+std::string share_by_mpi(const std::string& text);
+
+// The rank of `processor` among `members`. InternalError if they are no group of a wire of `size`: for the backends, at
+// the top of join.
+std::size_t rank_in_group(int size, ProcessorId processor, const std::vector<ProcessorId>& members);
+
+// The process that reports the last failure of a wire in place of this one: 0 if it is this one, kOtherHost if it runs on
+// another host. For the backends.
+constexpr std::uint32_t kOtherHost = ~0u;
+void set_reporter(std::uint32_t process);
 
 // The MPI library of this build, "Open MPI v4.1.4 …"; empty if it has none.
 std::string mpi_version();

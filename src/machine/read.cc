@@ -2,7 +2,9 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <sstream>
 
@@ -27,9 +29,10 @@ class Section {
 
   std::string where(const toml::node& node) const { return str(origin_, ":", node.source().begin.line); }
   std::string where() const { return where(table_); }
+  const std::string& name() const { return name_; }
 
   const toml::node* find(const std::string& key) {
-    known_.push_back(key);
+    if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.push_back(key);
     return table_.get(key);
   }
   const toml::node& need(const std::string& key) {
@@ -56,7 +59,7 @@ class Section {
   // Zero is allowed.
   double seconds(const std::string& key) {
     const toml::node* node = find(key);
-    return !node || node->value<double>() == 0.0 ? 0 : positive(key, *node);
+    return !node || node->value<double>() == 0.0 ? 0 : positive(key, *node, "0, or ");
   }
   int count(const std::string& key, std::optional<int> otherwise = {}) {
     const toml::node* node = otherwise ? find(key) : &need(key);
@@ -153,10 +156,10 @@ class Section {
     if (!node.is_array() || node.as_array()->empty()) refuse(key, node, "a list");
     return *node.as_array();
   }
-  double positive(const std::string& key, const toml::node& node) const {
+  double positive(const std::string& key, const toml::node& node, const std::string& allowed = {}) const {
     const auto value = node.value<double>();
     if (!node.is_number() || !value || !(*value >= kLeast && *value <= kMost))
-      refuse(key, node, str("a number from ", kLeast, " to ", kMost));
+      refuse(key, node, str(allowed, "a number from ", kLeast, " to ", kMost));
     return *value;
   }
   int whole(const std::string& key, const toml::node& node) const {
@@ -169,6 +172,17 @@ class Section {
   std::string name_, origin_;
   std::vector<std::string> known_;
 };
+
+// Adds a table to those of its kind, which are each for something else: `of` is the same number or word for the same.
+template <class T, class Of>
+void add(std::vector<T>& all, T one, const Section& section, const Of& of) {
+  if (std::ranges::any_of(all, [&](const T& other) { return std::invoke(of, other) == std::invoke(of, one); }))
+    throw UserError({.code = "machine.given-twice",
+                     .what = str("'", section.name(), "' is given twice for ", std::invoke(of, one)),
+                     .where = section.where(),
+                     .fix = "keep one of them"});
+  all.push_back(std::move(one));
+}
 
 template <class T>
 T chosen(Section& section, const std::string& key, const std::vector<std::pair<std::string, T>>& words) {
@@ -191,7 +205,9 @@ ProductRates read_products(Section& section) {
   ProductRates all{.dtype = chosen(section, "dtype", float_names()), .rate = {}};
   if (section.find("m")) all.rate = section.grid("rate", {section.axis("m"), section.axis("n"), section.axis("k")});
   else all.rate = Table::constant(section.number("rate"));
-  section.find("n"), section.find("k");
+  for (const char* key : {"n", "k"})
+    if (const toml::node* node = section.find(key); node && all.rate.axes.empty())
+      section.refuse(key, *node, "given with 'm' and the other sizes");
   if (section.find("tile")) {
     const std::vector<int> tile = section.counts("tile");
     if (tile.size() != 3) section.refuse("tile", section.need("tile"), "a list of three sizes, for m, n and k");
@@ -228,8 +244,8 @@ Rates read_rates(Section& section, const Machine& machine) {
   all.hidden = section.share("hidden", 1);
   all.random = section.number("random", machine.peak());
   all.sweep = read_sweep(section, machine);
-  for (Section& one : section.sections("product")) all.products.push_back(read_products(one));
-  for (Section& one : section.sections("attend")) all.attention.push_back(read_attention(one));
+  for (Section& one : section.sections("product")) add(all.products, read_products(one), one, &ProductRates::dtype);
+  for (Section& one : section.sections("attend")) add(all.attention, read_attention(one), one, &AttendRates::dtype);
   section.check_all_known();
   return all;
 }
@@ -264,8 +280,15 @@ CollectiveTimes read_collective(Section& section) {
 }
 
 void check_links(const Machine& machine, const Section& section) {
+  if (machine.processors > 1 && machine.links.empty() && machine.collectives.empty())
+    throw UserError({.code = "machine.no-links",
+                     .what = str("the machine has ", machine.processors,
+                                 " processors, but its description has neither links nor measured collectives"),
+                     .where = section.where(),
+                     .fix = str("add [[link]] tables, or 'processors = 1'; ", kSee)});
   std::int64_t joined = 1;
-  for (const Link& link : machine.links) joined *= link.units();
+  for (const Link& link : machine.links)
+    if (joined < machine.processors) joined *= link.units();
   if (machine.links.empty() || joined >= machine.processors) return;
   throw UserError({.code = "machine.too-few-links",
                    .what = str("the links join ", joined, " processors, but the machine has ", machine.processors),
@@ -288,19 +311,21 @@ Machine read(Section& section) {
   machine.bytes_per_second = section.number("bytes_per_second");
   machine.step_seconds = section.seconds("step_seconds");
   machine.overlaps = section.flag("overlap", true);
-  section.need("peak");
+  machine.skew = section.share("skew", 0);
+  if (!section.need("peak").is_table()) section.refuse("peak", section.need("peak"), "one table");
   for (Section& peak : section.sections("peak")) {
     machine.peaks[DType::kF32] = peak.number("f32");
     for (const auto& [name, dtype] : float_names())
       if (peak.find(name)) machine.peaks[dtype] = peak.number(name);
     peak.check_all_known();
   }
-  for (Section& one : section.sections("rates")) machine.rates.push_back(read_rates(one, machine));
+  for (Section& one : section.sections("rates")) add(machine.rates, read_rates(one, machine), one, &Rates::cores);
   if (machine.rates.empty()) machine.rates = Machine::uniform(machine.peak(), machine.bytes_per_second).rates;
   std::sort(machine.rates.begin(), machine.rates.end(),
             [](const Rates& a, const Rates& b) { return a.cores < b.cores; });
   for (Section& one : section.sections("link")) machine.links.push_back(read_link(one));
-  for (Section& one : section.sections("collective")) machine.collectives.push_back(read_collective(one));
+  for (Section& one : section.sections("collective")) 
+    add(machine.collectives, read_collective(one), one, &CollectiveTimes::kind);
   check_links(machine, section);
   section.check_all_known();
   return machine;
@@ -334,7 +359,7 @@ Machine Machine::load(const std::string& name_or_path) {
   if (found != shipped_machines().end()) return parse(found->second, name_or_path);
   std::ifstream file(name_or_path);
   std::ostringstream content;
-  if (!file || !(content << file.rdbuf())) {
+  if (!file || std::filesystem::is_directory(name_or_path)) {
     const std::string near = nearest_word(name_or_path, shipped());
     throw UserError({.code = "machine.unknown-name",
                      .what = str("there is no machine '", name_or_path, "', and no file of that name can be read"),
@@ -342,6 +367,7 @@ Machine Machine::load(const std::string& name_or_path) {
                      .fix = str(near.empty() ? "" : str("did you mean '", near, "'? "),
                                 "there are: ", join(shipped(), ", "), "; weft calibrate describes this machine")});
   }
+  content << file.rdbuf();
   return parse(content.str(), name_or_path);
 }
 

@@ -61,7 +61,7 @@ std::string Machine::text() const {
   if (cores > 0) text += str("cores = ", cores, "\n");
   if (memory_bytes > 0) text += str("memory = \"", memory_bytes >> 20, "MiB\"\n");
   text += str("bytes_per_second = ", number(bytes_per_second), "\nstep_seconds = ", number(step_seconds),
-              "\noverlap = ", overlaps ? "true" : "false", "\n\n[peak]\n");
+              "\noverlap = ", overlaps ? "true" : "false", "\nskew = ", number(skew), "\n\n[peak]\n");
   for (const auto& [dtype, peak] : peaks) text += str(dtype, " = ", number(peak), "\n");
   for (const Rates& one : rates) text += rates_text(one);
   for (const Link& link : links) text += link_text(link);

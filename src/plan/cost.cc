@@ -1,6 +1,7 @@
 #include "plan/cost.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/str.h"
 #include "program/attend.h"
@@ -28,6 +29,12 @@ double bytes_of_all(const Program& p, const std::vector<ValueId>& values) {
   double sum = 0;
   for (const ValueId id : values) sum += static_cast<double>(bytes_of(p.values[id]));
   return sum;
+}
+
+bool has_collectives(const Program& program) {
+  return std::ranges::any_of(program.body, [](const Instr& instr) {
+    return is_collective(instr) || (instr.is<Loop>() && has_collectives(*instr.as<Loop>()->body));
+  });
 }
 
 }  // namespace
@@ -94,6 +101,7 @@ class Pricer::Touched {
 struct Pricer::Clock {
   double now = 0;        // of the compute stream
   double wire_free = 0;  // when the wire has done all that was started
+  double met = 0;        // what the processor had computed when it last met others
   StepCost cost;
   std::vector<TimedInstr>* timeline = nullptr;
 
@@ -104,6 +112,8 @@ struct Pricer::Clock {
     cost.exposed += std::max(0.0, time - now);
     now = std::max(now, time);
   }
+  // How late others may be that have computed as much as this processor since all met.
+  double lateness(double skew) { return skew * (cost.compute - std::exchange(met, cost.compute)); }
 };
 
 StepCost Pricer::price(const Program& program, std::vector<TimedInstr>* timeline) {
@@ -129,7 +139,8 @@ void Pricer::run(const Program& program, Clock& clock) {
     } else if (instr.is<Done>()) {
       clock.wait_until(arrives[instr.inputs[0]]);
     } else if (is_collective(instr)) {
-      const double started = std::max(clock.now, clock.wire_free), seconds = wire_seconds(program, instr);
+      const double started = std::max(clock.now, clock.wire_free);
+      const double seconds = wire_seconds(program, instr) + clock.lateness(machine_.skew);
       clock.wire_free = started + seconds;
       clock.cost.wire += seconds;
       double& arrival = arrives[instr.outputs[0]];
@@ -151,18 +162,28 @@ void Pricer::run(const Program& program, Clock& clock) {
 
 // All trips take as long as the first; a timeline has each of them.
 void Pricer::run_loop(const Loop& loop, Clock& clock) {
+  const bool meets = has_collectives(*loop.body);
+  const auto meet = [&] {
+    if (meets) clock.wait_until(clock.now + clock.lateness(machine_.skew));
+  };
+  meet();
   if (clock.timeline) {
-    for (std::int64_t trip = 0; trip < loop.trips; ++trip) run(*loop.body, clock);
+    for (std::int64_t trip = 0; trip < loop.trips; ++trip) {
+      run(*loop.body, clock);
+      meet();
+    }
     return;
   }
   const Clock before = clock;
   run(*loop.body, clock);
+  meet();
   const auto repeat = [&](double& now, double then) { now += static_cast<double>(loop.trips - 1) * (now - then); };
   repeat(clock.now, before.now);
   repeat(clock.cost.compute, before.cost.compute);
   repeat(clock.cost.wire, before.cost.wire);
   repeat(clock.cost.exposed, before.cost.exposed);
   repeat(clock.cost.flops, before.cost.flops);
+  if (meets) clock.met = clock.cost.compute;
 }
 
 double Pricer::compute_seconds(const Program& program, const Instr& instr, const Cost& cost, double memory_seconds,

@@ -12,7 +12,7 @@ namespace weft {
 
 struct ProgramWork {
   std::vector<std::pair<WorkBound::Work, double>> order;  // with the times that it runs in a step
-  std::vector<WorkBound::Partial> partials, gradients;  // gradients: partial values that the update reads
+  std::vector<WorkBound::Partial> partials, gradients;    // gradients: partial values that the update reads
 };
 
 // `factor` for each element of the shape.

@@ -21,6 +21,11 @@ double sum_of(const std::vector<AxisExtent>& extents, const ResizedMesh& mesh) {
   return sum;
 }
 
+bool has_collectives(const ResizedCost::Body& body) {
+  return !body.collectives.empty() ||
+         std::ranges::any_of(body.loops, [](const auto& loop) { return has_collectives(loop.first); });
+}
+
 double largest_rate(const Table& table) { return *std::ranges::max_element(table.values); }
 
 // The run that makes the matrix: one that is preferred, else the largest.
@@ -71,7 +76,7 @@ void ResizedStep::add(double weight, const ResizedStep& other) {
 
 // The compute stream and the wire stream, as Pricer has them.
 struct ResizedCost::Clock {
-  double now = 0, wire_free = 0;
+  double now = 0, wire_free = 0, met = 0;
   ResizedStep step;
   std::vector<double> arrives;       // by value: what a started collective gives
   std::vector<double> last_touched;  // by value: the bytes that had been touched when it was last touched
@@ -82,6 +87,7 @@ struct ResizedCost::Clock {
     step.exposed += std::max(0.0, time - now);
     now = std::max(now, time);
   }
+  double lateness(double skew) { return skew * (step.compute - std::exchange(met, step.compute)); }
 };
 
 ResizedCost::ResizedCost(const Program& program, const Machine& machine, const Target& target)
@@ -161,8 +167,9 @@ void ResizedCost::run_collective(const Body& body, const Step& step, const Resiz
   const Collective& collective = body.collectives[static_cast<std::size_t>(step.item)];
   const double bytes = std::max(sum_of(collective.in, mesh), sum_of(collective.out, mesh));
   const double seconds = mesh.groups->seconds(collective.operation, collective.name, mesh.sets[collective.axes], bytes);
-  clock.wire_free = std::max(clock.now, clock.wire_free) + seconds;
-  clock.step.wire += seconds;
+  const double late = clock.lateness(machine_.skew);
+  clock.wire_free = std::max(clock.now, clock.wire_free) + seconds + late;
+  clock.step.wire += seconds + late;
   if (step.is_floor) clock.step.floor += seconds;
   clock.arrives[static_cast<std::size_t>(step.value)] = clock.wire_free;
   if (!step.has_done || !machine_.overlaps) clock.wait_until(clock.wire_free);
@@ -225,14 +232,21 @@ void ResizedCost::run(const Body& body, const ResizedMesh& mesh, Clock& clock) c
       run_collective(body, step, mesh, clock);
     } else if (step.kind == Step::Kind::kLoop) {
       const auto& [inner, trips] = body.loops[static_cast<std::size_t>(step.item)];
+      const bool meets = has_collectives(inner);
+      const auto meet = [&] {
+        if (meets) clock.wait_until(clock.now + clock.lateness(machine_.skew));
+      };
+      meet();
       const double begin = clock.now;
       const ResizedStep before = clock.step;
       run(inner, mesh, clock);
+      meet();
       const auto repeat = [&](double& now, double then) { now += (trips - 1) * (now - then); };
       repeat(clock.now, begin);
       repeat(clock.step.compute, before.compute);
       repeat(clock.step.wire, before.wire);
       repeat(clock.step.exposed, before.exposed);
+      if (meets) clock.met = clock.step.compute;
       if (step.is_floor) clock.step.floor += clock.now - begin;
     } else {
       const double seconds = (work_seconds(body, step, mesh, clock) + rates_.overhead) * crowding_;

@@ -176,7 +176,7 @@ std::string Simulation::json() const {
               {"parts", list},
               {"transfers", moved},
               {"memory", points}}
-      .dump();
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace weft

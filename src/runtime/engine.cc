@@ -70,7 +70,12 @@ std::vector<std::string> engine_names() {
 }
 
 const Engine& engine_named(const std::string& name, const std::string& where, const std::string& plugin,
-                           bool nondeterministic) {
+                           bool nondeterministic, bool over_nccl) {
+  if (over_nccl && name != kCuda)
+    throw UserError({.code = "device.nccl-without-cuda",
+                     .what = str("the wire nccl joins CUDA cards, but the device is '", name, "'"),
+                     .where = where,
+                     .fix = "add --device cuda, or use --wire mpi"});
   if (nondeterministic && name != kCuda)
     throw UserError({.code = "device.always-deterministic",
                      .what = str("the device '", name, "' has no nondeterministic mode"),
@@ -87,6 +92,7 @@ const Engine& engine_named(const std::string& name, const std::string& where, co
   if (name == kCuda) {
     const CudaLibrary& cuda = cuda_library();
     if (!cuda.engine) refuse_cuda(where);
+    if (over_nccl) return nondeterministic ? *cuda.nondeterministic_over_nccl : *cuda.over_nccl;
     return nondeterministic ? *cuda.nondeterministic : *cuda.engine;
   }
   throw UserError({.code = "device.unknown",

@@ -176,8 +176,9 @@ void add_engine(const Engine& engine);
 // The names of these engines and of engines in libraries that are opened on demand, which may prove unusable.
 std::vector<std::string> engine_names();
 // UserError if there is none of that name, or if it cannot be used here. `plugin`: of the engine xla (xla/open.h);
-// `nondeterministic`: the one of cuda whose sums may come in any order.
+// `nondeterministic`: the one of cuda whose sums may come in any order. `over_nccl`: the one of cuda whose processors have a
+// card each, in a process each.
 const Engine& engine_named(const std::string& name, const std::string& where, const std::string& plugin = {},
-                           bool nondeterministic = false);
+                           bool nondeterministic = false, bool over_nccl = false);
 
 }  // namespace weft

@@ -1,5 +1,5 @@
-// attend and attend_back: a loop over blocks of queries. A block has all scores of its queries, computes what follows from
-// them and forgets them, so that no more scores than a block's ever exist.
+// attend and attend_back: a loop over blocks of queries, which are some indices of one dim. A block has all scores of its
+// queries, computes what follows from them and forgets them, so that no more scores than a block's ever exist.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// The instruction's operands and dims; blocks lie along one dim of the queries.
+// The instruction's operands and dims.
 class Attention {
  public:
   Attention(Block& block, const Instr& instr)
@@ -61,20 +61,21 @@ class Attention {
   // Calls work(operands of the block, carried, begin, size) for every block: a loop over full blocks, then the rest.
   template <class Work>
   Terms each_block(const Terms& first, const Work& work) {
-    if (block_size_ == queries_) return work(operands_, first, w_.number(0, "i64"), queries_);
+    const Element index = index_element(queries_);
+    if (block_size_ == queries_) return work(operands_, first, w_.number(0, index), queries_);
     const std::int64_t full = queries_ / block_size_, rest = queries_ % block_size_;
-    Terms carried = {w_.number(0, "i64")}, outside = operands_;
+    Terms carried = {w_.number(0, index)}, outside = operands_;
     carried.insert(carried.end(), first.begin(), first.end());
     if (length_begin_) outside.push_back(*length_begin_);
     const std::optional<Term> outer_begin = length_begin_;
     Terms last = w_.loop(
-        carried, outside, [&](const Terms& now) { return w_.compare("LT", now[0], w_.number(full, "i64")); },
+        carried, outside, [&](const Terms& now) { return w_.compare("LT", now[0], w_.number(full, index)); },
         [&](const Terms& now, const Terms& around) {
           if (length_begin_) length_begin_ = around.back();
-          const Term begin = w_.apply("multiply", {now[0], w_.number(block_size_, "i64")});
+          const Term begin = w_.apply("multiply", {now[0], w_.number(block_size_, index)});
           const Terms parts =
               cut({around.begin(), around.begin() + static_cast<std::ptrdiff_t>(operands_.size())}, begin, block_size_);
-          Terms next = {w_.apply("add", {now[0], w_.number(1, "i64")})};
+          Terms next = {w_.apply("add", {now[0], w_.number(1, index)})};
           const Terms made = work(parts, Terms(now.begin() + 1, now.end()), begin, block_size_);
           next.insert(next.end(), made.begin(), made.end());
           return next;
@@ -82,7 +83,7 @@ class Attention {
     length_begin_ = outer_begin;
     last.erase(last.begin());
     if (rest == 0) return last;
-    const Term begin = w_.number(full * block_size_, "i64");
+    const Term begin = w_.number(full * block_size_, index);
     return work(cut(operands_, begin, rest), last, begin, rest);
   }
 
@@ -130,17 +131,26 @@ class Attention {
   Terms operands_;
 
  private:
+  // Along a dim that k and v have too, where one index has few enough scores: then no block adds to what another made.
+  // Else along one of q's own.
   void choose_blocks() {
     const AttendDims dims = attend_dims(rules_, q_shape_, block_.value(instr_.inputs[1]).shape);
-    for (const Dim& dim : dims.rows)
-      if (dim.size > queries_) {
-        along_ = dim.name;
-        queries_ = dim.size;
-      }
-    const std::int64_t bytes = rows_.elements() / queries_ * memory_.size * (wide_ == "f64" ? 8 : 4);
-    const std::int64_t most =
-        std::max<std::int64_t>(32, block_.state.options.attend_block_bytes / std::max<std::int64_t>(bytes, 1));
-    block_size_ = std::min(queries_, most);
+    const std::int64_t limit = block_.state.options.attend_block_bytes;
+    const std::int64_t bytes =
+        std::max<std::int64_t>(1, rows_.elements() * memory_.size * (wide_ == "f64" ? 8 : 4));
+    const auto choose = [&](const Dim& dim) {
+      if (dim.size <= queries_) return;
+      along_ = dim.name;
+      queries_ = dim.size;
+    };
+    for (const Dim& dim : dims.shared)
+      if (bytes / dim.size <= limit) choose(dim);
+    std::int64_t least = 1;
+    if (along_.empty()) {
+      for (const Dim& dim : dims.rows) choose(dim);
+      least = 32;
+    }
+    block_size_ = std::min(queries_, std::max(least, limit / std::max<std::int64_t>(1, bytes / queries_)));
     // Equal blocks, if there is a size not much smaller.
     for (std::int64_t size = block_size_; size > block_size_ / 2 && queries_ % block_size_ != 0; --size)
       if (queries_ % size == 0) block_size_ = size;
@@ -167,12 +177,9 @@ class Attention {
     }
   }
 
-  // Positions have 32 bits where that is enough: TPUs compute 64 bits in several steps.
-  Element index_of(std::int64_t largest) const { return largest < (std::int64_t{1} << 31) ? "i32" : "i64"; }
-
   Term before_end(const Term& end) const {
     const Shape shape = end.shape.plus({memory_});
-    const Element index = end.element == "i32" ? index_of(memory_.size) : "i64";
+    const Element index = end.element == "i32" ? index_element(memory_.size) : "i64";
     return w_.compare("LT", w_.iota(shape, memory_.name, index), w_.broadcast(w_.convert(end, index), shape));
   }
 
@@ -193,7 +200,7 @@ class Attention {
     if (rules_.causal) {
       const Shape pairs = {shape.dim(rules_.length), memory_};
       const std::int64_t queries = q_shape_.size_of(rules_.length) * block_.program.mesh.size();
-      const Element index = index_of(std::max(queries, memory_.size));
+      const Element index = index_element(std::max(queries, memory_.size));
       Term position = w_.iota(pairs, rules_.length, index);
       const auto from = [&](const Term& first) {
         position = w_.apply("add", {position, w_.broadcast(w_.convert(first, index), pairs)});
@@ -246,9 +253,10 @@ class Backward : Attention {
   // p = exp(score - largest) / total, ds = p (dy . v - dy . y).
   void write(const AttendBack& operation) {
     const int of_bias = bias_derivative(instr_);
-    const auto wide_zeros = [&](const Shape& shape) { return w_.number(0, wide_, shape); };
-    Terms first = {w_.number(0, element_, q_shape_), wide_zeros(operands_[1].shape), wide_zeros(operands_[2].shape)};
-    if (of_bias >= 0) first.push_back(wide_zeros(operands_[at(roles_.bias)].shape));
+    Terms first = {w_.number(0, element_, q_shape_)};
+    for (const int i : {1, 2})  // that blocks add to, or that each writes a part of
+      first.push_back(w_.number(0, has_blocks(operands_[at(i)]) ? element_ : wide_, operands_[at(i)].shape));
+    if (of_bias >= 0) first.push_back(w_.number(0, wide_, operands_[at(roles_.bias)].shape));
     Terms all = each_block(first, [&](const Terms& parts, const Terms& whole, const Term& begin, std::int64_t size) {
       return of_block(parts, whole, begin, size);
     });
@@ -275,10 +283,12 @@ class Backward : Attention {
     const Term dp = product(dy, parts[2], shape);
     const Term by_score = mul(p, w_.apply("subtract", {dp, w_.broadcast(mean, shape)}));
     const Term ds = rules_.scale == 1 ? by_score : mul(by_score, w_.number(rules_.scale, wide_, shape));
-    const auto plus = [&](const Term& sum, const Term& x) { return w_.apply("add", {sum, x}); };
+    const auto join = [&](const Term& all, const Term& x) {
+      return has_blocks(all) ? put(all, w_.convert(x, element_), begin) : w_.apply("add", {all, x});
+    };
     Terms next = {put(whole[0], w_.convert(product(ds, parts[1], parts[0].shape), element_), begin),
-                  plus(whole[1], product(ds, parts[0], whole[1].shape)),
-                  plus(whole[2], product(p, dy, whole[2].shape))};
+                  join(whole[1], product(ds, parts[0], parts[1].shape)),
+                  join(whole[2], product(p, dy, parts[2].shape))};
     if (whole.size() > 3) next.push_back(bias_sum(whole[3], parts[at(roles_.bias)], by_score, begin));
     return next;
   }

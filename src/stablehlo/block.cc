@@ -49,13 +49,15 @@ Term Block::term(ValueId id) {
   return *dense_[id];
 }
 
+// In 32 bits, and i64 at the end: TPUs divide 64 bits in hundreds of steps.
 Term Block::coordinate(const Axes& axes) {
   const std::string key = str("coordinate", join(axes, "+"));
   if (const auto found = w.known().find(key); found != w.known().end()) return found->second;
+  constexpr const char* kElement = "ui32";
   auto [own, is_new] = w.known().emplace("processor", Term{});
   if (is_new) {
     const char* op = state.options.mode == Mode::kReplicas ? "replica_id" : "partition_id";
-    own->second = w.convert(w.generic(op, {}, "", "ui32", {}), "i64");
+    own->second = w.generic(op, {}, "", kElement, {});
   }
   const Term processor = own->second;
   std::optional<Term> sum;
@@ -64,11 +66,11 @@ Term Block::coordinate(const Axes& axes) {
     for (std::size_t i = at(axis) + 1; i < program.mesh.axes().size(); ++i) below *= program.mesh.axes()[i].size;
     const std::int64_t size = program.mesh.axes()[at(axis)].size;
     if (size == 1) continue;
-    Term part = below == 1 ? processor : w.apply("divide", {processor, w.number(below, "i64")});
-    if (below * size != program.mesh.size()) part = w.apply("remainder", {part, w.number(size, "i64")});
-    sum = sum ? w.apply("add", {w.apply("multiply", {*sum, w.number(size, "i64")}), part}) : part;
+    Term part = below == 1 ? processor : w.apply("divide", {processor, w.number(below, kElement)});
+    if (below * size != program.mesh.size()) part = w.apply("remainder", {part, w.number(size, kElement)});
+    sum = sum ? w.apply("add", {w.apply("multiply", {*sum, w.number(size, kElement)}), part}) : part;
   }
-  const Term result = sum ? *sum : w.number(0, "i64");
+  const Term result = sum ? w.convert(*sum, "i64") : w.number(0, "i64");
   w.known()[key] = result;
   return result;
 }

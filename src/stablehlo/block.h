@@ -113,6 +113,9 @@ bool write_cudnn_attend_back(Block& block, const Instr& instr, const AttendBack&
 void define_derivatives(Block& block, const Instr& instr, const AttendBack& operation, const Terms& all);
 // x at `dim` = index, which is within x. Dims that both have are matched, all but `dim`. Gives the dims `out`.
 Term gathered(Writer& w, const Term& x, std::string_view dim, const Term& index, const Shape& out);
+// The element type of integers from -`largest` to `largest`: 32 bits where that is enough, since TPUs compute 64 bits in
+// several steps.
+Element index_element(std::int64_t largest);
 // All group members' numbers, group by group: "dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>".
 std::string groups_text(const Mesh& mesh, const Axes& axes);
 

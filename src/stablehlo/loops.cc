@@ -9,24 +9,25 @@ namespace weft::stablehlo {
 void write_loop(Block& block, const Instr& instr, const Loop& operation) {
   Writer& w = block.w;
   const std::size_t values = instr.outputs.size(), before = operation.stops ? 2 : 1;
-  Terms carried = {w.number(0, "i64")}, outside;
+  const Element counter = index_element(operation.trips);
+  Terms carried = {w.number(0, counter)}, outside;
   if (operation.stops) carried.push_back(w.number(1, "i1"));
   for (std::size_t i = 0; i < instr.inputs.size(); ++i)
     (i < values ? carried : outside).push_back(block.term(instr.inputs[i]));
   outside.push_back(block.seed);
   outside.push_back(block.step);
   const auto condition = [&](const Terms& now) {
-    const Term more = w.compare("LT", now[0], w.number(operation.trips, "i64"));
+    const Term more = w.compare("LT", now[0], w.number(operation.trips, counter));
     return operation.stops ? w.apply("and", {more, now[1]}) : more;
   };
   const auto body = [&](const Terms& now, const Terms& around) {
     Block inner(block.state, *operation.body, around[around.size() - 2], around.back(), true);
     const std::vector<ProgramInput>& inputs = operation.body->inputs;
-    inner.define(inputs[0].value, now[0]);
+    inner.define(inputs[0].value, w.convert(now[0], element_of(inner.value(inputs[0].value).dtype)));
     for (std::size_t i = 0; i < instr.inputs.size(); ++i)
       inner.define(inputs[i + 1].value, i < values ? now[before + i] : around[i - values]);
     inner.write();
-    Terms next = {w.apply("add", {now[0], w.number(1, "i64")})};
+    Terms next = {w.apply("add", {now[0], w.number(1, counter)})};
     if (operation.stops) next.push_back(w.apply("not", {inner.term(operation.body->outputs.back().value)}));
     for (std::size_t i = 0; i < values; ++i) next.push_back(inner.term(operation.body->outputs[i].value));
     return next;

@@ -15,7 +15,22 @@ const std::string kPlace = "#place";
 // Integers as i64; u32 stays exact.
 Term as_index(Writer& w, const Term& x) { return w.convert(x, "i64"); }
 
+// Global indices of a dim, less the first one of this processor's shard. 32 bits do not overflow: an index that wraps is at
+// least 2^31 - begin, behind the shard's end.
+Term local_index(Block& block, const Term& index, ValueId sharded, const std::string& dim) {
+  Writer& w = block.w;
+  const Value& v = block.value(sharded);
+  const std::size_t position = v.shape.position(dim);
+  const std::int64_t whole = v.shape[position].size * block.program.mesh.size(v.sharding.dims[position]);
+  const bool is_wide = index.element == "i64" || index.element == "ui32";
+  const Term all = w.convert(index, is_wide ? "i64" : index_element(whole));
+  const std::optional<Term> begin = block.shard_begin(sharded, dim);
+  return begin ? w.apply("subtract", {all, w.broadcast(w.convert(*begin, all.element), all.shape)}) : all;
+}
+
 }  // namespace
+
+Element index_element(std::int64_t largest) { return largest < (std::int64_t{1} << 31) ? "i32" : "i64"; }
 
 // Products of 16-bit floats are summed in f32 and rounded once.
 void write_contract(Block& block, const Instr& instr) {
@@ -203,11 +218,9 @@ void write_gather(Block& block, const Instr& instr, const Gather& operation) {
   Writer& w = block.w;
   const Term x = block.term(instr.inputs[0]);
   const Shape& out = block.value(instr.outputs[0]).shape;
-  Term index = as_index(w, block.term(instr.inputs[1]));
-  if (const auto begin = block.shard_begin(instr.inputs[0], operation.dim))
-    index = w.apply("subtract", {index, w.broadcast(*begin, index.shape)});
-  const Term none = w.number(0, "i64", index.shape);
-  const Term last = w.number(x.shape.size_of(operation.dim) - 1, "i64", index.shape);
+  const Term index = local_index(block, block.term(instr.inputs[1]), instr.inputs[0], operation.dim);
+  const Term none = w.number(0, index.element, index.shape);
+  const Term last = w.number(x.shape.size_of(operation.dim) - 1, index.element, index.shape);
   const Term inside = w.apply("and", {w.compare("GE", index, none), w.compare("LE", index, last)});
   const Term found = gathered(w, x, operation.dim, w.apply("clamp", {none, index, last}), out);
   block.define(instr.outputs[0], w.select(w.broadcast(inside, out), found, w.number(0, x.element, out)));
@@ -218,9 +231,7 @@ void write_scatter_add(Block& block, const Instr& instr, const ScatterAdd& opera
   Writer& w = block.w;
   const Value& out = block.value(instr.outputs[0]);
   const Shape target = out.shape.renamed(operation.dim, kPlace);
-  Term index = as_index(w, block.term(instr.inputs[0]));
-  if (const auto begin = block.shard_begin(instr.outputs[0], operation.dim))
-    index = w.apply("subtract", {index, w.broadcast(*begin, index.shape)});
+  const Term index = local_index(block, block.term(instr.inputs[0]), instr.outputs[0], operation.dim);
   Term updates = block.term(instr.inputs[1]);
   const Element element = updates.element, wide = wide_of(element);
   updates = w.convert(updates, wide);

@@ -54,9 +54,10 @@ void check_choices(const Config& c) {
   for (const std::string& name : devices) known += (known.empty() ? "\"" : ", \"") + name + "\"";
   refuse("config.unknown-device", c, std::find(devices.begin(), devices.end(), c.mesh.device) == devices.end(),
          "mesh.device", "there is no device '" + c.mesh.device + "'", "set mesh.device to one of: " + known);
-  refuse("config.unknown-wire", c, !c.mesh.wire.empty() && c.mesh.wire != "threads" && c.mesh.wire != "mpi",
-         "mesh.wire", "there is no wire '" + c.mesh.wire + "'",
-         "set mesh.wire to \"threads\" or \"mpi\", or leave it out");
+  refuse("config.unknown-wire", c,
+         !c.mesh.wire.empty() && c.mesh.wire != "threads" && c.mesh.wire != "mpi" && c.mesh.wire != "nccl", "mesh.wire",
+         "there is no wire '" + c.mesh.wire + "'",
+         "set mesh.wire to \"threads\", \"mpi\" or \"nccl\", or leave it out");
   refuse("config.bad-memory", c, !c.mesh.memory.empty() && !bytes_of(c.mesh.memory), "mesh.memory",
          "'" + c.mesh.memory + "' is no number of bytes", "write sizes like 512MiB or 2GiB");
 }

@@ -75,7 +75,13 @@ optim::Schedule schedule_of(const Config& config) {
                 [&] { return optim::Schedule::parse(text, std::max<std::int64_t>(1, config.run.steps)); });
 }
 
-device::Choice device_of(const Config& config) { return {config.mesh.device, config.mesh.plugin, {}, config.mesh.nondeterministic}; }
+device::Choice device_of(const Config& config) {
+  return {config.mesh.device,
+          config.mesh.plugin,
+          {},
+          config.mesh.nondeterministic,
+          wire::named(config.mesh.wire).name == wire::nccl().name};
+}
 
 Session open_session(const Config& config) {
   check_choices(config);
@@ -193,7 +199,8 @@ Explanation plan(const Config& config, const models::Model& model, const PlanOpt
   const Store store = store_of(config);
   return placed(config, kCompiling, [&] {
     return explain(model.graph, model.mesh, model.layout, compile, machine, store,
-                   {config.mesh.device, config.mesh.plugin, options.topology, config.mesh.nondeterministic});
+                   {config.mesh.device, config.mesh.plugin, options.topology, config.mesh.nondeterministic,
+                    wire::named(config.mesh.wire).name == wire::nccl().name});
   });
 }
 

@@ -132,4 +132,19 @@ std::string run_header(const Config& config, const Explanation& plan, int cores,
   return text;
 }
 
+std::string saved_by_bf16(const Config& config, const Explanation& planned, const Machine& machine) {
+  if (config.mesh.device != device::cuda().name || config.run.f64) return "";
+  Config narrow = config;
+  try {
+    set(narrow, "model.activations=bf16");
+  } catch (const UserError&) {
+    return "";  // a task without that setting
+  }
+  if (train::text(narrow) == train::text(config)) return "";
+  const Explanation in_bf16 = plan(narrow, {.machine = machine});
+  if (in_bf16.arena_bytes >= planned.arena_bytes) return "";
+  return "note: this run computes in f32; with --set model.activations=bf16 the arena would be " +
+         bytes_text(in_bf16.arena_bytes) + " instead of " + bytes_text(planned.arena_bytes) + " on each processor";
+}
+
 }  // namespace weft::train

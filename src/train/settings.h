@@ -77,7 +77,7 @@ void each_setting(Config& c, const Visit& visit) {
   visit("mesh.layout", c.mesh.layout, "which dim is split over which axis");
   visit("mesh.store", c.mesh.store, "how variables are stored beyond the layout, as \"*:data\"");
   visit("mesh.store_level", c.mesh.store_level, "1: optimizer state; 2: and gradients; 3: and parameters");
-  visit("mesh.wire", c.mesh.wire, "threads or mpi; \"\": mpi under mpirun or srun, else threads");
+  visit("mesh.wire", c.mesh.wire, "threads, mpi or nccl; \"\": mpi under mpirun or srun, else threads");
   visit("mesh.device", c.mesh.device, "cpu, reference, cuda or xla; weft doctor says which can be used");
   visit("mesh.plugin", c.mesh.plugin, "of device xla: the plugin's shared library; \"\": the variable WEFT_PLUGIN");
   visit("mesh.nondeterministic", c.mesh.nondeterministic, "of device cuda: faster sums, whose roundings differ from run to run");

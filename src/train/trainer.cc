@@ -253,6 +253,7 @@ void Trainer::announce() {
   }();
   flops_ = planned.model_flops;
   progress_.say(run_header(config_, planned, cores, machine_memory()));
+  if (const std::string saved = saved_by_bf16(config_, planned, machine_); !saved.empty()) progress_.say(saved);
 }
 
 Trained Trainer::run() {

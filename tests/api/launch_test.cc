@@ -65,6 +65,13 @@ TEST(Wire, IsMpiBesideOtherProcesses) {
                     "leave the wire out: it is mpi under mpirun or srun; or start one process without mpirun");
 }
 
+TEST(Wire, IsNcclWhereItsVariablesSaySo) {
+  const Variable size("WEFT_NCCL_SIZE", "2"), rank("WEFT_NCCL_RANK", "1");
+  EXPECT_EQ(wire::automatic().name, "nccl");
+  EXPECT_EQ(wire::named("").name, "nccl");
+  EXPECT_EQ(wire::process(), 1);
+}
+
 TEST(Report, NeedsNoSenseInTheEnvironment) {
   const Variable size("OMPI_COMM_WORLD_SIZE", "many"), rank("OMPI_COMM_WORLD_RANK", "7");
   EXPECT_EQ(wire::process(), 0);

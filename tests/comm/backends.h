@@ -24,11 +24,15 @@ struct Engine {
   // Runs the body on every processor of a fresh wire: all of them in this process, or, if processors are processes,
   // the one that this process is. Throws what the first failing body threw.
   std::function<void(int processors, const Body& body)> run;
+  bool reduces_in_rank_order = true;
 };
 
 inline void PrintTo(const Engine& engine, std::ostream* out) { *out << engine.name; }
 
-// Under a launcher, where this process is one rank of a job, the mpi wire; else the threads wire.
+// The wires that a build has besides threads and mpi.
+std::vector<Engine> more_engines();
+
+// Under a launcher, where this process is one rank of a job, the mpi wire; else the wires within a process.
 inline std::vector<Engine> engines() {
   if (const std::optional<Launch> launch = launched())
     return {{"mpi", [ranks = launch->size, rank = launch->rank](int processors, const Body& body) {
@@ -37,10 +41,12 @@ inline std::vector<Engine> engines() {
                const std::unique_ptr<Wire> wire = make_mpi_wire(processors);
                on_every_processor(*wire, [&](ProcessorId processor) { body(*wire, processor); });
              }}};
-  return {{"threads", [](int processors, const Body& body) {
-             const std::unique_ptr<Wire> wire = make_threads_wire(processors);
-             on_every_processor(*wire, [&](ProcessorId processor) { body(*wire, processor); });
-           }}};
+  std::vector<Engine> all = {{"threads", [](int processors, const Body& body) {
+                                const std::unique_ptr<Wire> wire = make_threads_wire(processors);
+                                on_every_processor(*wire, [&](ProcessorId processor) { body(*wire, processor); });
+                              }}};
+  for (Engine& engine : more_engines()) all.push_back(std::move(engine));
+  return all;
 }
 
 // Processors 0 … size - 1.

@@ -54,6 +54,14 @@ TEST(Launch, ByMpirun) {
   EXPECT_EQ(launch.local_rank, 1);
 }
 
+TEST(Launch, ByVariablesOfTheNcclWire) {
+  const Environment rank({{"WEFT_NCCL_SIZE", "2"}, {"WEFT_NCCL_RANK", "1"}});
+  const Launch launch = launched().value();
+  EXPECT_EQ(launch.by, kByHand);
+  EXPECT_EQ(launch.rank, 1);
+  EXPECT_EQ(launch.size, 2);
+}
+
 TEST(Launch, BySrun) {
   const Environment rank({{"SLURM_STEP_NUM_TASKS", "4"},
                           {"SLURM_PROCID", "3"},

@@ -21,6 +21,35 @@ TEST(CudaDevice, SaysWhyItCannotBeUsed) {
                     "the device 'cuda' cannot be used: ", "--device cpu");
 }
 
+TEST(CudaDevice, TheNcclWireNeedsACardToo) {
+  if (has_card()) GTEST_SKIP() << "this machine has a card: " << cuda_library().found;
+  EXPECT_USER_ERROR(Session(Mesh(), wire::nccl(), device::cuda()),
+                    "the device 'cuda' cannot be used: ", "--device cpu");
+  EXPECT_NE(cuda_library().nccl.find("NCCL"), std::string::npos);
+}
+
+TEST(CudaDevice, TheNcclWireIsNotInEveryBuild) {
+  const CudaLibrary& cuda = cuda_library();
+  if (cuda.nccl.find("nccl.h was not there") == std::string::npos) GTEST_SKIP() << "this build has the wire";
+  EXPECT_USER_ERROR(cuda.make_nccl_wire(2), "this build has no wire nccl: nccl.h was not there when it was built",
+                    "install libnccl-dev and build again");
+}
+
+// A card per processor: what packs the operands of collectives is planned, and said without a card.
+TEST(CudaDevice, PlansTheCollectivesOfNcclWithoutACard) {
+  Graph g;
+  const Dim rows{"rows", 64}, columns{"columns", 512};
+  const Tensor x = g.input("x", {rows, columns}), w = g.variable("w", {rows, columns}, init::normal(0.1));
+  const Tensor whole = with_layout(x * w, "columns:-");
+  const auto planned = [&](bool over_nccl) {
+    return explain(g, Mesh::parse("p:2"), Layout::parse("columns:p"), {.fetch = {reduce_max(whole, {rows})}},
+                   Machine::uniform(1e12, 1e12), {}, {.name = "cuda", .over_nccl = over_nccl});
+  };
+  // The all_gather along the inner dim arrives in rank order.
+  EXPECT_LT(planned(false).workspace_bytes, 64 * 512);
+  EXPECT_EQ(planned(true).workspace_bytes, 64 * 512 * 4);
+}
+
 class GpuSession : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -74,8 +103,9 @@ TEST_F(GpuSession, RefusesProcessorsOfOtherProcesses) {
     SessionState::open(Mesh::parse("p:2"), std::make_unique<test::OneOfMany>(wire, test::processors({0})),
                        engine_named("cuda", "a test"), {});
   };
-  EXPECT_USER_ERROR(open(), "the device 'cuda' has no processors in other processes yet",
-                    "use wire::threads(): all processors of the mesh on one card");
+  EXPECT_USER_ERROR(open(), "the device 'cuda' reaches processors in other processes by the wire nccl only",
+                    "use wire::nccl(), --wire nccl: one process per card; or wire::threads(): all processors of the "
+                    "mesh on one card");
 }
 
 }  // namespace

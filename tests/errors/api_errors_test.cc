@@ -26,11 +26,12 @@ class SessionErrors : public ::testing::Test {
 };
 
 TEST_F(SessionErrors, UnknownWireOrRuntime) {
-  EXPECT_USER_ERROR(Session(Mesh::parse("p:2"), wire::Choice{"pigeons"}),
-                    lines("there is no wire 'pigeons'", "session on mesh p:2", "use wire::threads() or wire::mpi()"));
   EXPECT_USER_ERROR(
-      Session(Mesh(), {"pigeons"}, device::cpu()),
-      lines("there is no wire 'pigeons'", "session on mesh of one processor", "use wire::threads() or wire::mpi()"));
+      Session(Mesh::parse("p:2"), wire::Choice{"pigeons"}),
+      lines("there is no wire 'pigeons'", "session on mesh p:2", "use wire::threads(), wire::mpi() or wire::nccl()"));
+  EXPECT_USER_ERROR(Session(Mesh(), {"pigeons"}, device::cpu()),
+                    lines("there is no wire 'pigeons'", "session on mesh of one processor",
+                          "use wire::threads(), wire::mpi() or wire::nccl()"));
   EXPECT_USER_ERROR(
       Session(Mesh::parse("p:2"), wire::threads(), device::Choice{"abacus"}),
       lines("there is no device 'abacus'", "session on mesh p:2", "use one of the devices: cpu, reference, cuda"));

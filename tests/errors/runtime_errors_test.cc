@@ -24,6 +24,12 @@ TEST(RuntimeErrors, OnlyTheCudaEngineHasANondeterministicMode) {
                                 "add --device cuda, or leave --nondeterministic (mesh.nondeterministic) out"));
 }
 
+TEST(RuntimeErrors, TheNcclWireJoinsCudaCardsOnly) {
+  EXPECT_USER_ERROR(engine_named("cpu", "a test", "", false, true),
+                    test::lines("the wire nccl joins CUDA cards, but the device is 'cpu'", "a test",
+                                "add --device cuda, or use --wire mpi"));
+}
+
 // Opens no plugin, where the engine is in the build.
 TEST(RuntimeErrors, TheXlaEngineIsNotInEveryBuild) {
   try {

@@ -148,6 +148,35 @@ output o %1)");
   EXPECT_EQ(timeline.size(), 8u);  // seven trips and the loop
 }
 
+// Whoever has computed for some time since the last collective waits for slower members, in a loop once a trip.
+TEST(ProgramCost, MembersOfAGroupWaitForTheSlowest) {
+  const Program p = test::program_of(R"(
+input x %0 f32 [a=4]
+%1 f32 [a=4] = map %0 expr=negative($0)
+%2 f32 [a=4] = loop %1 trips=7 stops=false
+  input i %0 i64 []
+  input c %1 f32 [a=4]
+  %2 f32 [a=4] = map %1 expr=negative($0)
+  %3 f32 [a=4] {| sum:data} = map %2 expr=negative($0)
+  %4 f32 [a=4] = all_reduce %3 how=sum axes=data
+  %5 f32 [a=4] = map %4 expr=negative($0)
+  output o %5
+end
+%3 f32 [a=4] = map %2 expr=negative($0)
+output o %3)");
+  Machine machine = test_machine();
+  machine.collectives = {{"all_reduce", {{{2}, {16}}, {1e-7}}}};
+  const StepCost equal = price(p, machine);
+  EXPECT_NEAR(equal.compute, (1 + 3 * 7 + 1) * 42e-9, 1e-15);
+  machine.skew = 0.1;
+  const StepCost late = price(p, machine);
+  EXPECT_NEAR(late.compute, equal.compute, 1e-15);
+  EXPECT_NEAR(late.seconds, equal.seconds + 0.1 * (1 + 3 * 7) * 42e-9, 1e-15);  // nobody waits after the last map
+  EXPECT_NEAR(late.exposed, equal.exposed + 0.1 * (1 + 3 * 7) * 42e-9, 1e-15);
+  std::vector<TimedInstr> timeline;
+  EXPECT_NEAR(Pricer(machine, p.mesh).price(p, &timeline).seconds, late.seconds, 1e-15);
+}
+
 TEST(ProgramCost, ProductsGoByTheirTableAndTiles) {
   const Program p = test::program_of(R"(
 input x %0 f32 [m=3 k=5]
@@ -207,7 +236,7 @@ TEST(ProgramCost, ProcessorsTakeTurnsOnCores) {
 TEST(ProgramCost, NeedsAsManyProcessors) {
   const Program p = test::program_of("\ninput x %0 f32 [a=4]\noutput o %0");
   EXPECT_USER_ERROR(
-      price(p, machine_of("", 4)),
+      price(p, machine_of(link("switch", "4"), 4)),
       test::lines("the mesh has 8 processors, but the machine has 4", "mesh data:2 model:4 one:1, machine test",
                   "use a smaller mesh, or the description of a larger machine"));
 }

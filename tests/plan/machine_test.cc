@@ -12,7 +12,7 @@ namespace {
 
 using test::lines;
 
-const std::string kLeast = "processors = 4\nbytes_per_second = 1e10\n[peak]\nf32 = 1e11\n";
+const std::string kLeast = "processors = 1\nbytes_per_second = 1e10\n[peak]\nf32 = 1e11\n";
 constexpr const char* kSee = "see docs/machines.md, or machines/h200x8.toml for a complete one";
 
 Machine parsed(const std::string& more) { return Machine::parse(kLeast + more, "here.toml"); }
@@ -32,11 +32,12 @@ TEST(Machines, AllShippedDescriptionsAreRead) {
 
 TEST(Machines, HaveDefaultsForAllButThePeaks) {
   const Machine machine = parsed("");
-  EXPECT_EQ(machine.processors, 4);
+  EXPECT_EQ(machine.processors, 1);
   EXPECT_EQ(machine.peak(DType::kBF16), 1e11);
   ASSERT_EQ(machine.rates.size(), 1u);
   EXPECT_EQ(machine.rates[0].sweep.values, std::vector<double>{1e10});
   EXPECT_TRUE(machine.overlaps);
+  EXPECT_EQ(machine.skew, 0);
   EXPECT_EQ(Machine{}.peak(), 0);
 }
 
@@ -118,7 +119,9 @@ TEST(MachineErrors, WrongValues) {
                     "'processors' is a whole number from 1 to 1000000, but it was given -2", "here.toml:1");
   refused("bf16 = 0\n", "'peak.bf16' is a number from 1e-12 to 1e+30, but it was given 0");
   refused("bf16 = \"fast\"\n", "'peak.bf16' is a number from");
-  refused("[[rates]]\noverhead = -1.0\n", "'rates.overhead' is a number from");
+  refused("[[rates]]\noverhead = -1.0\n", "'rates.overhead' is 0, or a number from 1e-12 to 1e+30");
+  refused("[[rates]]\n[[rates.product]]\ndtype = \"f32\"\nrate = 1.0\nn = [8]\n",
+          "'rates.product.n' is given with 'm' and the other sizes");
   refused("[[rates]]\nhidden = 2\n", "'rates.hidden' is a number from 0 to 1, but it was given 2");
   refused("[[rates]]\n[rates.sweep]\nbytes = [2, 1]\nrate = [1, 1]\n",
           "'rates.sweep.bytes' is a list of sizes in ascending order");
@@ -132,7 +135,23 @@ TEST(MachineErrors, WrongValues) {
           "'link.topology' is one of ring, torus, switch, shared memory");
   EXPECT_USER_ERROR(Machine::parse("memory = \"much\"\n" + kLeast, "here.toml"), "a number of bytes such as");
   EXPECT_USER_ERROR(Machine::parse("overlap = 1\n" + kLeast, "here.toml"), "'overlap' is true or false");
+  EXPECT_USER_ERROR(Machine::parse("skew = 2\n" + kLeast, "here.toml"), "'skew' is a number from 0 to 1");
   EXPECT_USER_ERROR(Machine::parse("link = 1\n" + kLeast, "here.toml"), "'link' is a list");
+}
+
+TEST(MachineErrors, NothingJoinsItsProcessors) {
+  EXPECT_USER_ERROR(Machine::parse("processors = 16\nbytes_per_second = 1e10\n[peak]\nf32 = 1e11\n", "here.toml"),
+                    lines("the machine has 16 processors, but its description has neither links nor measured collectives",
+                          "here.toml:1", std::string("add [[link]] tables, or 'processors = 1'; ") + kSee));
+}
+
+TEST(MachineErrors, GivenTwice) {
+  const std::string product = "[[rates.product]]\ndtype = \"f32\"\nrate = 1.0\n";
+  EXPECT_USER_ERROR(parsed("[[rates]]\n" + product + product),
+                    lines("'rates.product' is given twice for f32", "here.toml:9", "keep one of them"));
+  EXPECT_USER_ERROR(parsed("[[rates]]\ncores = 2\n[[rates]]\ncores = 2\n"), "'rates' is given twice for 2");
+  EXPECT_USER_ERROR(Machine::parse("processors = 1\nbytes_per_second = 1.0\n[[peak]]\nf32 = 1.0\n", "here.toml"),
+                    "'peak' is one table");
 }
 
 TEST(MachineErrors, BadTable) {
@@ -144,7 +163,9 @@ TEST(MachineErrors, BadTable) {
 }
 
 TEST(MachineErrors, TooFewLinks) {
-  EXPECT_USER_ERROR(parsed("[[link]]\nname = \"a\"\ntopology = \"switch\"\nsides = [2]\nbandwidth = 1e9\n"),
+  EXPECT_USER_ERROR(Machine::parse("processors = 4\nbytes_per_second = 1e10\n[peak]\nf32 = 1e11\n[[link]]\n"
+                                   "name = \"a\"\ntopology = \"switch\"\nsides = [2]\nbandwidth = 1e9\n",
+                                   "here.toml"),
                     "the links join 2 processors, but the machine has 4",
                     "add the outer level of links, or correct the sides: their product is the processors");
 }

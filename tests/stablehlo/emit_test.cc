@@ -105,6 +105,32 @@ TEST(StableHloGroups, OfOneProcessorNeedNoCollective) {
   EXPECT_THAT(text, HasSubstr("all_gather"));
 }
 
+// TPUs have no 64-bit integers: a division of i64 becomes hundreds of instructions, and a loop's number of trips is lost.
+TEST(StableHloIntegers, Have32BitsWhereThatIsEnough) {
+  const auto gather = [](const std::string& index, std::int64_t ids) {
+    return str("input x %0 f32 [id=", ids, " a=2] {id:model}\ninput i %1 ", index, " [b=3]\n",
+               "%2 f32 [b=3 a=2] {| sum:model} = gather %0, %1 dim=id\n"
+               "%3 f32 [b=3 a=2] = all_reduce %2 how=sum axes=model\noutput o %3");
+  };
+  const std::string few = emitted(gather("i32", 8)).text;
+  EXPECT_THAT(few, HasSubstr("stablehlo.remainder %4, %5 : tensor<ui32>"));
+  EXPECT_THAT(few, Not(HasSubstr("tensor<3xi64>")));
+  EXPECT_THAT(emitted(gather("i64", 8)).text, HasSubstr("tensor<3xi64>"));
+  // 2^29 on each of 4 processors: the difference of an index and a shard's begin no longer fits.
+  EXPECT_THAT(emitted(gather("i32", std::int64_t{1} << 29)).text, HasSubstr("tensor<3xi64>"));
+  const std::string loop = emitted(R"(
+input x %0 f32 [a=4]
+%1 f32 [a=4] = loop %0 trips=3 stops=false
+  input i %0 i64 []
+  input c %1 f32 [a=4]
+  %2 f32 [a=4] = map %1 expr=exp($0)
+  output c %2
+end
+output o %1)")
+                               .text;
+  EXPECT_THAT(loop, HasSubstr(", SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>"));
+}
+
 TEST(StableHloPlaces, NameDimsAndLines) {
   const std::string text =
       emitted("input x %0 f32 [a=4]\n%1.h f32 [a=4] = map %0 expr=exp($0)  @forward \"net.cc:7 exp\"\noutput o %1")

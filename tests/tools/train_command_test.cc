@@ -475,7 +475,7 @@ TEST_F(TrainCommand, MistakesAreFoundInTheConfig) {
       AllOf(HasSubstr("there is no device 'abacus'"), HasSubstr("set mesh.device to one of: \"cpu\", \"reference\"")));
   EXPECT_THAT(weft("eval " + folder_ + "/lm --wire pigeons").output,
               AllOf(HasSubstr("there is no wire 'pigeons'"),
-                    HasSubstr("set mesh.wire to \"threads\" or \"mpi\", or leave it out")));
+                    HasSubstr("set mesh.wire to \"threads\", \"mpi\" or \"nccl\", or leave it out")));
 }
 
 TEST_F(TrainCommand, ACheckpointWithoutItsConfigIsRefused) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include "runtime/cuda/open.h"
 #include "small_run.h"
 
 namespace weft::train::run_header_test {
@@ -55,6 +56,23 @@ TEST(RunHeader, WarnsIfMemoryIsShort) {
   const Config config = completed(run.with(""));
   EXPECT_THAT(run_header(config, plan(config), 2, {.total = 8LL << 30, .available = 1}),
               HasSubstr("\n  warning: only 1 B are available now; the run may be slow or be killed"));
+}
+
+// The CUDA engine plans without a card.
+TEST(RunHeader, SaysWhatBf16WouldSave) {
+  if (!cuda_library().engine) GTEST_SKIP() << cuda_library().found;
+  const SmallRun run("header_bf16");
+  const Machine machine = Machine::uniform(1e12, 1e12);
+  const auto said = [&](const std::string& assignments) {
+    const Config config = completed(run.with(assignments));
+    return saved_by_bf16(config, plan(config, {.machine = machine}), machine);
+  };
+  EXPECT_THAT(said("mesh.device=cuda"),
+              AllOf(::testing::StartsWith("note: this run computes in f32; with --set model.activations=bf16 the arena "
+                                          "would be "),
+                    HasSubstr(" instead of "), ::testing::EndsWith(" on each processor")));
+  EXPECT_EQ(said("mesh.device=cuda,model.activations=bf16"), "");
+  EXPECT_EQ(said("mesh.device=cpu"), "");
 }
 
 }  // namespace

@@ -37,6 +37,16 @@ std::string mpi_version() {
   return text;
 }
 
+std::string share_by_mpi(const std::string& text) {
+  start_mpi();
+  std::string shared = text;
+  auto length = static_cast<unsigned long long>(text.size());
+  check_mpi(MPI_Bcast(&length, 1, MPI_UNSIGNED_LONG_LONG, 0, MPI_COMM_WORLD), "MPI_Bcast");
+  shared.resize(length);
+  check_mpi(MPI_Bcast(shared.data(), static_cast<int>(length), MPI_BYTE, 0, MPI_COMM_WORLD), "MPI_Bcast");
+  return shared;
+}
+
 void start_mpi() {
   static std::once_flag once;
   std::call_once(once, [] {

@@ -20,10 +20,9 @@
 #include "comm/board.h"
 #include "comm/shared/futex.h"
 #include "comm/shared/ring.h"
+#include "comm/wire.h"
 
 namespace weft::comm {
-
-constexpr std::uint32_t kOtherHost = ~0u;  // stands for a process of another host
 
 class SharedBlock {
  public:

@@ -20,15 +20,19 @@ int cores() {
   return CPU_COUNT(&set);
 }
 
-std::unique_ptr<Group> SharedWire::join(ProcessorId processor, const std::vector<ProcessorId>& members) {
+std::size_t rank_in_group(int size, ProcessorId processor, const std::vector<ProcessorId>& members) {
   const auto me = std::find(members.begin(), members.end(), processor);
   std::vector<ProcessorId> sorted = members;
   std::sort(sorted.begin(), sorted.end());
   const bool unlike = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
-  if (me == members.end() || !unlike || sorted.front() < ProcessorId(0) || sorted.back() >= ProcessorId(size()))
+  if (me == members.end() || !unlike || sorted.front() < ProcessorId(0) || sorted.back() >= ProcessorId(size))
     throw InternalError(
-        str("processor ", processor, " of ", size(), " cannot join a group of processors ", weft::join(members, " ")));
-  const std::size_t rank = at(me - members.begin());
+        str("processor ", processor, " of ", size, " cannot join a group of processors ", weft::join(members, " ")));
+  return at(me - members.begin());
+}
+
+std::unique_ptr<Group> SharedWire::join(ProcessorId processor, const std::vector<ProcessorId>& members) {
+  const std::size_t rank = rank_in_group(size(), processor, members);
   if (std::optional<Ring> ring = block_.meet(rank, members))
     return make_group(std::move(*ring), static_cast<int>(rank));
   throw_aborted({.processor = processor, .step = Call::Step::kJoin, .members = {.processors = members}});
@@ -48,6 +52,8 @@ std::atomic<std::uint32_t> reporter{0};
 bool may_run(std::uint32_t process) { return process == kOtherHost || kill(static_cast<pid_t>(process), 0) == 0; }
 
 }  // namespace
+
+void set_reporter(std::uint32_t process) { reporter.store(process); }
 
 bool reports_failure() {
   const std::uint32_t other = reporter.load();

@@ -8,6 +8,7 @@
 
 #include "base/index.h"
 #include "base/str.h"
+#include "runtime/cuda/peers.h"
 #include "runtime/cuda/program.h"
 #include "runtime/host/host_clock.h"
 #include "runtime/host/initial.h"
@@ -22,13 +23,19 @@ namespace {
 // What the processors of one session share on a card. One of their threads works for all; the others wait for it.
 class SharedCard {
  public:
-  SharedCard(int processors, bool deterministic)
-      : processors_(static_cast<std::size_t>(processors)), card_(0, deterministic) {
-    places.arenas.resize(processors_);
-    places.variables.resize(processors_);
+  // `peers`: null if all processors of the mesh are on this card.
+  SharedCard(const comm::Wire& wire, std::unique_ptr<Peers> peers, bool deterministic)
+      : processors_(wire.local().size()),
+        peers_(std::move(peers)),
+        card_(peers_ ? peers_->device() : 0, deterministic) {
+    places.local = wire.local();
+    places.arenas.resize(at(wire.size()));
+    places.variables.resize(at(wire.size()));
   }
 
   Card& card() { return card_; }
+  Peers* peers() const { return peers_.get(); }
+  bool is_first(ProcessorId processor) const { return processor == places.local[0]; }
 
   // Every processor calls it: notes what it brings; the last to come works, and all return or throw what it threw.
   template <class Note, class Job>
@@ -55,6 +62,7 @@ class SharedCard {
 
  private:
   const std::size_t processors_;
+  const std::unique_ptr<Peers> peers_;
   Card card_;
 
  public:
@@ -95,7 +103,7 @@ class CudaBound : public BoundProgram {
   }
   std::string doing() const override { return program_->doing(); }
   void trace_to(TraceLog* log) override {
-    if (processor_ == ProcessorId(0)) program_->trace_to(log);
+    if (shared_->is_first(processor_)) program_->trace_to(log);
   }
   std::vector<RunInstr> instructions() const override { return program_->instructions(); }
 
@@ -124,7 +132,7 @@ class CudaDevice : public Device {
   std::int64_t allocated(MemoryUse use) const override {
     if (use == MemoryUse::kVariables) return variable_bytes_;
     if (use == MemoryUse::kArena) return static_cast<std::int64_t>(arena_.bytes());
-    return processor_ == ProcessorId(0) ? kCardScratch : 0;
+    return shared_->is_first(processor_) ? kCardScratch : 0;
   }
 
   void write(std::span<const std::byte> from, void* to) override {
@@ -169,7 +177,10 @@ class CudaDevice : public Device {
           shared_->places.arenas[processor_] = arena_.data();
           shared_->places.variables[processor_] = variables;
         },
-        [&] { shared_->program = std::make_shared<CudaProgram>(compiled, shared_->card(), shared_->places, checks); });
+        [&] {
+          shared_->program =
+              std::make_shared<CudaProgram>(compiled, shared_->card(), shared_->places, checks, shared_->peers());
+        });
     return std::make_unique<CudaBound>(shared_, shared_->program, processor_);
   }
 
@@ -191,12 +202,15 @@ class CudaDevice : public Device {
 }  // namespace
 
 Devices open_devices(comm::Wire& wire, const Mesh& mesh, bool deterministic) {
-  if (static_cast<int>(wire.local().size()) != wire.size())
+  std::unique_ptr<Peers> peers = peers_on(wire);
+  if (!peers && static_cast<int>(wire.local().size()) != wire.size())
     throw UserError({.code = "device.cuda-in-other-processes",
-                     .what = "the device 'cuda' has no processors in other processes yet",
+                     .what = "the device 'cuda' reaches processors in other processes by the wire nccl only",
                      .where = str("session on mesh ", mesh),
-                     .fix = "use wire::threads(): all processors of the mesh on one card"});
-  const auto shared = std::make_shared<SharedCard>(wire.size(), deterministic);
+                     .fix =
+                         "use wire::nccl(), --wire nccl: one process per card; or wire::threads(): all processors of "
+                         "the mesh on one card"});
+  const auto shared = std::make_shared<SharedCard>(wire, std::move(peers), deterministic);
   Devices devices(static_cast<std::size_t>(wire.size()));
   for (const ProcessorId p : wire.local()) devices[p] = std::make_unique<CudaDevice>(shared, mesh, p);
   return devices;

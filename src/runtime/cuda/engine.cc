@@ -8,6 +8,7 @@
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/entry.h"
 #include "runtime/cuda/instructions.h"
+#include "runtime/cuda/nccl_collectives.h"
 #include "runtime/cuda/products.h"
 #include "runtime/cuda/sweep.h"
 #include "runtime/cuda/table.h"
@@ -63,7 +64,9 @@ std::string served_by(const Program& program, const Instr& instr, const ByValue<
 }
 
 std::int64_t workspace_bytes(const Program& program, const Instr& instr,
-                             const ByValue<std::vector<std::int64_t>>& strides, bool deterministic) {
+                             const ByValue<std::vector<std::int64_t>>& strides, const Mode& mode) {
+  const bool deterministic = mode.deterministic;
+  if (mode.over_nccl && is_collective(instr)) return nccl_collective_bytes(program, instr, strides);
   if (const auto* fused = instr.as<Fused>()) return sweep_bytes(*fused->body);
   if (instr.is<ReduceDims>()) {
     const Program body = body_of_one(program, instr);
@@ -78,13 +81,13 @@ namespace {
 
 class CudaEngine : public Engine {
  public:
-  explicit CudaEngine(bool deterministic) : deterministic_(deterministic) {}
+  explicit CudaEngine(const Mode& mode) : mode_(mode) {}
   const std::string& name() const override { return name_; }
   const Target& target() const override { return target_; }
   bool has(const Instr& instr) const override { return has_instruction(instr); }
   Devices open(comm::Wire& wire, const Mesh& mesh, const DeviceOptions&) const override {
     if (!cuda_library().has_card) refuse_cuda(str("session on mesh ", mesh));
-    return open_devices(wire, mesh, deterministic_);
+    return open_devices(wire, mesh, mode_.deterministic);
   }
   BindReport describe(const std::shared_ptr<const Compiled>& compiled, const DeviceOptions&) const override {
     BindReport report{.scratch_bytes = kCardScratch};
@@ -106,18 +109,18 @@ class CudaEngine : public Engine {
     for (const Instr& instr : program.body) {
       if (const auto* loop = instr.as<Loop>()) list(*loop->body, all);
       if (!is_view(instr) && !instr.is<Done>())
-        all.push_back({&program, &instr, false, served_by(program, instr, strides, deterministic_)});
+        all.push_back({&program, &instr, false, served_by(program, instr, strides, mode_.deterministic)});
     }
   }
 
-  const bool deterministic_;
+  const Mode mode_;
   const std::string name_ = "cuda";
   const Target target_ = {
       .fusing = {.maps = true, .reductions = true},
       .alignment = kCardAlignment,
       .workspace_bytes =
           [this](const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>& strides) {
-            return workspace_bytes(program, instr, strides, deterministic_);
+            return workspace_bytes(program, instr, strides, mode_);
           },
       .widens_large_products = false,
       .recomputed_bytes = std::int64_t{1} << 20};
@@ -125,16 +128,22 @@ class CudaEngine : public Engine {
 
 }  // namespace
 
-const Engine& cuda_engine(bool deterministic) {
-  static const CudaEngine kDeterministic(true), kNondeterministic(false);
-  return deterministic ? kDeterministic : kNondeterministic;
+const Engine& cuda_engine(const Mode& mode) {
+  static const CudaEngine kEngines[] = {
+      CudaEngine({.deterministic = true, .over_nccl = false}), CudaEngine({.deterministic = false, .over_nccl = false}),
+      CudaEngine({.deterministic = true, .over_nccl = true}), CudaEngine({.deterministic = false, .over_nccl = true})};
+  return kEngines[(mode.over_nccl ? 2 : 0) + (mode.deterministic ? 0 : 1)];
 }
 
 }  // namespace weft::cuda
 
 extern "C" void weft_cuda_engine_1(weft::CudaLibrary& library) {
-  library.engine = &weft::cuda::cuda_engine(true);
-  library.nondeterministic = &weft::cuda::cuda_engine(false);
+  library.engine = &weft::cuda::cuda_engine({.deterministic = true, .over_nccl = false});
+  library.nondeterministic = &weft::cuda::cuda_engine({.deterministic = false, .over_nccl = false});
+  library.over_nccl = &weft::cuda::cuda_engine({.deterministic = true, .over_nccl = true});
+  library.nondeterministic_over_nccl = &weft::cuda::cuda_engine({.deterministic = false, .over_nccl = true});
+  library.make_nccl_wire = weft::cuda::make_nccl_wire;
+  library.nccl = weft::cuda::describe_nccl();
   try {
     library.found = weft::cuda::describe_card();
     library.has_card = true;

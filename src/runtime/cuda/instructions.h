@@ -28,13 +28,19 @@ void random(const Work& work);
 void axis_index(const Work& work);
 void constant(const Work& work);
 
+// What programs are compiled for.
+struct Mode {
+  bool deterministic = true;  // every sum has one order
+  bool over_nccl = false;     // the processors have a card each; else all share one
+};
+
 // See RunInstr.
 std::string served_by(const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>& strides,
                       bool deterministic);
 
 // See WorkspaceBytes.
 std::int64_t workspace_bytes(const Program& program, const Instr& instr,
-                             const ByValue<std::vector<std::int64_t>>& strides, bool deterministic);
+                             const ByValue<std::vector<std::int64_t>>& strides, const Mode& mode);
 std::int64_t attend_bytes(const Program& program, const Instr& instr, const ByValue<std::vector<std::int64_t>>& strides,
                           bool deterministic);
 

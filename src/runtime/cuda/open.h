@@ -2,7 +2,10 @@
 // toolkit the build has absent.cc in place of open.cc.
 #pragma once
 
+#include <memory>
 #include <string>
+
+#include "comm/wire.h"
 
 namespace weft {
 
@@ -11,6 +14,11 @@ class Engine;
 struct CudaLibrary {
   const Engine* engine = nullptr;  // null: there is none; without a card it compiles and explains, and runs nothing
   const Engine* nondeterministic = nullptr;  // likewise, with sums in any order where that is faster
+  // Likewise, for processors that have a card each, in a process each, joined by the wire nccl.
+  const Engine* over_nccl = nullptr;
+  const Engine* nondeterministic_over_nccl = nullptr;
+  std::unique_ptr<comm::Wire> (*make_nccl_wire)(int processors) = nullptr;  // null: there is no engine
+  std::string nccl = {};                                                    // the version of NCCL, or why there is none
   bool has_card = false;                     // that programs can run on
   std::string found = {};                    // the card and the versions of its libraries, or why no program can run
   std::string fix = {};                      // what to do then

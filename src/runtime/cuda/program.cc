@@ -16,6 +16,7 @@
 #include "runtime/cuda/few_rows.h"
 #include "runtime/cuda/hazards.h"
 #include "runtime/cuda/instructions.h"
+#include "runtime/cuda/nccl_collectives.h"
 #include "runtime/cuda/products.h"
 #include "runtime/cuda/sweep.h"
 #include "runtime/cuda/table.h"
@@ -39,6 +40,7 @@ struct CudaProgram::Step : RunInstr {
   std::vector<Issue> issues = {};
   std::unique_ptr<Block> body = {};          // of a loop
   std::vector<Issue> first = {}, next = {};  // moves of a loop: before the first trip, after each trip
+  std::vector<Issue> poison = {};            // afterwards, in a poisoned run
   std::vector<std::int64_t*> iterations = {};
   const bool* stop = nullptr;
   std::int64_t trips = 0;
@@ -47,6 +49,8 @@ struct CudaProgram::Step : RunInstr {
   Print* print = nullptr;
   std::int64_t number = 0;
   Touched touched = {};
+  bool is_over_nccl = false;     // a collective with processors on other cards
+  const Step* awaits = nullptr;  // of a done: the collective that it finishes
 
   // An update that nothing else in the step waits for but what writes over its operands.
   bool may_run_beside() const {
@@ -66,8 +70,8 @@ class CudaProgram::Block {
  public:
   Block(CudaProgram& owner, const Program& program, const MemoryPlan& plan,
         const Indexed<ProcessorId, std::byte*>& arenas, const Indexed<ProcessorId, std::map<ValueId, void*>>& held)
-      : owner_(owner), program_(program) {
-    for (const ProcessorId p : arenas.ids()) views_.push_back(place_values(program, plan, p, arenas[p], held[p]));
+      : owner_(owner), program_(program), views_(arenas.size()) {
+    for (const ProcessorId p : owner.local()) views_[p] = place_values(program, plan, p, arenas[p], held[p]);
     bind(plan, arenas);
     for (const std::unique_ptr<Step>& step : steps_) {
       step->number = static_cast<std::int64_t>(owner.steps_.size());
@@ -104,11 +108,13 @@ class CudaProgram::Block {
   }
 
   // The same for a captured step, with the updates on a second stream, where they run beside products. Each waits for all
-  // that stands before it; what stands behind it waits for it only if the two touch the same bytes.
+  // that stands before it; what stands behind it waits for it only if the two touch the same bytes. Collectives with other
+  // cards run on a third stream, from where the program starts them to where it finishes them.
   void issue_beside(cudaStream_t beside) const {
     Fences fences;
     std::vector<std::pair<const Step*, cudaEvent_t>> running;
-    bool is_behind = false;  // the second stream has waited for all of the first so far
+    std::map<const Step*, cudaEvent_t> talking;  // the ends of collectives
+    bool is_behind = false;                      // the second stream has waited for all of the first so far
     for (const std::unique_ptr<Step>& step : steps_) {
       if (step->may_run_beside()) {
         if (!is_behind) fences.make_wait(beside, stream());
@@ -123,7 +129,9 @@ class CudaProgram::Block {
         running.erase(running.begin(), running.begin() + static_cast<std::ptrdiff_t>(i) + 1);
         break;
       }
-      run(*step, false);
+      if (step->is_over_nccl) start_collective(*step, fences, talking);
+      else if (step->awaits) fences.wait(stream(), talking.at(step->awaits));
+      else run(*step, false);
       is_behind = false;
     }
     if (!running.empty()) fences.wait(stream(), running.back().second);
@@ -154,6 +162,17 @@ class CudaProgram::Block {
   };
 
   cudaStream_t stream() const { return owner_.card_.stream(); }
+
+  // Behind all that stands before it. What follows waits at the done; where there is none, at once.
+  void start_collective(const Step& step, Fences& fences, std::map<const Step*, cudaEvent_t>& talking) const {
+    const cudaStream_t talks = owner_.peers_->stream();
+    fences.make_wait(talks, stream());
+    for (const Issue& issue : step.issues) issue(talks);
+    talking[&step] = fences.record(talks);
+    const bool has_done =
+        std::ranges::any_of(steps_, [&](const std::unique_ptr<Step>& other) { return other->awaits == &step; });
+    if (!has_done) fences.wait(stream(), talking.at(&step));
+  }
 
   static void note_touched(Step& step, const Work& work, const MemoryPlan& plan, int position, const std::byte* arena) {
     for (const TensorView& view : work.inputs) step.touched.reads.push_back(span_of(view));
@@ -186,10 +205,20 @@ class CudaProgram::Block {
 
   void bind(const MemoryPlan& plan, const Indexed<ProcessorId, std::byte*>& arenas) {
     const ByValue<std::vector<std::int64_t>> strides = strides_of(program_);
-    int joined = -1;  // the last instruction that is done together with one before it
+    std::map<ValueId, const Step*> started;  // collectives with other cards, by their first result
+    int poisoned = -1;                       // see poison.h: up to this position
+    int joined = -1;                         // the last instruction that is done together with one before it
     for (int i = 0; i < static_cast<int>(program_.body.size()); ++i) {
       const Instr& instr = program_.body[at(i)];
-      if (is_view(instr) || instr.is<Done>()) continue;
+      if (is_view(instr)) continue;
+      if (instr.is<Done>()) {
+        if (const auto found = started.find(instr.inputs[0]); found != started.end()) {
+          const Step& begun = *found->second;
+          steps_.push_back(std::make_unique<Step>(Step{{&program_, begun.instr, true, begun.served_by}}));
+          steps_.back()->awaits = &begun;
+        }
+        continue;
+      }
       auto step = std::make_unique<Step>(
           Step{{&program_, &instr, false, served_by(program_, instr, strides, owner_.card_.deterministic())}});
       if (i <= joined) {
@@ -204,23 +233,40 @@ class CudaProgram::Block {
         bind_loop(*step, plan.loops.at(i), arenas);
       } else {
         std::vector<Work> works;
-        for (const ProcessorId p : owner_.program().mesh.processors())
+        for (const ProcessorId p : owner_.local())
           works.push_back(work_of(p, instr, workspace_of(plan, i, arenas[p]), step->issues));
         for (const Work& work : works) note_touched(*step, work, plan, i, arenas[work.processor]);
-        if (is_collective(instr)) collective(works);
+        if (is_collective(instr) && owner_.peers_) {
+          nccl_collective(works[0], *owner_.peers_);
+          step->is_over_nccl = true;
+          started[instr.outputs[0]] = step.get();
+        } else if (is_collective(instr)) collective(works);
         else if (instr.is<Host>()) bind_print(*step, works[0]);
         else
           for (const Work& work : works) instruction_named(name_of(instr))(work);
       }
       note_checks(*step, instr);
+      if (owner_.poisons_ && i >= joined) add_poison(*step, plan, std::exchange(poisoned, i), i, arenas);
       steps_.push_back(std::move(step));
     }
   }
 
+  void add_poison(Step& step, const MemoryPlan& plan, int before, int position,
+                  const Indexed<ProcessorId, std::byte*>& arenas) const {
+    for (const Storage& dead : dead_storages(plan, before, position, static_cast<int>(program_.body.size())))
+      for (const ProcessorId p : owner_.local())
+        step.poison.emplace_back([begin = arenas[p] + dead.offset, bytes = dead.bytes](cudaStream_t stream) {
+          check(cudaMemsetAsync(begin, 0xff, static_cast<std::size_t>(bytes), stream), "cudaMemsetAsync");
+        });
+  }
+
   // The next instruction with work of its own; -1 if there is none.
   int next_of(int position) const {
-    for (int i = position + 1; i < static_cast<int>(program_.body.size()); ++i)
-      if (const Instr& instr = program_.body[at(i)]; !is_view(instr) && !instr.is<Done>()) return i;
+    for (int i = position + 1; i < static_cast<int>(program_.body.size()); ++i) {
+      const Instr& instr = program_.body[at(i)];
+      if (instr.is<Done>() && owner_.peers_) return -1;  // what follows may need the results of a collective
+      if (!is_view(instr) && !instr.is<Done>()) return i;
+    }
     return -1;
   }
 
@@ -240,7 +286,7 @@ class CudaProgram::Block {
     if (next < 0 || owner_.checks_.finite || !is_only_read_by(product.outputs[0], next)) return false;
     std::vector<Work> works;
     std::vector<Epilogue> epilogues;
-    for (const ProcessorId p : owner_.program().mesh.processors()) {
+    for (const ProcessorId p : owner_.local()) {
       works.push_back(work_of(p, product, workspace_of(plan, position, arenas[p]), step.issues));
       const Work then = work_of(p, program_.body[at(next)], {}, step.issues);
       std::optional<Epilogue> epilogue;
@@ -257,12 +303,13 @@ class CudaProgram::Block {
   // Two updates in place with the attention that reads what they write: the position of the attention; else nothing is
   // done.
   int attend_next(const MemoryPlan& plan, int position, const Indexed<ProcessorId, std::byte*>& arenas, Step& step) {
-    if (arenas.size() != 1 || owner_.checks_.finite || !program_.body[at(position)].is<DynamicUpdate>()) return -1;
+    if (owner_.local().size() != 1 || owner_.checks_.finite || !program_.body[at(position)].is<DynamicUpdate>())
+      return -1;
     const std::array<int, 3> positions = {position, next_of(position), next_of(next_of(position))};
     if (positions[1] < 0 || positions[2] < 0 || !program_.body[at(positions[1])].is<DynamicUpdate>() ||
         !program_.body[at(positions[2])].is<Attend>())
       return -1;
-    const ProcessorId p(0);
+    const ProcessorId p = owner_.local()[0];
     std::vector<Work> works;
     for (const int i : positions) works.push_back(work_of(p, program_.body[at(i)], {}, step.issues));
     if (!attend_step(works[2], works[0], works[1])) return -1;
@@ -273,9 +320,9 @@ class CudaProgram::Block {
   // An update in place with the one that follows it: keys with values. Else nothing is done.
   bool update_next(const MemoryPlan& plan, int position, const Indexed<ProcessorId, std::byte*>& arenas, Step& step) {
     const int next = next_of(position);
-    if (next < 0 || arenas.size() != 1 || owner_.checks_.finite || !program_.body[at(next)].is<DynamicUpdate>())
+    if (next < 0 || owner_.local().size() != 1 || owner_.checks_.finite || !program_.body[at(next)].is<DynamicUpdate>())
       return false;
-    const ProcessorId p(0);
+    const ProcessorId p = owner_.local()[0];
     const Work one = work_of(p, program_.body[at(position)], {}, step.issues),
                other = work_of(p, program_.body[at(next)], {}, step.issues);
     if (!dynamic_updates(one, other)) return false;
@@ -293,7 +340,7 @@ class CudaProgram::Block {
   }
 
   void note_checks(Step& step, const Instr& instr) const {
-    for (const ProcessorId p : owner_.program().mesh.processors()) {
+    for (const ProcessorId p : owner_.local()) {
       if (owner_.checks_.finite)
         for (const ValueId id : instr.outputs) step.checked.emplace_back(program_.values[id].name, view(p, id));
       if (owner_.checks_.ids && looks_up_ids(instr))
@@ -308,19 +355,18 @@ class CudaProgram::Block {
     const Program& body = *loop.body;
     const MemoryPlan& plan = inner.plan[0];
     const std::size_t carried = instr.outputs.size();
-    Indexed<ProcessorId, std::byte*> inside;
-    Indexed<ProcessorId, std::map<ValueId, void*>> held;
-    for (const ProcessorId p : owner_.program().mesh.processors()) {
-      inside.push_back(arenas[p] + inner.offset);
-      held.emplace_back();
+    Indexed<ProcessorId, std::byte*> inside(arenas.size());
+    Indexed<ProcessorId, std::map<ValueId, void*>> held(arenas.size());
+    for (const ProcessorId p : owner_.local()) {
+      inside[p] = arenas[p] + inner.offset;
       for (std::size_t i = 0; i < instr.inputs.size(); ++i)
-        held.back()[body.inputs[i + 1].value] = view(p, i < carried ? instr.outputs[i] : instr.inputs[i]).data;
+        held[p][body.inputs[i + 1].value] = view(p, i < carried ? instr.outputs[i] : instr.inputs[i]).data;
       const Work work = work_of(p, instr, {}, step.first);
       for (std::size_t k = 0; k < carried; ++k)
         copy_elements(work, view(p, instr.inputs[k]), view(p, instr.outputs[k]));
     }
     step.body = std::make_unique<Block>(owner_, body, plan, inside, held);
-    for (const ProcessorId p : owner_.program().mesh.processors()) {
+    for (const ProcessorId p : owner_.local()) {
       const Work work = work_of(p, instr, {}, step.next);
       for (const auto& [k, how] : plan.moves) {
         using How = MemoryPlan::Move::How;
@@ -334,7 +380,7 @@ class CudaProgram::Block {
     }
     step.trips = loop.trips;
     if (loop.stops)
-      step.stop = static_cast<const bool*>(step.body->view(ProcessorId(0), body.outputs.back().value).data);
+      step.stop = static_cast<const bool*>(step.body->view(owner_.local()[0], body.outputs.back().value).data);
   }
 
   // The number of a trip goes to the card by kernels: a captured trip has its own.
@@ -353,6 +399,7 @@ class CudaProgram::Block {
     if (step.body) run_loop(step);
     if (step.print && in_loop) owner_.hand_over(*step.print);
     for (const auto& [name, result] : step.checked) check_finite(name, result);
+    for (const Issue& issue : step.poison) issue(stream());
   }
 
   void run_loop(const Step& step) const {
@@ -362,6 +409,7 @@ class CudaProgram::Block {
       step.body->issue(true);
       bool stops = false;
       if (step.stop) {
+        owner_.wait_for_peers();
         check(cudaMemcpyAsync(&stops, step.stop, sizeof stops, cudaMemcpyDeviceToHost, stream()), "cudaMemcpyAsync");
         check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
       }
@@ -388,6 +436,7 @@ class CudaProgram::Block {
 
  private:
   void check_ids(const Step& step, const TensorView& table, const TensorView& ids) const {
+    owner_.wait_for_peers();
     const HostCopy copied(ids, stream());
     const std::string found = id_out_of_range(table, copied.view, step.instr->as<Gather>()->dim);
     if (!found.empty()) throw RunError({.code = "run.id-out-of-range", .what = found, .where = "", .fix = ""});
@@ -395,6 +444,7 @@ class CudaProgram::Block {
 
   void check_finite(const std::string& name, const TensorView& result) const {
     if (!is_float(result.dtype)) return;
+    owner_.wait_for_peers();
     const HostCopy copied(result, stream());
     const std::string found = not_finite(copied.view);
     if (!found.empty())
@@ -408,10 +458,15 @@ class CudaProgram::Block {
 };
 
 CudaProgram::CudaProgram(std::shared_ptr<const Compiled> compiled, Card& card, const Places& places,
-                         const Checks& checks)
-    : compiled_(std::move(compiled)), card_(card), checks_(checks) {
-  Indexed<ProcessorId, std::map<ValueId, void*>> held(at(processors()));
-  for (const ProcessorId p : held.ids())
+                         const Checks& checks, Peers* peers)
+    : compiled_(std::move(compiled)),
+      card_(card),
+      checks_(checks),
+      local_(places.local),
+      peers_(peers),
+      saved_outputs_(at(program().mesh.size())) {
+  Indexed<ProcessorId, std::map<ValueId, void*>> held(at(program().mesh.size()));
+  for (const ProcessorId p : local())
     for (std::size_t v = 0; v < program().variables.size(); ++v)
       held[p][program().variables[v].value] = places.variables[p].at(v);
   block_ = std::make_unique<Block>(*this, program(), compiled_->plan, places.arenas, held);
@@ -424,8 +479,9 @@ CudaProgram::CudaProgram(std::shared_ptr<const Compiled> compiled, Card& card, c
 }
 
 CudaProgram::~CudaProgram() {
-  cudaStreamSynchronize(card_.stream());
-  if (graph_) cudaGraphExecDestroy(graph_);
+  if (peers_) peers_->drains(card_.stream());
+  else cudaStreamSynchronize(card_.stream());
+  drop_graph();
   if (words_) cudaFreeHost(words_);
 }
 
@@ -434,7 +490,7 @@ void CudaProgram::bind_updates(const Places& places) {
   const MemoryPlan& plan = compiled_->plan;
   const Instr none{Copy{}, {}, {}, {}};
   std::vector<Issue> commits;
-  for (const ProcessorId p : program().mesh.processors()) {
+  for (const ProcessorId p : local()) {
     const Work saves{program(), none, {}, {}, p, {}, card_, kernels_, commits_};
     const Work updates{program(), none, {}, {}, p, {}, card_, kernels_, commits};
     std::map<ValueId, TensorView> saved;
@@ -448,9 +504,8 @@ void CudaProgram::bind_updates(const Places& places) {
     for (const ProgramVariable& variable : program().variables)
       if (variable.update && *variable.update != variable.value)
         copy_elements(updates, contents(*variable.update), block_->view(p, variable.value));
-    saved_outputs_.emplace_back();
     for (const ProgramOutput& output : program().outputs)
-      if (saved.contains(output.value)) saved_outputs_.back()[output.value] = saved.at(output.value).data;
+      if (saved.contains(output.value)) saved_outputs_[p][output.value] = saved.at(output.value).data;
   }
   commits_.insert(commits_.end(), commits.begin(), commits.end());
 }
@@ -470,7 +525,7 @@ void* CudaProgram::output(ProcessorId processor, std::size_t i) const {
 bool CudaProgram::can_capture() const {
   constexpr std::int64_t kMostNodes = 100'000;
   return !checks_.finite && !checks_.ids && !block_->stops_or_prints_inside() &&
-         block_->launches() * processors() <= kMostNodes;
+         block_->launches() * static_cast<std::int64_t>(local().size()) <= kMostNodes;
 }
 
 void CudaProgram::issue_all() {
@@ -490,7 +545,7 @@ void CudaProgram::capture() {
   if (!can_capture()) return;
   cudaGraph_t graph = nullptr;
   check(cudaStreamBeginCapture(card_.stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-  if (kernels_.overlaps()) block_->issue(false);
+  if (kernels_.overlaps() || poisons_) block_->issue(false);
   else block_->issue_beside(card_.second_stream());
   for (const Issue& commit : commits_) commit(card_.stream());
   check(cudaStreamEndCapture(card_.stream(), &graph), "cudaStreamEndCapture");
@@ -502,12 +557,16 @@ void CudaProgram::capture() {
 void CudaProgram::start(const StepArgs& step) {
   card_.use();
   host_ = step.host;
+  deadline_ = step.deadline;
   StepWords* words = words_ + started_ % kMostStarted;
   log_ = trace_ && trace_->covers(step.step) ? trace_ : nullptr;
   if (log_) log_->enter(step.step);
   try {
-    if (started_ > 0 && started_ % kMostStarted == 0)  // the card may not have read the words yet
+    if (peers_) peers_->check();
+    if (started_ > 0 && started_ % kMostStarted == 0) {  // the card may not have read the words yet
+      wait_for_peers();
       check(cudaStreamSynchronize(card_.stream()), "cudaStreamSynchronize");
+    }
     ++started_;
     *words = {step.seed, step.step, 0};
     if (draws_)
@@ -518,6 +577,7 @@ void CudaProgram::start(const StepArgs& step) {
     if (graph_) check(cudaGraphLaunch(graph_, card_.stream()), "cudaGraphLaunch");
     else issue_all();
   } catch (const comm::FailureError&) {
+    drop_graph();
     throw;
   } catch (const Error& error) {
     fail(error.text().what);
@@ -527,12 +587,17 @@ void CudaProgram::start(const StepArgs& step) {
 void CudaProgram::wait() {
   try {
     started_ = 0;
+    wait_for_peers();
     check(cudaStreamSynchronize(card_.stream()), "cudaStreamSynchronize");
     current_.store(nullptr, std::memory_order_relaxed);
     if (TraceLog* log = std::exchange(log_, nullptr)) timeline_.write(*log);
     for (const Step* step : steps_)
       if (step->print && step->program == &program()) hand_over(*step->print);
     host_ = {};  // it may own the session that owns this program
+  } catch (const comm::FailureError&) {
+    host_ = {};
+    drop_graph();
+    throw;
   } catch (const Error& error) {
     fail(error.text().what);
   }
@@ -545,10 +610,21 @@ void CudaProgram::hand_over(Print& print) const {
   host_({print.what, print.text, print.value});
 }
 
+// Collectives with other cards may hang: before the host waits for the card, it waits for them, until the deadline.
+void CudaProgram::wait_for_peers() const {
+  if (peers_) peers_->wait(card_.stream(), deadline_);
+}
+
+// NCCL lets go of its memory only when the graphs that hold its collectives are gone. A graph that still runs is kept.
+void CudaProgram::drop_graph() {
+  if (graph_ && (!peers_ || peers_->drains(card_.stream()))) cudaGraphExecDestroy(graph_);
+  graph_ = nullptr;
+}
+
 void CudaProgram::fail(const std::string& cause) {
   host_ = {};
   const Step* step = current_.load();
-  comm::Failure failure{.kind = comm::Failure::Kind::kInstruction, .processor = ProcessorId(0), .cause = cause};
+  comm::Failure failure{.kind = comm::Failure::Kind::kInstruction, .processor = local()[0], .cause = cause};
   if (step) {
     failure.instruction = name_of(*step->instr);
     failure.tensor = step->tensor();

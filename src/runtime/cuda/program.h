@@ -1,5 +1,7 @@
 // CudaProgram: a program on the processors of one card. One thread of the host puts the work of all processors on one
-// stream, instruction after instruction, so that collectives are kernels that read what their group wrote before.
+// stream, instruction after instruction, so that collectives are kernels that read what their group wrote before. With
+// peers in other processes the card has one processor, and collectives go over NCCL: in a captured step on a stream of
+// their own, between events where the program starts them and where it needs their results.
 #pragma once
 
 #include <atomic>
@@ -9,21 +11,26 @@
 #include <vector>
 
 #include "program/compiled.h"
+#include "runtime/cuda/peers.h"
+#include "runtime/cuda/poison.h"
 #include "runtime/cuda/timeline.h"
 #include "runtime/cuda/work.h"
 #include "runtime/engine.h"
 
 namespace weft::cuda {
 
-// Where a program lies: per processor of the card.
+// Where a program lies: per processor of the mesh; empty for those on other cards.
 struct Places {
+  std::vector<ProcessorId> local;  // of this card
   Indexed<ProcessorId, std::byte*> arenas;
   Indexed<ProcessorId, std::vector<void*>> variables;  // of each processor, by variable
 };
 
 class CudaProgram {
  public:
-  CudaProgram(std::shared_ptr<const Compiled> compiled, Card& card, const Places& places, const Checks& checks);
+  // `peers`: null if all processors of the mesh are on this card.
+  CudaProgram(std::shared_ptr<const Compiled> compiled, Card& card, const Places& places, const Checks& checks,
+              Peers* peers);
   ~CudaProgram();
   CudaProgram(const CudaProgram&) = delete;
   CudaProgram& operator=(const CudaProgram&) = delete;
@@ -44,18 +51,24 @@ class CudaProgram {
   struct Step;
   struct Print;
 
-  int processors() const { return program().mesh.size(); }
+  const std::vector<ProcessorId>& local() const { return local_; }
   void bind_updates(const Places& places);
   void hand_over(Print& print) const;
   void issue_all();
   void issue_traced();
   bool can_capture() const;
   void capture();
+  void wait_for_peers() const;
+  void drop_graph();
   [[noreturn]] void fail(const std::string& cause);
 
   const std::shared_ptr<const Compiled> compiled_;
   Card& card_;
   const Checks checks_;
+  const std::vector<ProcessorId> local_;
+  Peers* const peers_;
+  const bool poisons_ = wants_poison();
+  comm::Deadline deadline_ = {};  // of the present step
   KernelSet kernels_;
   std::unique_ptr<Block> block_;
   std::vector<Issue> commits_;

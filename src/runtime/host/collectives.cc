@@ -1,22 +1,15 @@
 // Collectives: pack the operand for the wire, communicate, unpack. A wire knows blocks in rank order; here a block is a
 // shard of one dim, so a gather along an inner dim moves blocks into place afterwards.
 #include "base/index.h"
-#include "language/shape_math.h"
+#include "runtime/host/blocks.h"
 #include "runtime/host/kernel_table.h"
 #include "runtime/host/strided.h"
-#include "runtime/host/views.h"
 
 namespace weft::host {
 
 namespace {
 
 std::size_t elements(const Shape& shape) { return static_cast<std::size_t>(shape.elements()); }
-
-// The rank-th of `parts` equal runs of a dim.
-TensorView block(const TensorView& view, const std::string& dim, int parts, int rank) {
-  const std::int64_t size = view.shape.size_of(dim) / parts;
-  return run_of(view, dim, rank * size, size);
-}
 
 // Workspace for `blocks` dense blocks of this shape.
 std::vector<TensorView> blocks(const KernelArgs& args, const Shape& shape, DType dtype, int count) {
@@ -38,22 +31,15 @@ std::vector<ElementCopy> packing(const TensorView& view, const std::string& dim,
                                  const std::vector<TensorView>& blocks) {
   std::vector<ElementCopy> copies;
   const int count = static_cast<int>(blocks.size());
-  for (int r = 0; r < count; ++r) copies.emplace_back(block(view, dim, count, r), blocks[at(r)]);
+  for (int r = 0; r < count; ++r) copies.emplace_back(block_of(view, dim, count, r), blocks[at(r)]);
   return copies;
 }
 std::vector<ElementCopy> unpacking(const std::vector<TensorView>& blocks, const TensorView& view,
                                    const std::string& dim) {
   std::vector<ElementCopy> copies;
   const int count = static_cast<int>(blocks.size());
-  for (int r = 0; r < count; ++r) copies.emplace_back(blocks[at(r)], block(view, dim, count, r));
+  for (int r = 0; r < count; ++r) copies.emplace_back(blocks[at(r)], block_of(view, dim, count, r));
   return copies;
-}
-
-// Whether the runs of the dim lie one after another as they are: it is the outermost of a dense value.
-bool lies_in_blocks(const TensorView& view, const std::string& dim) {
-  for (std::size_t d = 0; d < view.shape.position(dim); ++d)
-    if (view.shape[d].size != 1) return false;
-  return view.strides == dense_strides(view.shape);
 }
 
 // One collective on packed buffers.
@@ -136,9 +122,9 @@ BoundCollective all_gather_one(const KernelArgs& args) {
   const auto& operation = *args.instr.as<AllGather>();
   const TensorView& out = args.outputs[0];
   comm::Group& group = args.group(operation.axes);
-  const Shape one = block(out, operation.dim, group.size(), 0).shape;
+  const Shape one = block_of(out, operation.dim, group.size(), 0).shape;
   if (lies_in_blocks(out, operation.dim)) {
-    const TensorView own = block(out, operation.dim, group.size(), group.rank());
+    const TensorView own = block_of(out, operation.dim, group.size(), group.rank());
     return bound({ElementCopy(args.inputs[0], own)},
                  {{group, comm::Collective::kAllGather, buffer(own), buffer(out), {}, args.label}}, {});
   }
@@ -157,7 +143,7 @@ BoundCollective all_to_all(const KernelArgs& args) {
   const auto& operation = *args.instr.as<AllToAll>();
   const TensorView &in = args.inputs[0], &out = args.outputs[0];
   comm::Group& group = args.group(operation.axes);
-  const Shape one = block(in, operation.split, group.size(), 0).shape;
+  const Shape one = block_of(in, operation.split, group.size(), 0).shape;
   const auto packed = [&] { return blocks(args, one, in.dtype, group.size()); };
   std::vector<ElementCopy> pack, unpack;
   comm::Buffer sent = buffer(in), received = buffer(out);

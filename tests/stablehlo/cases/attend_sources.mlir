@@ -14,7 +14,7 @@ module @weft attributes {mhlo.num_replicas = 1 : i32} {
     %11 = "stablehlo.gather"(%2, %9) {dimension_numbers = #stablehlo.gather<offset_dims = [2, 3], collapsed_slice_dims = [0], operand_batching_dims = [1], start_indices_batching_dims = [1], start_index_map = [0], index_vector_dim = 2>, slice_sizes = array<i64: 1, 1, 2, 4>, indices_are_sorted = false} : (tensor<3x6x2x4xbf16>, tensor<3x6xi64>) -> tensor<3x6x2x4xbf16> loc(#loc0)
     %12 = stablehlo.constant dense<0.0> : tensor<3x2x4xbf16> loc(#loc0)
     %13 = stablehlo.constant dense<0.0> : tensor<3x2xf32> loc(#loc0)
-    %14 = stablehlo.constant dense<0> : tensor<i64> loc(#loc0)
+    %14 = stablehlo.constant dense<0> : tensor<i32> loc(#loc0)
     %15 = stablehlo.dot_general %0, %10, batching_dims = [0, 1] x [0, 2], contracting_dims = [2] x [3] : (tensor<3x2x4xbf16>, tensor<3x6x2x4xbf16>) -> tensor<3x2x6xf32> loc(#loc0)
     %16 = stablehlo.constant dense<0xFF800000> : tensor<f32> loc(#loc0)
     %17 = stablehlo.reduce(%15 init: %16) applies stablehlo.maximum across dimensions = [2] : (tensor<3x2x6xf32>, tensor<f32>) -> tensor<3x2xf32> loc(#loc0)
