@@ -150,6 +150,7 @@ class Planner {
 }  // namespace
 
 Plan plan(const StepFamily& family, const Machine& machine, int processors, const PlanOptions& options) {
+  check_processors(machine, processors, options.mesh);
   return Planner(family, machine, processors, options).run();
 }
 
