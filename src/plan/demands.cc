@@ -36,21 +36,25 @@ std::size_t dim_of(const std::string& dim, const std::string& option, const Spli
        .fix = str(nearest_text(dim, rules.dims()), "the dims that can be split are: ", join(rules.dims(), ", "))});
 }
 
-void check_counts(const DemandSource& s) {
-  const int meshed = s.options.mesh ? s.options.mesh->size() : s.processors;
-  if (s.processors < 1 || meshed != s.processors)
+}  // namespace
+
+void check_processors(const Machine& machine, int processors, const std::optional<Mesh>& mesh) {
+  const int meshed = mesh ? mesh->size() : processors;
+  if (processors < 1 || meshed != processors)
     throw UserError({.code = "plan.bad-processors",
-                     .what = str("cannot plan for ", s.processors, " processors",
-                                 s.options.mesh ? str(" on a mesh of ", meshed) : std::string()),
+                     .what = str("cannot plan for ", processors, " processors",
+                                 mesh ? str(" on a mesh of ", meshed) : std::string()),
                      .where = "--processors",
                      .fix = "give a number from 1 on, and as many as the mesh has if there is one"});
-  if (s.processors > s.machine.processors)
+  if (processors > machine.processors)
     throw UserError(
         {.code = "plan.too-many-processors",
-         .what = str("machine ", s.machine.name, " has ", s.machine.processors, " processors, not ", s.processors),
+         .what = str("machine ", machine.name, " has ", machine.processors, " processors, not ", processors),
          .where = "--processors",
-         .fix = str("ask for up to ", s.machine.processors, ", or give a larger machine")});
+         .fix = str("ask for up to ", machine.processors, ", or give a larger machine")});
 }
+
+namespace {
 
 // Collectives take the same along every axis of a size if all processors are joined alike.
 bool order_matters(const Machine& machine) {
@@ -127,7 +131,7 @@ DimSet allowed_dims(const DemandSource& s) {
 }  // namespace
 
 Demands demands_of(const DemandSource& s) {
-  check_counts(s);
+  check_processors(s.machine, s.processors, s.options.mesh);
   const Layout fix = Layout::parse(s.options.fix);
   Demands demands;
   demands.order_matters = order_matters(s.machine);

@@ -13,6 +13,9 @@ struct DemandSource {
   int processors = 1;
 };
 
+// UserError if the machine or the mesh has another number of processors.
+void check_processors(const Machine& machine, int processors, const std::optional<Mesh>& mesh);
+
 // UserError for demands that name what the graph, the mesh or the machine lacks.
 Demands demands_of(const DemandSource& source);
 

@@ -84,15 +84,18 @@ class Planner {
     return *std::ranges::find_if(found.best, [&](const Priced& p) { return search.named(p).text() == plan.text(); });
   }
 
-  // Of all candidates that were priced: those that no other one beats in both time and memory.
+  // Of all candidates that were priced: those that no other one beats in both time and memory, if they need visibly less
+  // memory than a faster one.
   static std::vector<PlanChoice> frontier_of(const Found& found, const Search& search) {
     std::vector<const Priced*> all;
     for (const Priced& priced : found.priced) all.push_back(&priced);
     const auto key = [](const Priced* p) { return std::pair(p->predicted.seconds, p->predicted.bytes()); };
     std::ranges::stable_sort(all, {}, key);
+    constexpr double kVisible = 0.995;
     std::vector<PlanChoice> frontier;
     for (const Priced* priced : all)
-      if (frontier.empty() || priced->predicted.bytes() < frontier.back().predicted.bytes())
+      if (frontier.empty() || static_cast<double>(priced->predicted.bytes()) <
+                                  kVisible * static_cast<double>(frontier.back().predicted.bytes()))
         frontier.push_back(search.named(*priced));
     return frontier;
   }
@@ -147,6 +150,7 @@ class Planner {
 }  // namespace
 
 Plan plan(const StepFamily& family, const Machine& machine, int processors, const PlanOptions& options) {
+  check_processors(machine, processors, options.mesh);
   return Planner(family, machine, processors, options).run();
 }
 

@@ -21,12 +21,15 @@ class Reader {
   void read(const Program& p, double trips) {
     trips_ = trips;
     std::map<ValueId, Pending> pending;  // values that are partial if some dims are split, not used yet
-    for (const Instr& instr : p.body) {
+    const std::vector<bool> divided = divided_by_storage(p);
+    for (std::size_t i = 0; i < p.body.size(); ++i) {
+      const Instr& instr = p.body[i];
       use(p, instr, pending);
       if (const auto* loop = instr.as<Loop>()) {
         read(*loop->body, trips * static_cast<double>(loop->trips));
         trips_ = trips;
       } else if (std::optional<Work> work = work_of(p, instr)) {
+        work->is_update = divided[i];
         result_.order.emplace_back(*std::move(work), trips);
       }
       define(p, instr, pending);
@@ -189,6 +192,33 @@ Extent extent_of(const Shape& shape, const SplitRules& rules, double factor) {
     if (const int i = rules.find(dim.name); i >= 0) result.dims |= DimSet{1} << i;
   }
   return result;
+}
+
+std::vector<bool> divided_by_storage(const Program& program) {
+  const auto is_pointwise = [](const Instr& instr) {
+    return is_view(instr) || instr.is<Map>() || instr.is<Fused>() || instr.is<Copy>() || is_collective(instr) ||
+           instr.is<Done>();
+  };
+  ByValue<bool> of_variables(program.values.size()), for_others(program.values.size());
+  for (const ProgramVariable& variable : program.variables) of_variables[variable.value] = true;
+  std::vector<bool> divided(program.body.size());
+  for (std::size_t i = 0; i < program.body.size(); ++i) {
+    const Instr& instr = program.body[i];
+    divided[i] = instr.origin.phase == Phase::kUpdate;
+    if (!is_pointwise(instr) || instr.inputs.empty()) continue;
+    if (!std::ranges::all_of(instr.inputs, [&](ValueId id) { return of_variables[id]; })) continue;
+    divided[i] = true;
+    for (const ValueId id : instr.outputs) of_variables[id] = true;
+  }
+  // Gradients: values that nothing but the update reads.
+  for (std::size_t i = program.body.size(); i-- > 0;) {
+    const Instr& instr = program.body[i];
+    const bool is_for_others = std::ranges::any_of(instr.outputs, [&](ValueId id) { return for_others[id]; });
+    if (is_pointwise(instr) && !is_for_others) divided[i] = true;
+    if (instr.origin.phase == Phase::kUpdate || (is_pointwise(instr) && !is_for_others)) continue;
+    for (const ValueId id : instr.inputs) for_others[id] = true;
+  }
+  return divided;
 }
 
 ProgramWork work_of(const Program& program, const SplitRules& rules, const Rates& rates, const Machine& machine) {

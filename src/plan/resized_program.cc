@@ -1,5 +1,7 @@
 #include "plan/resized_program.h"
 
+#include "plan/program_work.h"
+
 #include <algorithm>
 
 #include "base/index.h"
@@ -248,6 +250,7 @@ ResizedCost::Body ResizedProgram::body(const Program& p) const {
     if (instr.is<Done>()) has_done[instr.inputs[0]] = true;
   std::vector<const Instr*> instrs;
   const bool is_top = &p.mesh == &mesh_;
+  const std::vector<bool> divided = divided_by_storage(p);
   for (const Instr& instr : p.body) {
     if (is_view(instr)) continue;
     Step step;
@@ -261,7 +264,8 @@ ResizedCost::Body ResizedProgram::body(const Program& p) const {
     } else {
       step = is_collective(instr) ? collective(p, instr, body) : computation(p, instr, strides, body);
     }
-    step.is_update = instr.origin.phase == Phase::kUpdate;
+    step.is_update =
+        is_top && !is_collective(instr) ? divided[at(&instr - p.body.data())] : instr.origin.phase == Phase::kUpdate;
     step.has_done = is_collective(instr) && has_done[instr.outputs[0]];
     const bool is_hidden =
         is_collective(instr) && ((step.has_done && machine_.overlaps) || of_update[instr.outputs[0]]);

@@ -1,6 +1,7 @@
 #include "plan/search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <queue>
 #include <set>
@@ -400,13 +401,24 @@ class Search::Run {
 
   void take(const Priced& priced) {
     found_.priced.push_back(priced);
-    if (fits(priced.predicted, demands_)) {
-      const auto place = std::ranges::upper_bound(found_.best, priced.value, {}, &Priced::value);
-      found_.best.insert(place, priced);
-      if (found_.best.size() > keep_) found_.best.pop_back();
+    if (fits(priced.predicted, demands_)) keep_best(priced);
+    else add_smaller(priced);
+  }
+
+  // Of candidates that cost nearly the same, the best one is kept, so that the others differ from it.
+  void keep_best(const Priced& priced) {
+    const auto is_twin = [&](const Priced& other) {
+      constexpr double kNear = 1e-3;
+      const auto near = [](double a, double b) { return std::abs(a - b) <= kNear * b; };
+      return near(priced.predicted.seconds, other.predicted.seconds) &&
+             near(static_cast<double>(priced.predicted.bytes()), static_cast<double>(other.predicted.bytes()));
+    };
+    if (std::ranges::any_of(found_.best,
+                            [&](const Priced& other) { return is_twin(other) && other.value <= priced.value; }))
       return;
-    }
-    add_smaller(priced);
+    std::erase_if(found_.best, is_twin);
+    found_.best.insert(std::ranges::upper_bound(found_.best, priced.value, {}, &Priced::value), priced);
+    if (found_.best.size() > keep_) found_.best.pop_back();
   }
 
   // Candidates that need less memory than one that does not fit, and no less time.

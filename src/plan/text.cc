@@ -1,4 +1,5 @@
 // A plan for people, and as JSON.
+#include <algorithm>
 #include <iomanip>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -55,6 +56,20 @@ nlohmann::ordered_json json_of(const PlanChoice& c) {
           {"is_whole", c.is_whole}};
 }
 
+// How many processors compute the same: those along axes that split and store nothing.
+int idle_processors(const PlanChoice& choice) {
+  int idle = 1;
+  const std::vector<std::string> stored =
+      split_words(choice.store.level() > 0 ? choice.store.text().substr(choice.store.text().find(':') + 1) : "", "+");
+  for (const Axis& axis : choice.mesh.axes()) {
+    const bool splits = std::ranges::any_of(choice.layout.rules(), [&](const LayoutRule& rule) {
+      return std::ranges::find(rule.axes, axis.name) != rule.axes.end();
+    });
+    if (!splits && std::ranges::find(stored, axis.name) == stored.end()) idle *= axis.size;
+  }
+  return idle;
+}
+
 }  // namespace
 
 std::string PlanChoice::text() const {
@@ -73,6 +88,9 @@ std::string Plan::summary() const {
                    : str("not proved: the best may be up to ", percent_text(gap), " better"))
       << " (" << meshes << " meshes, " << bounded << " bounds, " << priced << " prices from " << compiled
       << " programs in " << seconds_text(search_seconds) << "; priced on " << folding << ")\n";
+  if (const int idle = idle_processors(*this); idle > 1)
+    out << "only one of each " << idle
+        << " processors does work of its own: choose a number of processors that divides the sizes of dims\n";
   out << "dims that may be split: " << join(dims, ", ") << "\n";
   for (const std::string& failure : failures) out << "left out, a bug in Weft: " << failure << "\n";
   if (best.size() > 1)

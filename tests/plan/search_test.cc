@@ -57,6 +57,22 @@ TEST(Plan, APrimeNumberOfProcessorsThatDividesNothingLeavesThemIdle) {
   const Plan made = plan(perceptron({8, 16, 32}, 2), Machine::parse(kFlat, "test"), 7);
   EXPECT_EQ(made.layout.text(), "");
   EXPECT_EQ(made.gap, 0);
+  EXPECT_NE(
+      made.summary().find("only one of each 7 processors does work of its own: choose a number of processors that "
+                          "divides the sizes of dims"),
+      std::string::npos)
+      << made.summary();
+}
+
+TEST(Plan, ListsChoicesThatDiffer) {
+  const Plan made = plan(perceptron({64, 64, 64}, 2), Machine::parse(kLevels, "test"), 8);
+  const auto differ = [](const PlanChoice& a, const PlanChoice& b, double share) {
+    return std::abs(a.predicted.seconds / b.predicted.seconds - 1) > share ||
+           std::abs(static_cast<double>(a.predicted.bytes()) / static_cast<double>(b.predicted.bytes()) - 1) > share;
+  };
+  ASSERT_GT(made.best.size(), 1U);
+  for (std::size_t i = 1; i < made.frontier.size(); ++i)
+    EXPECT_TRUE(differ(made.frontier[i - 1], made.frontier[i], 0.004));
 }
 
 TEST(Plan, PinnedRulesHold) {
