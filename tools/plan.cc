@@ -40,6 +40,7 @@ PlanOptions options_of(const PlanWords& o, const train::Config& config) {
   PlanOptions options;
   if (o.objective == "memory") options.objective = Objective::kMemory;
   if (o.memory) options.memory_bytes = memory_of(*o.memory);
+  else options.memory_bytes = bytes_of(config.mesh.memory).value_or(0);
   if (o.mesh) options.mesh = Mesh::parse(*o.mesh);
   options.fix = o.fix;
   if (!o.allow.empty()) options.allow = split_list(o.allow);
@@ -83,19 +84,20 @@ void add_plan(CLI::App& app, Action& action) {
   const auto o = std::make_shared<PlanWords>();
   sub->add_option("CONFIG", o->configs,
                   "A .toml file, or a name such as paper/lm-4.9b; and more .toml files, whose settings "
-                  "override the files before them. Its mesh, layout, storage layout and microbatches are not used")
+                  "override the files before them. Its mesh, layout, storage layout, microbatches and recomputation are not used")
       ->required();
   sub->add_option("--machine", o->machine, "A shipped machine, such as h200x8, or a file; see docs/machines.md")
       ->required();
   sub->add_option("--processors", o->processors, "How many of its processors; default: all, or those of --mesh");
   sub->add_option("--mesh", o->mesh, "The only mesh, as \"data:2 model:4\"; default: all meshes of up to three axes");
-  sub->add_option("--memory", o->memory, "The memory limit of a processor, as in 8GiB; default: the machine's");
+  sub->add_option("--memory", o->memory, "The memory limit of a processor, as in 8GiB; default: mesh.memory of the config, else the machine's");
   sub->add_option("--fix", o->fix, "Rules of the layout that must hold, as \"batch:data heads:-\"");
   sub->add_option("--allow", o->allow, "The only dims that may be split: batch,heads");
   sub->add_option("--forbid", o->forbid, "Dims that must not be split");
   sub->add_option("--objective", o->objective, "time or memory")->check(CLI::IsMember({"time", "memory"}));
   sub->add_option("--seconds", o->seconds,
-                  "Stop after this time with the best so far and its gap; default: until proved");
+                  "Stop after this time with the best so far and its gap; default: until proved")
+      ->check(CLI::PositiveNumber);
   sub->add_option("--set", o->set, "section.name=value of the config; may be repeated; see docs/config.md")
       ->allow_extra_args(false);
   add_report_option(*sub, o->report, "the plan and its step");

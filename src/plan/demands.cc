@@ -107,9 +107,16 @@ std::vector<MeshShape> meshes_of(const DemandSource& s, const Layout& fix, bool 
   if (s.options.mesh) {
     MeshShape& only = all.emplace_back();
     for (const Axis& axis : s.options.mesh->axes()) {
+      if (axis.size == 1) continue;  // splits nothing
       only.sizes.push_back(axis.size);
       only.names.push_back(axis.name);
     }
+    constexpr std::size_t kMostAxes = 8;  // sets of axes are counted
+    if (only.sizes.size() > kMostAxes)
+      throw UserError({.code = "plan.too-large-mesh",
+                       .what = str("the mesh has ", only.sizes.size(), " axes, and a search goes through all sets of axes"),
+                       .where = str("--mesh \"", *s.options.mesh, "\""),
+                       .fix = str("give at most ", kMostAxes, " axes of more than one processor")});
     return all;
   }
   for (const std::vector<int>& sizes : factorisations(s.processors, s.options.most_axes, order)) {
@@ -117,6 +124,17 @@ std::vector<MeshShape> meshes_of(const DemandSource& s, const Layout& fix, bool 
     name_axes(sizes, names, 0, given, all);
   }
   return all;
+}
+
+void check_contradiction(const DemandSource& s, const LayoutRule& rule) {
+  const bool is_forbidden = contains(s.options.forbid, rule.dim);
+  if (rule.axes.empty() || (!is_forbidden && (s.options.allow.empty() || contains(s.options.allow, rule.dim)))) return;
+  throw UserError({.code = "plan.contradiction",
+                   .what = str("dim '", rule.dim, "' must be split by --fix \"", s.options.fix, "\", and must not be by ",
+                               is_forbidden ? str("--forbid ", join(s.options.forbid, ","))
+                                            : str("--allow ", join(s.options.allow, ","))),
+                   .where = str("--fix \"", s.options.fix, "\""),
+                   .fix = "give up one of the two"});
 }
 
 DimSet allowed_dims(const DemandSource& s) {
@@ -140,6 +158,7 @@ Demands demands_of(const DemandSource& s) {
   demands.meshes = meshes_of(s, fix, demands.order_matters);
   for (const LayoutRule& rule : fix.rules()) {
     const std::size_t dim = dim_of(rule.dim, str("--fix \"", s.options.fix, "\""), s.rules);
+    check_contradiction(s, rule);
     demands.pinned.push_back({dim, rule.axes});
     demands.allowed |= DimSet{1} << dim;
   }
@@ -186,6 +205,16 @@ PlanOptions only(const DemandSource& s, const Demands& demands, unsigned kept) {
 }
 
 }  // namespace
+
+UserError nothing_found_yet(const DemandSource& s, const Demands& demands, double seconds) {
+  const std::string limit =
+      demands.memory_bytes > 0 ? str(" that fits into ", bytes_text(demands.memory_bytes)) : std::string();
+  return UserError({.code = "plan.stopped-too-early",
+                    .what = str("the search was stopped after ", duration_text(seconds), ", before it found a candidate",
+                                limit),
+                    .where = str("machine ", s.machine.name, ", ", s.processors, " processors"),
+                    .fix = "give it more time (--seconds), more memory (--memory) or more processors"});
+}
 
 UserError nothing_fits(const DemandSource& s, const Demands& demands, const Found& found, Search& search) {
   const std::vector<std::string> texts = demand_texts(s, demands);

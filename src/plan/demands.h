@@ -19,6 +19,9 @@ void check_processors(const Machine& machine, int processors, const std::optiona
 // UserError for demands that name what the graph, the mesh or the machine lacks.
 Demands demands_of(const DemandSource& source);
 
+// The error of a search that was stopped before it had a candidate that fits.
+UserError nothing_found_yet(const DemandSource& source, const Demands& demands, double seconds);
+
 // The error that names the smallest set of demands that no candidate meets together.
 UserError nothing_fits(const DemandSource& source, const Demands& demands, const Found& found, Search& search);
 

@@ -41,6 +41,8 @@ class Planner {
     const Demands demands = demands_of({options_, rules_, machine_, processors_});
     Search search({rules_, graphs_, predictor_, bound_, machine_, target_});
     const Found found = search.run(demands, kCompiledInFull, stop);
+    if (found.best.empty() && found.stopped)
+      throw nothing_found_yet({options_, rules_, machine_, processors_}, demands, seconds_since(begin));
     if (found.best.empty()) throw nothing_fits({options_, rules_, machine_, processors_}, demands, found, search);
     Plan plan;
     plan.best = compiled_in_full(found, search, demands);

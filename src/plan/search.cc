@@ -51,6 +51,22 @@ bool has_loops(const WantedGraph& graph) {
                              [&](NodeId n) { return graph.data().nodes[n].op->name == "loop"; });
 }
 
+// Whether the rate of a table falls as the size of its first axis grows.
+bool falls(const Table& table) {
+  if (table.axes.empty()) return false;
+  const std::size_t rows = table.axes[0].size(), columns = table.values.size() / rows;
+  for (std::size_t i = columns; i < table.values.size(); ++i)
+    if (table.values[i] < table.values[i - columns]) return true;
+  return false;
+}
+
+// Whether two halves of the work may take less time than the whole: what caches hold, and products that are slower for
+// more rows.
+bool less_may_be_faster(const Rates& rates) {
+  return !rates.sweep.axes.empty() ||
+         std::ranges::any_of(rates.products, [](const ProductRates& one) { return falls(one.rate); });
+}
+
 double value_of(const Prediction& prediction, const Demands& demands) {
   return demands.objective == Objective::kTime ? prediction.seconds : static_cast<double>(prediction.bytes());
 }
@@ -128,7 +144,7 @@ class Search::Run {
         keep_(keep),
         by_time_(demands.objective == Objective::kTime),
         has_loops_(has_loops(*facts_.graphs.parts(1, false)->front().graph)),
-        caches_matter_(!facts_.machine.rates_of(processors_of(demands)).sweep.axes.empty()) {}
+        halves_may_pay_(less_may_be_faster(facts_.machine.rates_of(processors_of(demands)))) {}
 
   Found run(const std::function<bool()>& stop) {
     const std::vector<Priced> menu = price_menu();
@@ -259,7 +275,7 @@ class Search::Run {
         menu_.push_back(choice);
         take(*priced);
         if (fits(priced->predicted, demands_)) fitting.push_back(*priced);
-        if (has_loops_ || caches_matter_ || !by_time_ || !fits(priced->predicted, demands_))
+        if (has_loops_ || halves_may_pay_ || !by_time_ || !fits(priced->predicted, demands_))
           still_open.push_back(choice);
       }
       open = std::move(still_open);
@@ -330,7 +346,7 @@ class Search::Run {
     Least least;
     if (has_loops_) return add_variants(node, least);
     least.floor = price->floor;
-    if (!caches_matter_) least.update = patterns_.update_seconds(node.choice);
+    if (!halves_may_pay_) least.update = patterns_.update_seconds(node.choice);
     add_variants(node, least);
   }
 
@@ -349,7 +365,7 @@ class Search::Run {
       for (const Recompute recompute : {Recompute::kNone, Recompute::kLayers}) {
         if (recompute == Recompute::kLayers && !family.can_recompute) continue;
         const bool is_first = microbatches == 1 && recompute == Recompute::kNone;
-        if (by_time_ && !caches_matter_ && !has_loops_ && !is_first) continue;
+        if (by_time_ && !halves_may_pay_ && !has_loops_ && !is_first) continue;
         Choice choice = node.choice;
         choice.microbatches = microbatches;
         choice.recompute = recompute;
@@ -388,7 +404,7 @@ class Search::Run {
     if (demands_.merges_equal_axes && is_repeated(choice, demands_)) return;
     const double bytes = facts_.bound.variable_bytes(choice);
     if (demands_.memory_bytes > 0 && bytes > static_cast<double>(demands_.memory_bytes)) return;
-    if (by_time_ && caches_matter_ && !has_loops_) bound = std::max(bound, search_.bound_of(choice, false));
+    if (by_time_ && halves_may_pay_ && !has_loops_) bound = std::max(bound, search_.bound_of(choice, false));
     push({.kind = Node::Kind::kCandidate, .bound = by_time_ ? bound : bytes, .choice = choice});
   }
 
@@ -425,7 +441,7 @@ class Search::Run {
   void add_smaller(const Priced& priced) {
     const Choice& choice = priced.choice;
     if (choice.recompute == Recompute::kCompiler) return;
-    if (by_time_ && !caches_matter_ && !has_loops_ && choice.recompute == Recompute::kNone) {
+    if (by_time_ && !halves_may_pay_ && !has_loops_ && choice.recompute == Recompute::kNone) {
       const StepFamily& family = facts_.graphs.family();
       const int batch = facts_.rules.find(family.batch);
       for (const std::int64_t microbatches : family.microbatches) {
@@ -443,7 +459,7 @@ class Search::Run {
     }
     if (choice.recompute != Recompute::kNone) return;
     Node smaller{.kind = Node::Kind::kCandidate, .bound = priced.value, .choice = choice};
-    if (caches_matter_) smaller.bound = search_.bound_of(choice, false);
+    if (halves_may_pay_) smaller.bound = search_.bound_of(choice, false);
     if (has_loops_) smaller.bound = 0;
     if (!by_time_) smaller.bound = facts_.bound.variable_bytes(choice);
     smaller.choice.recompute = Recompute::kCompiler;
@@ -456,7 +472,7 @@ class Search::Run {
   const Demands& demands_;
   std::size_t keep_;
   bool by_time_, has_loops_;  // a storage layout of level 2 or 3 may speed a loop up, whatever the bounds say
-  bool caches_matter_;
+  bool halves_may_pay_;
   std::priority_queue<Node> queue_;
   std::int64_t count_ = 0;
   std::vector<Choice> menu_;    // that has a price

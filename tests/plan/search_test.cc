@@ -43,6 +43,52 @@ TEST(PlanErrors, DemandsThatNameNothing) {
                     "name dims that can be split: batch", "plan.dim-cannot-be-split");
 }
 
+TEST(PlanErrors, DemandsThatContradictEachOther) {
+  const StepFamily family = perceptron({8, 16, 32}, 1);
+  const Machine machine = Machine::parse(kFlat, "test");
+  PlanOptions forbid, allow;
+  forbid.fix = allow.fix = "batch:data";
+  forbid.forbid = {"batch"};
+  EXPECT_USER_ERROR(plan(family, machine, 4, forbid),
+                    "dim 'batch' must be split by --fix \"batch:data\", and must not be by --forbid batch",
+                    "give up one of the two", "plan.contradiction");
+  allow.allow = {"io", "hidden"};
+  EXPECT_USER_ERROR(plan(family, machine, 4, allow),
+                    "dim 'batch' must be split by --fix \"batch:data\", and must not be by --allow io,hidden");
+}
+
+TEST(PlanErrors, StoppedBeforeACandidateFits) {
+  PlanOptions options;
+  options.memory_bytes = 64;
+  options.stop = [] { return true; };
+  EXPECT_USER_ERROR(plan(perceptron({8, 16, 32}, 1), Machine::parse(kFlat, "test"), 4, options),
+                    "the search was stopped after ", ", before it found a candidate that fits into 64 B",
+                    "give it more time (--seconds), more memory (--memory) or more processors", "plan.stopped-too-early");
+}
+
+TEST(PlanErrors, AMeshOfTooManyAxes) {
+  const StepFamily family = perceptron({8, 16, 32}, 1);
+  Machine machine = Machine::parse(kFlat, "test");
+  machine.processors = 512;
+  PlanOptions options;
+  options.mesh = Mesh::parse("a:2 b:2 c:2 d:2 e:2 f:2 g:2 h:2 i:2");
+  EXPECT_USER_ERROR(plan(family, machine, 512, options),
+                    "the mesh has 9 axes, and a search goes through all sets of axes",
+                    "give at most 8 axes of more than one processor", "plan.too-large-mesh");
+  options.mesh = Mesh::parse("data:4 a:1 b:1 c:1 d:1 e:1 f:1 g:1 h:1 i:1");
+  const Plan with_ones = plan(family, machine, 4, options);
+  options.mesh = Mesh::parse("data:4");
+  EXPECT_EQ(with_ones.predicted.seconds, plan(family, machine, 4, options).predicted.seconds);
+}
+
+// Two products of half the rows are faster than one here.
+TEST(Plan, TriesMicrobatchesWhereProductsOfMoreRowsAreSlower) {
+  const StepFamily family = perceptron({512, 64, 64}, 1, {1, 2, 4, 8});
+  Machine machine = Machine::parse(kFlat, "test");
+  machine.rates[0].products = {{DType::kF32, {{{32, 512}, {1}, {1}}, {1e11, 1e9}}, {1, 1, 1}}};
+  EXPECT_GT(plan(family, machine, 1).microbatches, 1);
+}
+
 TEST(PlanErrors, NamesTheSmallestSetOfDemandsThatConflict) {
   PlanOptions options;
   options.memory_bytes = 64;
