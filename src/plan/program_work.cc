@@ -22,12 +22,14 @@ class Reader {
     trips_ = trips;
     std::map<ValueId, Pending> pending;  // values that are partial if some dims are split, not used yet
     const std::vector<bool> divided = divided_by_storage(p);
+    widening_ = widening(p);
     for (std::size_t i = 0; i < p.body.size(); ++i) {
       const Instr& instr = p.body[i];
       use(p, instr, pending);
       if (const auto* loop = instr.as<Loop>()) {
         read(*loop->body, trips * static_cast<double>(loop->trips));
         trips_ = trips;
+        widening_ = widening(p);
       } else if (std::optional<Work> work = work_of(p, instr)) {
         work->is_update = divided[i];
         result_.order.emplace_back(*std::move(work), trips);
@@ -55,7 +57,8 @@ class Reader {
 
   void add_bytes(const Program& p, const std::vector<ValueId>& ids, std::vector<Extent>& all) const {
     for (const ValueId id : ids) {
-      const Extent one = bytes(p.values[id]);
+      Extent one = bytes(p.values[id]);
+      one.size /= widening_[id];
       const auto same = std::ranges::find(all, one.dims, &Extent::dims);
       if (same == all.end()) all.push_back(one);
       else same->size += one.size;
@@ -181,6 +184,7 @@ class Reader {
   const Machine& machine_;
   ProgramWork& result_;
   double trips_ = 1;
+  ByValue<double> widening_;
 };
 
 }  // namespace
@@ -219,6 +223,17 @@ std::vector<bool> divided_by_storage(const Program& program) {
     for (const ValueId id : instr.inputs) for_others[id] = true;
   }
   return divided;
+}
+
+ByValue<double> widening(const Program& program) {
+  ByValue<double> factors(program.values.size(), 1);
+  for (const Instr& instr : program.body) {
+    if (instr.inputs.empty()) continue;
+    const auto size = [&](ValueId id) { return static_cast<double>(size_of(program.values[id].dtype)); };
+    if (is_view(instr)) factors[instr.outputs[0]] = factors[instr.inputs[0]];
+    else if (instr.is<Contract>()) factors[instr.outputs[0]] = std::max(1.0, size(instr.outputs[0]) / size(instr.inputs[0]));
+  }
+  return factors;
 }
 
 ProgramWork work_of(const Program& program, const SplitRules& rules, const Rates& rates, const Machine& machine) {

@@ -81,6 +81,7 @@ class ResizedCost {
     double rate = 0;                     // of attention
     std::vector<AxisExtent> flops = {};  // of attention, sweeps; the draws of random
     std::vector<AxisExtent> bytes = {};  // read and written
+    std::vector<AxisExtent> wide = {};   // of these, what wide products have beyond the width of their operands
     std::vector<Touch> touches = {};     // if caches matter
   };
   struct Collective {

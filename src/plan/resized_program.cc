@@ -251,6 +251,7 @@ ResizedCost::Body ResizedProgram::body(const Program& p) const {
   std::vector<const Instr*> instrs;
   const bool is_top = &p.mesh == &mesh_;
   const std::vector<bool> divided = divided_by_storage(p);
+  const ByValue<double> factors = widening(p);
   for (const Instr& instr : p.body) {
     if (is_view(instr)) continue;
     Step step;
@@ -264,6 +265,12 @@ ResizedCost::Body ResizedProgram::body(const Program& p) const {
     } else {
       step = is_collective(instr) ? collective(p, instr, body) : computation(p, instr, strides, body);
     }
+    for (const ValueId id : instr.inputs)
+      if (factors[id] > 1) {
+        AxisExtent wide = bytes(p.values[id]);
+        wide.size *= 1 - 1 / factors[id];
+        merge(step.wide, wide);
+      }
     step.is_update =
         is_top && !is_collective(instr) ? divided[at(&instr - p.body.data())] : instr.origin.phase == Phase::kUpdate;
     step.has_done = is_collective(instr) && has_done[instr.outputs[0]];

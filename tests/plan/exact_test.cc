@@ -66,6 +66,25 @@ bytes = [1e2, 1e4, 1e6]
 seconds = [1e-6, 3e-6, 6e-4, 4e-6, 8e-6, 1.2e-3]
 )";
 
+// Collectives cost next to nothing beside memory.
+constexpr const char* kFastWire = R"(
+processors = 8
+memory = "1GB"
+bytes_per_second = 1e10
+[peak]
+f32 = 1e14
+[[rates]]
+overhead = 0
+pointwise = 1e14
+random = 1e14
+[[link]]
+name = "box"
+topology = "switch"
+sides = [8]
+latency = 1e-9
+bandwidth = 1e13
+)";
+
 struct ExactCase {
   const char* name;
   StepFamily (*family)();
@@ -256,6 +275,8 @@ INSTANTIATE_TEST_SUITE_P(Graphs, PlanExact,
                                                      kCaches, 4},
                                            ExactCase{"attention", [] { return attention(2); }, kFlat, 2},
                                            ExactCase{"attention_on_levels", [] { return attention(1); }, kLevels, 4},
+                                           ExactCase{"rounded", rounded, kFastWire, 4},
+                                           ExactCase{"rounded_on_eight", rounded, kFastWire, 8},
                                            ExactCase{"words", words, kFlat, 4},
                                            ExactCase{"words_on_levels", words, kLevels, 4},
                                            ExactCase{"experts", experts, kFlat, 4},

@@ -130,6 +130,26 @@ inline StepFamily perceptron(const Sizes& sizes, std::int64_t layers, std::vecto
   return family;
 }
 
+// Products of bf16 copies of f32 weights, of few rows: casts of weights are a large part of the work.
+inline StepFamily rounded() {
+  StepFamily family;
+  family.layers = {2};
+  family.build = [](const std::vector<std::int64_t>& count, std::int64_t, bool) {
+    const Dim batch{"batch", 8}, io{"io", 32}, hidden{"hidden", 256};
+    Graph g;
+    Tensor y = cast(g.input("x", {batch, io}), DType::kBF16);
+    for (std::int64_t i = 0; i < count[0]; ++i) {
+      const auto weight = [&](const std::string& name, const Dim& from, const Dim& to) {
+        return g.variable(name + std::to_string(i), {from, to}, init::zeros(), {.activation = DType::kBF16});
+      };
+      const Tensor h = relu(einsum({y, weight("w", io, hidden)}, {batch, hidden}));
+      y = y + einsum({h, weight("v", hidden, io)}, {batch, io});
+    }
+    return trained(g, mean(cast(y * y, DType::kF32)), "sgd");
+  };
+  return family;
+}
+
 // Layers of attention, with Adam.
 inline StepFamily attention(std::int64_t layers) {
   StepFamily family;
