@@ -272,7 +272,8 @@ void run_lm(LmOptions o) {
   const wire::Choice joined_by = wire::named(o.wire);
   const double product_flops = o.roofs || o.is_card() ? measured_roof(o) : 0;
   const double begin = now();
-  Session session(mesh, joined_by, {o.device, o.plugin, {}, o.nondeterministic}, {.workers = o.workers, .store = store});
+  Session session(mesh, joined_by, {o.device, o.plugin, {}, o.nondeterministic},
+                  {.workers = o.workers, .store = store});
   LmReport report{.config = o.config,
                   .mesh = mesh.text(),
                   .layout = o.layout,
@@ -358,7 +359,8 @@ void add_bench_lm(CLI::App& bench, Action& action) {
   sub->add_option("--machine", o->machine,
                   "A machine by its name or description, for a predicted step and the trace's roofs: docs/machines.md");
   add_report_option(*sub, o->report, "the step, predicted and measured,");
-  sub->add_option("--load", o->load, "Least seconds of untimed steps; default: 1 on device cuda, else 0. A trace begins after --warmup");
+  sub->add_option("--load", o->load,
+                  "Least seconds of untimed steps; default: 1 on device cuda, else 0. A trace begins after --warmup");
   sub->add_flag("--roofs", o->roofs, "Measure a large product first, and compare; always on device cuda")
       ->disable_flag_override();
   sub->add_flag("--json", o->json, "One object on one line, see docs/bench.md")->disable_flag_override();

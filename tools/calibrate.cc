@@ -163,12 +163,15 @@ class Calibration {
           sums.push_back(reduce_sum(cast(einsum({x, y}, {rows, columns}), DType::kF32)));
         }
     const auto times = timed(graph, {.fetch = sums}, "contract");
-    for (const std::string& name : names) all.rate.values.push_back(times.at(name).flops / work_seconds(times.at(name)));
+    for (const std::string& name : names)
+      all.rate.values.push_back(times.at(name).flops / work_seconds(times.at(name)));
     return all;
   }
 
   AttendRates attention(DType dtype) const {
-    AttendRates all{.dtype = dtype, .forward = {{probes_.lengths, probes_.keys}, {}}, .backward = {{probes_.lengths, probes_.keys}, {}}};
+    AttendRates all{.dtype = dtype,
+                    .forward = {{probes_.lengths, probes_.keys}, {}},
+                    .backward = {{probes_.lengths, probes_.keys}, {}}};
     for (const double length : probes_.lengths)
       for (const double key : probes_.keys) {
         Graph graph;
@@ -272,7 +275,8 @@ void write(const std::string& path, const std::string& text) {
 
 // All measured numbers, in the same order for each pass.
 std::vector<double*> numbers_of(Machine& machine) {
-  std::vector<double*> all = {&machine.bytes_per_second, &machine.step_seconds, &machine.skew, &machine.peaks[DType::kF32]};
+  std::vector<double*> all = {&machine.bytes_per_second, &machine.step_seconds, &machine.skew,
+                              &machine.peaks[DType::kF32]};
   const auto take = [&](Table& table) {
     for (double& value : table.values) all.push_back(&value);
   };
@@ -299,7 +303,7 @@ Machine merged(std::vector<Machine> passes) {
   return passes[0];
 }
 
-constexpr int kParts = 3;  // of a pass
+constexpr int kParts = 3;                              // of a pass
 using Show = std::function<void(const std::string&)>;  // is told what is measured next, kParts times
 
 Machine measured_host(const CalibrateOptions& o, const Show& show) {
@@ -316,8 +320,7 @@ Machine measured_host(const CalibrateOptions& o, const Show& show) {
   show("kernels of all cores");
   if (is_threads && cores() > 1) machine.rates.push_back(Calibration(place_of(1, o), kOfHosts, cores()).rates());
   show("collectives");
-  machine.collectives =
-      measure_collectives(is_threads ? kOfHosts.groups : std::vector<int>{std::max(2, cores())}, o);
+  machine.collectives = measure_collectives(is_threads ? kOfHosts.groups : std::vector<int>{std::max(2, cores())}, o);
   machine.skew = measured_skew(machine.collectives, o);
   return machine;
 }
@@ -352,7 +355,7 @@ void run_calibrate(const CalibrateOptions& o) {
   const auto begin = std::chrono::steady_clock::now();
   const bool is_card = o.device == device::cuda().name;
   const int passes = o.passes > 0 ? o.passes : (is_card ? kOfCards : kOfHosts).passes;
-  wire::named(o.wire);  // before the file is touched
+  wire::named(o.wire);                         // before the file is touched
   if (wire::process() == 0) write(o.out, "");  // before minutes of work
   ProgressLine progress(wire::process() == 0, 5);
   std::vector<Machine> all;
@@ -378,7 +381,8 @@ void add_calibrate(CLI::App& app, Action& action) {
   add_wire_option(*sub, o->wire);
   sub->add_option("--device", o->device, "The device whose kernels are measured: see weft doctor")
       ->capture_default_str();
-  sub->add_option("--passes", o->passes, "How often everything is measured; the description has medians. Default: 3, on a card 1")
+  sub->add_option("--passes", o->passes,
+                  "How often everything is measured; the description has medians. Default: 3, on a card 1")
       ->check(CLI::Range(1, 100));
   sub->callback([o, &action] { action = [o] { run_calibrate(*o); }; });
 }

@@ -38,8 +38,8 @@ train::Config read_configs(const std::vector<std::string>& names, const ConfigWo
                            const std::optional<std::string>& first) {
   const auto paper = paper_configs().find(names[0]);
   const bool is_run = !first && std::filesystem::is_directory(names[0]);
-  train::Config config = first                           ? train::parse_config(*first, names[0])
-                         : is_run                           ? train::stored_config(Checkpoint::open(names[0]))
+  train::Config config = first                            ? train::parse_config(*first, names[0])
+                         : is_run                         ? train::stored_config(Checkpoint::open(names[0]))
                          : paper == paper_configs().end() ? train::read_config(names[0])
                                                           : train::parse_config(paper->second, names[0]);
   for (std::size_t i = 1; i < names.size(); ++i) train::read_more(config, names[i]);
@@ -62,7 +62,8 @@ void add_config_options(CLI::App& sub, ConfigWords& words) {
   sub.add_option("--set", words.set, "section.name=value of the config; may be repeated; see docs/config.md")
       ->allow_extra_args(false);
   sub.add_option("--mesh", words.mesh, "mesh.mesh of the config: axes and sizes, as \"data:2 model:2\"");
-  sub.add_option("--layout", words.layout, "mesh.layout: dims and the axes that split them; of weft train also auto: docs/planner.md");
+  sub.add_option("--layout", words.layout,
+                 "mesh.layout: dims and the axes that split them; of weft train also auto: docs/planner.md");
   sub.add_option("--store", words.store, "mesh.store: the storage layout of the variables");
   sub.add_option("--store-level", words.store_level, "mesh.store_level: 1, 2 or 3");
   sub.add_option("--wire", words.wire,

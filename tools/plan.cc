@@ -84,13 +84,16 @@ void add_plan(CLI::App& app, Action& action) {
   const auto o = std::make_shared<PlanWords>();
   sub->add_option("CONFIG", o->configs,
                   "A .toml file, or a name such as paper/lm-4.9b; and more .toml files, whose settings "
-                  "override the files before them. Its mesh, layout, storage layout, microbatches and recomputation are not used")
+                  "override the files before them. Its mesh, layout, storage layout, microbatches and recomputation "
+                  "are not used")
       ->required();
   sub->add_option("--machine", o->machine, "A shipped machine, such as h200x8, or a file; see docs/machines.md")
       ->required();
   sub->add_option("--processors", o->processors, "How many of its processors; default: all, or those of --mesh");
   sub->add_option("--mesh", o->mesh, "The only mesh, as \"data:2 model:4\"; default: all meshes of up to three axes");
-  sub->add_option("--memory", o->memory, "The memory limit of a processor, as in 8GiB; default: mesh.memory of the config, else the machine's");
+  sub->add_option(
+      "--memory", o->memory,
+      "The memory limit of a processor, as in 8GiB; default: mesh.memory of the config, else the machine's");
   sub->add_option("--fix", o->fix, "Rules of the layout that must hold, as \"batch:data heads:-\"");
   sub->add_option("--allow", o->allow, "The only dims that may be split: batch,heads");
   sub->add_option("--forbid", o->forbid, "Dims that must not be split");

@@ -87,8 +87,8 @@ struct Machine {
   // Of the time that processors compute between two collectives: how much later the members of a group are there than
   // if all had been equally fast.
   double skew = 0;
-  std::vector<Rates> rates = {};       // ascending in cores; at least one
-  std::vector<Link> links = {};        // the innermost first
+  std::vector<Rates> rates = {};  // ascending in cores; at least one
+  std::vector<Link> links = {};   // the innermost first
   std::vector<CollectiveTimes> collectives = {};
 
   // The peak of a dtype; of f32 if the description has none for it; 0 if it has none at all.

@@ -49,8 +49,8 @@ void report(const std::exception& error);
 namespace device {
 struct Choice {
   std::string name;
-  std::string plugin = {};    // of xla: the plugin's shared library; "": the environment variable WEFT_PLUGIN
-  std::string topology = {};  // of xla, for explain(): compile ahead of time for devices such as "v4:2x2x1"
+  std::string plugin = {};        // of xla: the plugin's shared library; "": the environment variable WEFT_PLUGIN
+  std::string topology = {};      // of xla, for explain(): compile ahead of time for devices such as "v4:2x2x1"
   bool nondeterministic = false;  // of cuda: sums in any order where that is faster; two runs differ by roundings
   bool over_nccl = false;         // of cuda, for explain(): one card per processor, joined by wire::nccl()
 };

@@ -163,8 +163,8 @@ Explanation explain(const Graph& graph, const Mesh& mesh, const Layout& layout, 
                     const Machine& machine, const Store& store, const device::Choice& device) {
   if (!(machine.peak() > 0 && machine.bytes_per_second > 0))
     throw UserError({.code = "explain.bad-machine-rates",
-                     .what = str("a machine cannot have ", machine.peak(), " flops and ",
-                                 machine.bytes_per_second, " bytes per second"),
+                     .what = str("a machine cannot have ", machine.peak(), " flops and ", machine.bytes_per_second,
+                                 " bytes per second"),
                      .where = "explain",
                      .fix = "give rates above zero, or use measure_machine()"});
   const Engine& engine = engine_named(device.name, "explain", device.plugin, device.nondeterministic, device.over_nccl);

@@ -324,7 +324,7 @@ Machine read(Section& section) {
   std::sort(machine.rates.begin(), machine.rates.end(),
             [](const Rates& a, const Rates& b) { return a.cores < b.cores; });
   for (Section& one : section.sections("link")) machine.links.push_back(read_link(one));
-  for (Section& one : section.sections("collective")) 
+  for (Section& one : section.sections("collective"))
     add(machine.collectives, read_collective(one), one, &CollectiveTimes::kind);
   check_links(machine, section);
   section.check_all_known();

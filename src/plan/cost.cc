@@ -93,7 +93,7 @@ class Pricer::Touched {
   const Table& sweep_;
   ByValue<ValueId> base_;    // of views: the value whose storage they share
   ByValue<bool> is_update_;  // a variable's new contents
-  ByValue<double> last_;   // per value: the bytes that had been touched when it was last touched
+  ByValue<double> last_;     // per value: the bytes that had been touched when it was last touched
   double now_ = 0, step_ = 0;
 };
 

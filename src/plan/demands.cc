@@ -113,10 +113,11 @@ std::vector<MeshShape> meshes_of(const DemandSource& s, const Layout& fix, bool 
     }
     constexpr std::size_t kMostAxes = 8;  // sets of axes are counted
     if (only.sizes.size() > kMostAxes)
-      throw UserError({.code = "plan.too-large-mesh",
-                       .what = str("the mesh has ", only.sizes.size(), " axes, and a search goes through all sets of axes"),
-                       .where = str("--mesh \"", *s.options.mesh, "\""),
-                       .fix = str("give at most ", kMostAxes, " axes of more than one processor")});
+      throw UserError(
+          {.code = "plan.too-large-mesh",
+           .what = str("the mesh has ", only.sizes.size(), " axes, and a search goes through all sets of axes"),
+           .where = str("--mesh \"", *s.options.mesh, "\""),
+           .fix = str("give at most ", kMostAxes, " axes of more than one processor")});
     return all;
   }
   for (const std::vector<int>& sizes : factorisations(s.processors, s.options.most_axes, order)) {
@@ -129,12 +130,13 @@ std::vector<MeshShape> meshes_of(const DemandSource& s, const Layout& fix, bool 
 void check_contradiction(const DemandSource& s, const LayoutRule& rule) {
   const bool is_forbidden = contains(s.options.forbid, rule.dim);
   if (rule.axes.empty() || (!is_forbidden && (s.options.allow.empty() || contains(s.options.allow, rule.dim)))) return;
-  throw UserError({.code = "plan.contradiction",
-                   .what = str("dim '", rule.dim, "' must be split by --fix \"", s.options.fix, "\", and must not be by ",
-                               is_forbidden ? str("--forbid ", join(s.options.forbid, ","))
-                                            : str("--allow ", join(s.options.allow, ","))),
-                   .where = str("--fix \"", s.options.fix, "\""),
-                   .fix = "give up one of the two"});
+  throw UserError(
+      {.code = "plan.contradiction",
+       .what = str(
+           "dim '", rule.dim, "' must be split by --fix \"", s.options.fix, "\", and must not be by ",
+           is_forbidden ? str("--forbid ", join(s.options.forbid, ",")) : str("--allow ", join(s.options.allow, ","))),
+       .where = str("--fix \"", s.options.fix, "\""),
+       .fix = "give up one of the two"});
 }
 
 DimSet allowed_dims(const DemandSource& s) {
@@ -209,11 +211,11 @@ PlanOptions only(const DemandSource& s, const Demands& demands, unsigned kept) {
 UserError nothing_found_yet(const DemandSource& s, const Demands& demands, double seconds) {
   const std::string limit =
       demands.memory_bytes > 0 ? str(" that fits into ", bytes_text(demands.memory_bytes)) : std::string();
-  return UserError({.code = "plan.stopped-too-early",
-                    .what = str("the search was stopped after ", duration_text(seconds), ", before it found a candidate",
-                                limit),
-                    .where = str("machine ", s.machine.name, ", ", s.processors, " processors"),
-                    .fix = "give it more time (--seconds), more memory (--memory) or more processors"});
+  return UserError(
+      {.code = "plan.stopped-too-early",
+       .what = str("the search was stopped after ", duration_text(seconds), ", before it found a candidate", limit),
+       .where = str("machine ", s.machine.name, ", ", s.processors, " processors"),
+       .fix = "give it more time (--seconds), more memory (--memory) or more processors"});
 }
 
 UserError nothing_fits(const DemandSource& s, const Demands& demands, const Found& found, Search& search) {

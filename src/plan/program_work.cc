@@ -231,7 +231,8 @@ ByValue<double> widening(const Program& program) {
     if (instr.inputs.empty()) continue;
     const auto size = [&](ValueId id) { return static_cast<double>(size_of(program.values[id].dtype)); };
     if (is_view(instr)) factors[instr.outputs[0]] = factors[instr.inputs[0]];
-    else if (instr.is<Contract>()) factors[instr.outputs[0]] = std::max(1.0, size(instr.outputs[0]) / size(instr.inputs[0]));
+    else if (instr.is<Contract>())
+      factors[instr.outputs[0]] = std::max(1.0, size(instr.outputs[0]) / size(instr.inputs[0]));
   }
   return factors;
 }

@@ -201,8 +201,9 @@ double ResizedCost::update_seconds(const ResizedMesh& mesh, AxisSet stored) cons
       case Step::Kind::kAttend: return sum_of(step.flops, split) / step.rate;
       case Step::Kind::kRandom: return sum_of(step.flops, split) / rates_.random;
       default:
-        return rates_.seconds_of_both((sum_of(step.bytes, split) - sum_of(step.wide, split)) / largest_rate(rates_.sweep),
-                                      sum_of(step.flops, split) / rates_.pointwise);
+        return rates_.seconds_of_both(
+            (sum_of(step.bytes, split) - sum_of(step.wide, split)) / largest_rate(rates_.sweep),
+            sum_of(step.flops, split) / rates_.pointwise);
     }
   };
   double sum = 0;

@@ -66,16 +66,16 @@ std::string trace_text(const Program& program, const Machine& machine, const std
                       {"flops_per_second", machine.peak()},
                       {"bytes_per_second", machine.bytes_per_second},
                       {"peaks", "predicted"}};
-  std::vector<std::string> events = {label("process_name", 0, str("each processor of ", machine.name)).dump(-1, ' ', false, kReplace),
-                                     label("thread_name", kComputes, "computes").dump(),
-                                     label("thread_name", kWire, "collectives in flight").dump()};
+  std::vector<std::string> events = {
+      label("process_name", 0, str("each processor of ", machine.name)).dump(-1, ' ', false, kReplace),
+      label("thread_name", kComputes, "computes").dump(), label("thread_name", kWire, "collectives in flight").dump()};
   for (const char* kind : {"call", "program"})
     events.push_back(
         event(kind, "step", 0, cost.seconds, kComputes, {{"use", kind}, {"kind", kind}, {"tensor", ""}, {"phase", ""}})
             .dump());
   for (const TimedInstr& timed : timeline) events.push_back(event(timed, machine).dump());
-  return str("{\"displayTimeUnit\":\"ms\",\n\"otherData\":", about.dump(-1, ' ', false, kReplace), ",\n\"traceEvents\":[\n",
-             join(events, ",\n"), "\n]}\n");
+  return str("{\"displayTimeUnit\":\"ms\",\n\"otherData\":", about.dump(-1, ' ', false, kReplace),
+             ",\n\"traceEvents\":[\n", join(events, ",\n"), "\n]}\n");
 }
 
 }  // namespace weft

@@ -136,8 +136,7 @@ class Attention {
   void choose_blocks() {
     const AttendDims dims = attend_dims(rules_, q_shape_, block_.value(instr_.inputs[1]).shape);
     const std::int64_t limit = block_.state.options.attend_block_bytes;
-    const std::int64_t bytes =
-        std::max<std::int64_t>(1, rows_.elements() * memory_.size * (wide_ == "f64" ? 8 : 4));
+    const std::int64_t bytes = std::max<std::int64_t>(1, rows_.elements() * memory_.size * (wide_ == "f64" ? 8 : 4));
     const auto choose = [&](const Dim& dim) {
       if (dim.size <= queries_) return;
       along_ = dim.name;

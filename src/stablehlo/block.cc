@@ -29,8 +29,7 @@ Block::Block(ModuleState& state, const Program& program, Term seed, Term step, b
       dense_(program.values.size()),
       made_in_(program.values.size()) {}
 
-Block::Block(Block& around, const Program& body)
-    : Block(around.state, body, around.seed, around.step, around.in_loop) {
+Block::Block(Block& around, const Program& body) : Block(around.state, body, around.seed, around.step, around.in_loop) {
   is_fused_ = true;
 }
 

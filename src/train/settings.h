@@ -80,7 +80,8 @@ void each_setting(Config& c, const Visit& visit) {
   visit("mesh.wire", c.mesh.wire, "threads, mpi or nccl; \"\": mpi under mpirun or srun, else threads");
   visit("mesh.device", c.mesh.device, "cpu, reference, cuda or xla; weft doctor says which can be used");
   visit("mesh.plugin", c.mesh.plugin, "of device xla: the plugin's shared library; \"\": the variable WEFT_PLUGIN");
-  visit("mesh.nondeterministic", c.mesh.nondeterministic, "of device cuda: faster sums, whose roundings differ from run to run");
+  visit("mesh.nondeterministic", c.mesh.nondeterministic,
+        "of device cuda: faster sums, whose roundings differ from run to run");
   visit("mesh.workers", c.mesh.workers, "threads of each processor; 0: the cores over the processors");
   visit("mesh.memory", c.mesh.memory, "most on each processor, as \"2GiB\", by recomputation; \"\": any");
 

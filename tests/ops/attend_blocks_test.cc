@@ -38,7 +38,8 @@ std::vector<Array> attended(const device::Choice& device, const Sizes& sizes) {
 }
 
 void expect_near(const Sizes& sizes) {
-  const std::vector<Array> want = attended(device::reference(), sizes), got = attended(test::device_under_test(), sizes);
+  const std::vector<Array> want = attended(device::reference(), sizes),
+                           got = attended(test::device_under_test(), sizes);
   for (std::size_t i = 0; i < want.size(); ++i) {
     double largest = 0, off = 0;
     for (std::int64_t e = 0; e < want[i].elements(); ++e) {

@@ -215,7 +215,8 @@ variable w %0 f32 [a=1000] trainable update=%1
 }
 
 TEST(ProgramCost, BytesAndFlopsMayTakeTheirTimesInTurn) {
-  const Program p = test::program_of("\ninput x %0 f32 [a=1000]\n%1 f32 [a=1000] = map %0 expr=negative($0)\noutput o %1");
+  const Program p =
+      test::program_of("\ninput x %0 f32 [a=1000]\n%1 f32 [a=1000] = map %0 expr=negative($0)\noutput o %1");
   Machine machine = test_machine();
   machine.rates[0].sweep = Table::constant(1e3);
   machine.rates[0].pointwise = 1e3;

@@ -192,139 +192,137 @@ TEST_P(PlanExact, BoundsAreBelowPrices) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Graphs, PlanExact,
-                         ::testing::Values(ExactCase{"one_layer",
-                                                     [] {
-                                                       return perceptron({8, 16, 32}, 1);
-                                                     },
-                                                     kFlat, 4},
-                                           ExactCase{"three_layers",
-                                                     [] {
-                                                       return perceptron({8, 16, 32}, 3);
-                                                     },
-                                                     kFlat, 4},
-                                           ExactCase{"large_batch",
-                                                     [] {
-                                                       return perceptron({512, 64, 64}, 2);
-                                                     },
-                                                     kFlat, 4},
-                                           ExactCase{"wide",
-                                                     [] {
-                                                       return perceptron({4, 64, 256}, 4);
-                                                     },
-                                                     kFlat, 4},
-                                           ExactCase{"two_levels",
-                                                     [] {
-                                                       return perceptron({8, 16, 32}, 2);
-                                                     },
-                                                     kLevels, 4},
-                                           ExactCase{"large_batch_on_levels",
-                                                     [] {
-                                                       return perceptron({512, 64, 64}, 3);
-                                                     },
-                                                     kLevels, 4},
-                                           ExactCase{"wide_on_levels",
-                                                     [] {
-                                                       return perceptron({4, 64, 256}, 2);
-                                                     },
-                                                     kLevels, 4},
-                                           ExactCase{"six",
-                                                     [] {
-                                                       return perceptron({6, 12, 24}, 2);
-                                                     },
-                                                     kFlat, 6},
-                                           ExactCase{"prime",
-                                                     [] {
-                                                       return perceptron({15, 30, 45}, 2);
-                                                     },
-                                                     kFlat, 3},
-                                           ExactCase{"eight_on_levels",
-                                                     [] {
-                                                       return perceptron({64, 64, 64}, 1);
-                                                     },
-                                                     kLevels, 8},
-                                           ExactCase{"two",
-                                                     [] {
-                                                       return perceptron({10, 14, 6}, 2);
-                                                     },
-                                                     kFlat, 2},
-                                           ExactCase{"three_axes",
-                                                     [] {
-                                                       return perceptron({64, 16, 32}, 1);
-                                                     },
-                                                     kLevels, 8, 3},
-                                           ExactCase{"caches",
-                                                     [] {
-                                                       return perceptron({64, 32, 64}, 2);
-                                                     },
-                                                     kCaches, 4},
-                                           ExactCase{"microbatches",
-                                                     [] {
-                                                       return perceptron({16, 32, 64}, 2, {1, 2, 4}, true);
-                                                     },
-                                                     kFlat, 4},
-                                           ExactCase{"microbatches_on_levels",
-                                                     [] {
-                                                       return perceptron({64, 16, 16}, 1, {1, 2, 4}, true);
-                                                     },
-                                                     kLevels, 4},
-                                           ExactCase{"microbatches_and_caches",
-                                                     [] {
-                                                       return perceptron({64, 16, 32}, 1, {1, 2}, true);
-                                                     },
-                                                     kCaches, 4},
-                                           ExactCase{"attention", [] { return attention(2); }, kFlat, 2},
-                                           ExactCase{"attention_on_levels", [] { return attention(1); }, kLevels, 4},
-                                           ExactCase{"rounded", rounded, kFastWire, 4},
-                                           ExactCase{"rounded_on_eight", rounded, kFastWire, 8},
-                                           ExactCase{"words", words, kFlat, 4},
-                                           ExactCase{"words_on_levels", words, kLevels, 4},
-                                           ExactCase{"experts", experts, kFlat, 4},
-                                           ExactCase{"serial",
-                                                     [] {
-                                                       return perceptron({8, 16, 32}, 3);
-                                                     },
-                                                     kSerial, 4},
-                                           ExactCase{"large_batch_serial",
-                                                     [] {
-                                                       return perceptron({512, 64, 64}, 2);
-                                                     },
-                                                     kSerial, 4},
-                                           ExactCase{"wide_serial",
-                                                     [] {
-                                                       return perceptron({4, 64, 256}, 4);
-                                                     },
-                                                     kSerial, 8},
-                                           ExactCase{"three_axes_serial",
-                                                     [] {
-                                                       return perceptron({64, 16, 32}, 2);
-                                                     },
-                                                     kSerial, 8, 3},
-                                           ExactCase{"microbatches_serial",
-                                                     [] {
-                                                       return perceptron({64, 32, 64}, 2, {1, 2, 4}, true);
-                                                     },
-                                                     kSerial, 4},
-                                           ExactCase{"microbatches_of_three",
-                                                     [] {
-                                                       return perceptron({36, 12, 24}, 2, {1, 3}, true);
-                                                     },
-                                                     kFlat, 6},
-                                           ExactCase{"attention_serial", [] { return attention(2); }, kSerial, 4},
-                                           ExactCase{"words_serial", words, kSerial, 4},
-                                           ExactCase{"experts_serial", experts, kSerial, 4},
-                                           ExactCase{"measured",
-                                                     [] {
-                                                       return perceptron({64, 32, 64}, 2);
-                                                     },
-                                                     kMeasured, 4},
-                                           ExactCase{"microbatches_measured",
-                                                     [] {
-                                                       return perceptron({64, 16, 32}, 2, {1, 2}, true);
-                                                     },
-                                                     kMeasured, 4},
-                                           ExactCase{"recurrence", recurrence, kLevels, 4}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Graphs, PlanExact,
+    ::testing::Values(ExactCase{"one_layer",
+                                [] {
+                                  return perceptron({8, 16, 32}, 1);
+                                },
+                                kFlat, 4},
+                      ExactCase{"three_layers",
+                                [] {
+                                  return perceptron({8, 16, 32}, 3);
+                                },
+                                kFlat, 4},
+                      ExactCase{"large_batch",
+                                [] {
+                                  return perceptron({512, 64, 64}, 2);
+                                },
+                                kFlat, 4},
+                      ExactCase{"wide",
+                                [] {
+                                  return perceptron({4, 64, 256}, 4);
+                                },
+                                kFlat, 4},
+                      ExactCase{"two_levels",
+                                [] {
+                                  return perceptron({8, 16, 32}, 2);
+                                },
+                                kLevels, 4},
+                      ExactCase{"large_batch_on_levels",
+                                [] {
+                                  return perceptron({512, 64, 64}, 3);
+                                },
+                                kLevels, 4},
+                      ExactCase{"wide_on_levels",
+                                [] {
+                                  return perceptron({4, 64, 256}, 2);
+                                },
+                                kLevels, 4},
+                      ExactCase{"six",
+                                [] {
+                                  return perceptron({6, 12, 24}, 2);
+                                },
+                                kFlat, 6},
+                      ExactCase{"prime",
+                                [] {
+                                  return perceptron({15, 30, 45}, 2);
+                                },
+                                kFlat, 3},
+                      ExactCase{"eight_on_levels",
+                                [] {
+                                  return perceptron({64, 64, 64}, 1);
+                                },
+                                kLevels, 8},
+                      ExactCase{"two",
+                                [] {
+                                  return perceptron({10, 14, 6}, 2);
+                                },
+                                kFlat, 2},
+                      ExactCase{"three_axes",
+                                [] {
+                                  return perceptron({64, 16, 32}, 1);
+                                },
+                                kLevels, 8, 3},
+                      ExactCase{"caches",
+                                [] {
+                                  return perceptron({64, 32, 64}, 2);
+                                },
+                                kCaches, 4},
+                      ExactCase{"microbatches",
+                                [] {
+                                  return perceptron({16, 32, 64}, 2, {1, 2, 4}, true);
+                                },
+                                kFlat, 4},
+                      ExactCase{"microbatches_on_levels",
+                                [] {
+                                  return perceptron({64, 16, 16}, 1, {1, 2, 4}, true);
+                                },
+                                kLevels, 4},
+                      ExactCase{"microbatches_and_caches",
+                                [] {
+                                  return perceptron({64, 16, 32}, 1, {1, 2}, true);
+                                },
+                                kCaches, 4},
+                      ExactCase{"attention", [] { return attention(2); }, kFlat, 2},
+                      ExactCase{"attention_on_levels", [] { return attention(1); }, kLevels, 4},
+                      ExactCase{"rounded", rounded, kFastWire, 4}, ExactCase{"rounded_on_eight", rounded, kFastWire, 8},
+                      ExactCase{"words", words, kFlat, 4}, ExactCase{"words_on_levels", words, kLevels, 4},
+                      ExactCase{"experts", experts, kFlat, 4},
+                      ExactCase{"serial",
+                                [] {
+                                  return perceptron({8, 16, 32}, 3);
+                                },
+                                kSerial, 4},
+                      ExactCase{"large_batch_serial",
+                                [] {
+                                  return perceptron({512, 64, 64}, 2);
+                                },
+                                kSerial, 4},
+                      ExactCase{"wide_serial",
+                                [] {
+                                  return perceptron({4, 64, 256}, 4);
+                                },
+                                kSerial, 8},
+                      ExactCase{"three_axes_serial",
+                                [] {
+                                  return perceptron({64, 16, 32}, 2);
+                                },
+                                kSerial, 8, 3},
+                      ExactCase{"microbatches_serial",
+                                [] {
+                                  return perceptron({64, 32, 64}, 2, {1, 2, 4}, true);
+                                },
+                                kSerial, 4},
+                      ExactCase{"microbatches_of_three",
+                                [] {
+                                  return perceptron({36, 12, 24}, 2, {1, 3}, true);
+                                },
+                                kFlat, 6},
+                      ExactCase{"attention_serial", [] { return attention(2); }, kSerial, 4},
+                      ExactCase{"words_serial", words, kSerial, 4}, ExactCase{"experts_serial", experts, kSerial, 4},
+                      ExactCase{"measured",
+                                [] {
+                                  return perceptron({64, 32, 64}, 2);
+                                },
+                                kMeasured, 4},
+                      ExactCase{"microbatches_measured",
+                                [] {
+                                  return perceptron({64, 16, 32}, 2, {1, 2}, true);
+                                },
+                                kMeasured, 4},
+                      ExactCase{"recurrence", recurrence, kLevels, 4}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace weft::search_test

@@ -140,9 +140,10 @@ TEST(MachineErrors, WrongValues) {
 }
 
 TEST(MachineErrors, NothingJoinsItsProcessors) {
-  EXPECT_USER_ERROR(Machine::parse("processors = 16\nbytes_per_second = 1e10\n[peak]\nf32 = 1e11\n", "here.toml"),
-                    lines("the machine has 16 processors, but its description has neither links nor measured collectives",
-                          "here.toml:1", std::string("add [[link]] tables, or 'processors = 1'; ") + kSee));
+  EXPECT_USER_ERROR(
+      Machine::parse("processors = 16\nbytes_per_second = 1e10\n[peak]\nf32 = 1e11\n", "here.toml"),
+      lines("the machine has 16 processors, but its description has neither links nor measured collectives",
+            "here.toml:1", std::string("add [[link]] tables, or 'processors = 1'; ") + kSee));
 }
 
 TEST(MachineErrors, GivenTwice) {

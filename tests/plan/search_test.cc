@@ -63,7 +63,8 @@ TEST(PlanErrors, StoppedBeforeACandidateFits) {
   options.stop = [] { return true; };
   EXPECT_USER_ERROR(plan(perceptron({8, 16, 32}, 1), Machine::parse(kFlat, "test"), 4, options),
                     "the search was stopped after ", ", before it found a candidate that fits into 64 B",
-                    "give it more time (--seconds), more memory (--memory) or more processors", "plan.stopped-too-early");
+                    "give it more time (--seconds), more memory (--memory) or more processors",
+                    "plan.stopped-too-early");
 }
 
 TEST(PlanErrors, AMeshOfTooManyAxes) {

@@ -196,7 +196,8 @@ class CudaDevice : public Device {
   GrowingArena arena_;
   std::int64_t variable_bytes_ = 0;
   std::vector<std::byte> staging_;
-  Workers workers_{static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 8U)), false};  // of initial values
+  Workers workers_{static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 8U)),
+                   false};  // of initial values
 };
 
 }  // namespace

@@ -19,9 +19,9 @@ struct CudaLibrary {
   const Engine* nondeterministic_over_nccl = nullptr;
   std::unique_ptr<comm::Wire> (*make_nccl_wire)(int processors) = nullptr;  // null: there is no engine
   std::string nccl = {};                                                    // the version of NCCL, or why there is none
-  bool has_card = false;                     // that programs can run on
-  std::string found = {};                    // the card and the versions of its libraries, or why no program can run
-  std::string fix = {};                      // what to do then
+  bool has_card = false;                                                    // that programs can run on
+  std::string found = {};  // the card and the versions of its libraries, or why no program can run
+  std::string fix = {};    // what to do then
 };
 
 // Opens the library at the first call. From any thread.

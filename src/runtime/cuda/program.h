@@ -39,7 +39,7 @@ class CudaProgram {
   void* input(ProcessorId processor, std::size_t i) const;
   void* output(ProcessorId processor, std::size_t i) const;
 
-  void start(const StepArgs& step);  // puts a step on the stream
+  void start(const StepArgs& step);                           // puts a step on the stream
   bool queues() const { return prints_.empty() && !trace_; }  // see BoundProgram::queues
   void wait();  // for the end of all steps; hands over what print() and metrics say
   std::string doing() const;
@@ -77,7 +77,7 @@ class CudaProgram {
   std::vector<std::unique_ptr<Print>> prints_;
   std::atomic<const Step*> current_ = nullptr;
   TraceLog* trace_ = nullptr;
-  TraceLog* log_ = nullptr;                     // of the present step, until it has been waited for
+  TraceLog* log_ = nullptr;  // of the present step, until it has been waited for
   Timeline timeline_;
   std::function<void(const HostEvent&)> host_;  // while a step runs
   StepWords* words_ = nullptr;                  // of each step on the stream, in pinned memory
