@@ -148,7 +148,7 @@ output o %1)");
   EXPECT_EQ(timeline.size(), 8u);  // seven trips and the loop
 }
 
-// Whoever has computed for some time since the last collective waits for slower members, in a loop once a trip.
+// A processor that has computed since the last collective waits for slower members of its group, in a loop once a trip.
 TEST(ProgramCost, MembersOfAGroupWaitForTheSlowest) {
   const Program p = test::program_of(R"(
 input x %0 f32 [a=4]

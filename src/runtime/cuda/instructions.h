@@ -28,7 +28,7 @@ void random(const Work& work);
 void axis_index(const Work& work);
 void constant(const Work& work);
 
-// What programs are compiled for.
+// The settings that programs are compiled for.
 struct Mode {
   bool deterministic = true;  // every sum has one order
   bool over_nccl = false;     // the processors have a card each; else all share one
