@@ -8,7 +8,8 @@
 // - Its layout is priced without a storage layout. The work outside of the update and what the forward and backward
 //   passes wait for (Price::floor) remain under every storage layout.
 // - More microbatches, or repeated work, take no less time than one batch without repetition. So they are tried only for
-//   candidates that do not fit in memory. Where caches matter (the machine has a table of sweeps) this is not assumed.
+//   candidates that do not fit in memory. Where halves may take less
+//   time than the whole (the machine has a table of sweeps, or products of more rows are slower) this is not assumed.
 #pragma once
 
 #include <functional>
